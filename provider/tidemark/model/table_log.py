@@ -1,0 +1,124 @@
+"""What a Delta transaction log says, as values. Field names are those of Delta's protocol, in snake case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+__all__ = ["AddFile", "Commit", "DeletionVector", "Metadata", "Protocol", "RemoveFile", "TableState"]
+
+
+@dataclass(frozen=True)
+class DeletionVector:
+    """A deletion vector descriptor. `storage_type`: u (relative, encoded), p (absolute path), i (inline)."""
+
+    storage_type: str
+    path_or_inline: str
+    size_in_bytes: int
+    cardinality: int
+    offset: int | None = None
+
+    @property
+    def unique_id(self) -> str:
+        """Identity of the vector within its table (Delta protocol, "Deletion Vector Descriptor Schema")."""
+        return f"{self.storage_type}{self.path_or_inline}" + ("" if self.offset is None else f"@{self.offset}")
+
+
+@dataclass(frozen=True)
+class AddFile:
+    """An `add` action. `path` is the percent-encoded URI as the log has it; `stats` is the raw JSON text, if any."""
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None]
+    modification_time: int
+    data_change: bool
+    stats: str | None
+    deletion_vector: DeletionVector | None
+    base_row_id: int | None
+    default_row_commit_version: int | None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """Identity of the logical file: path and deletion vector."""
+        return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
+
+
+@dataclass(frozen=True)
+class RemoveFile:
+    """A `remove` action. Size, partition values and stats are optional in the protocol: None where left out."""
+
+    path: str
+    data_change: bool
+    deletion_timestamp: int | None
+    size: int | None
+    partition_values: Mapping[str, str | None] | None
+    stats: str | None
+    deletion_vector: DeletionVector | None
+    base_row_id: int | None
+    default_row_commit_version: int | None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """Identity of the logical file: path and deletion vector."""
+        return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """A `metaData` action. `schema_json` is the raw `schemaString`."""
+
+    table_id: str
+    schema_json: str
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    provider: str = "parquet"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A `protocol` action; feature lists are empty where the legacy versions stand for them."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One committed version: its file actions, and metaData, protocol, row-id mark where it changed them.
+
+    `timestamp` is the in-commit timestamp where the commit has one, else the modification time of the commit file (UTC).
+    """
+
+    version: int
+    timestamp: datetime
+    operation: str | None
+    adds: tuple[AddFile, ...]
+    removes: tuple[RemoveFile, ...]
+    metadata: Metadata | None
+    protocol: Protocol | None
+    row_id_high_water_mark: int | None
+    user_metadata: str | None
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table at one version, without its files."""
+
+    version: int
+    metadata: Metadata
+    protocol: Protocol
+    row_id_high_water_mark: int | None
+
+    @property
+    def table_id(self) -> str:
+        """Delta's table id: what identity means here (R82)."""
+        return self.metadata.table_id
+
+    @property
+    def row_tracking(self) -> bool:
+        """Whether rows have stable ids: what "change tracking enabled" means here."""
+        return self.metadata.configuration.get("delta.enableRowTracking", "false").lower() == "true"
