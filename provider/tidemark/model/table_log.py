@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 __all__ = ["AddFile", "Commit", "DeletionVector", "Metadata", "Protocol", "RemoveFile", "TableState"]
@@ -102,6 +102,7 @@ class Commit:
     protocol: Protocol | None
     row_id_high_water_mark: int | None
     user_metadata: str | None
+    operation_parameters: Mapping[str, str] = field(default_factory=dict)  # commitInfo's, such as RESTORE's version
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,47 @@
+"""Named lines at which a test can end the process as a power cut would.
+
+Nothing happens unless `TIDEMARK_KILL_AT` names the point. `TIDEMARK_KILL_ONCE` is a file that is made by the first
+kill; while it exists no further kill happens, so a retry runs through.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+__all__ = ["KILL_AT", "KILL_ONCE", "POINTS", "reach"]
+
+KILL_AT = "TIDEMARK_KILL_AT"
+KILL_ONCE = "TIDEMARK_KILL_ONCE"
+
+POINTS = (
+    "begin.before",
+    "begin.stored",
+    "submit.stored",
+    "write1.before",
+    "write1.after",
+    "write2.before",
+    "write2.after",
+    "result.written",
+    "commit.before",
+    "commit.stored",
+    "event.before",
+    "event.after",
+)
+
+
+def reach(point: str) -> None:
+    """SIGKILL to the own process group (worker, driver and JVM) if the environment asks for it at `point`."""
+    if os.environ.get(KILL_AT) == point and _first_time():
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _first_time() -> bool:
+    once = os.environ.get(KILL_ONCE)
+    if once is None:
+        return True
+    try:
+        os.close(os.open(once, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    return True

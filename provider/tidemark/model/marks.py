@@ -1,0 +1,70 @@
+"""The mark that a write or a fence leaves in the target's own log: whose window it was (PROTOCOL step 11, V8, V10)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.streams import StreamWindow
+from tidemark.model.transactions import Statement
+
+__all__ = ["Mark", "MarkKind", "MarkedWindow", "mark_of", "parse_mark"]
+
+ENVELOPE = "tidemark"
+
+
+class MarkKind(StrEnum):
+    """What the marked commit was; the two are never taken for each other (V10)."""
+
+    WRITE = "write"  # the statement, with its window
+    FENCE = "fence"  # an empty commit that forbids the write
+
+
+@dataclass(frozen=True)
+class MarkedWindow:
+    """The window of one stream, by value."""
+
+    stream_uid: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Mark:
+    """`userMetadata` of the commit that a statement made: JSON `{"tidemark": {…}}`."""
+
+    store_id: str
+    windows: tuple[MarkedWindow, ...]
+    statement: int
+    digest: str
+    app_id: str
+    txn_version: int
+    kind: MarkKind
+
+    def to_text(self) -> str:
+        """The text for `spark.databricks.delta.commitInfo.userMetadata`."""
+        return json.dumps({ENVELOPE: to_plain(self)}, sort_keys=True, separators=(",", ":"))
+
+
+def mark_of(store_id: str, windows: tuple[StreamWindow, ...], statement: Statement, kind: MarkKind) -> Mark:
+    """The one mark that this statement of these windows leaves."""
+    return Mark(
+        store_id=store_id,
+        windows=tuple(MarkedWindow(w.stream_uid, w.start, w.end) for w in windows),
+        statement=statement.number,
+        digest=statement.digest,
+        app_id=statement.app_id,
+        txn_version=statement.txn_version,
+        kind=kind,
+    )
+
+
+def parse_mark(user_metadata: str | None) -> Mark | None:
+    """The mark in a commit's `userMetadata`, or None where it holds none of ours (others use the field too)."""
+    try:
+        plain = json.loads(user_metadata or "")
+        return from_plain(Mark, plain[ENVELOPE]) if isinstance(plain, dict) and ENVELOPE in plain else None
+    except (ValueError, TypeError):
+        return None
