@@ -15,7 +15,7 @@
     ├── TargetError                 the table that a statement writes
     │   ├── TargetNotFound · TargetNotDelta · TargetDoesNotFit · TargetForgetsTransactions
     │   ├── MissingMergeKey · AmbiguousMergeKey
-    │   └── TargetChanged · TargetRewound
+    │   └── TargetChanged · TargetRewound · SerialReused
     ├── TransactionError            the protocol
     │   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
     │   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
@@ -210,6 +210,12 @@ class TargetChanged(TargetError):
 class TargetRewound(TargetError):
     """The target {target} was rewound (RESTORE or replaced) below the write of transaction {app_id} version {txn_version}:
     the changes are gone from it. Redo the statement to write the window again."""
+
+
+class SerialReused(TargetError):
+    """The log of {target} holds transaction {app_id} at version {found}, but not with the mark of version {txn_version}
+    of this window: another control store gave out the number, or this one was restored from a backup. Nothing of this
+    window was written there; recreate the stream to get a new identity."""
 
 
 # --- the protocol ----------------------------------------------------------------------------------------------------

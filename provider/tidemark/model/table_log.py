@@ -103,6 +103,8 @@ class Commit:
     row_id_high_water_mark: int | None
     user_metadata: str | None
     operation_parameters: Mapping[str, str] = field(default_factory=dict)  # commitInfo's, such as RESTORE's version
+    operation_metrics: Mapping[str, str] = field(default_factory=dict)  # commitInfo's, such as numOutputRows
+    transactions: Mapping[str, int] = field(default_factory=dict)  # `txn` actions: appId → version
 
 
 @dataclass(frozen=True)
