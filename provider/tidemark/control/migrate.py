@@ -1,0 +1,41 @@
+"""Migrations, run from code: users need no alembic.ini."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+__all__ = ["HEAD", "VERSION_TABLE", "configuration", "current", "known", "upgrade"]
+
+VERSION_TABLE = "tidemark_revision"
+HEAD = "0001"
+
+
+def configuration(connection: sa.Connection | None = None) -> Config:
+    """Alembic's configuration for the migrations in this package, on an open connection."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+def current(connection: sa.Connection) -> str | None:
+    """The revision that the database stands at, None if it has none."""
+    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
+
+
+def known(revision: str | None) -> bool:
+    """Whether this release has `revision`: a store of a newer release is not to be touched."""
+    script = ScriptDirectory.from_config(configuration())
+    return revision is None or revision in {step.revision for step in script.walk_revisions()}
+
+
+def upgrade(connection: sa.Connection, revision: str = "head") -> None:
+    """Run what is missing, inside the transaction of `connection`; all or nothing where the database's DDL is."""
+    command.upgrade(configuration(connection), revision)

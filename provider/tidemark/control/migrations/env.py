@@ -1,0 +1,17 @@
+"""Alembic's environment: runs on the connection, and in the transaction, that the control store hands over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from tidemark.control.migrate import VERSION_TABLE
+from tidemark.control.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

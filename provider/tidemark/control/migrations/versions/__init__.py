@@ -1,0 +1,1 @@
+"""Alembic migrations, numbered; shipped in the package and run from code."""

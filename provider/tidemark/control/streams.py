@@ -1,0 +1,204 @@
+"""Streams in the store: each state move by name, with its condition."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control.schema import offset_moves, streams
+from tidemark.errors import StreamNotFound
+from tidemark.model.streams import Addressing, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
+
+__all__ = [
+    "advance_offset",
+    "by_uid",
+    "draw_serial",
+    "drop",
+    "find",
+    "free",
+    "history",
+    "hold",
+    "holder",
+    "insert",
+    "keep_offset",
+    "live",
+    "lookup",
+    "settle_initial_rows",
+]
+
+
+def lookup(connection: sa.Connection, name: str) -> Stream | None:
+    """The live stream of that name, whatever its case (R12), or None: a question, not a failure."""
+    row = connection.execute(_live().where(streams.c.folded_name == name.casefold())).mappings().first()
+    return None if row is None else _stream(row)
+
+
+def find(connection: sa.Connection, name: str) -> Stream:
+    """The live stream of that name. Raises StreamNotFound."""
+    stream = lookup(connection, name)
+    if stream is None:
+        raise StreamNotFound(stream=name)
+    return stream
+
+
+def by_uid(connection: sa.Connection, uid: str) -> Stream:
+    """The stream with that uid, dropped or not. Raises StreamNotFound."""
+    row = connection.execute(sa.select(streams).where(streams.c.uid == uid)).mappings().first()
+    if row is None:
+        raise StreamNotFound(stream=uid)
+    return _stream(row)
+
+
+def live(connection: sa.Connection) -> tuple[Stream, ...]:
+    """All streams that are not dropped, by name."""
+    return tuple(_stream(row) for row in connection.execute(_live().order_by(streams.c.folded_name)).mappings())
+
+
+def insert(connection: sa.Connection, stream: Stream, *, who: str) -> None:
+    """Add a stream; its name must be free. The first entry of its history says where it started."""
+    connection.execute(
+        streams.insert().values(
+            uid=stream.uid,
+            name=stream.name,
+            folded_name=stream.name.casefold(),
+            source_name=stream.source.name,
+            source_path=stream.source.path,
+            source_table_id=stream.source.table_id,
+            source_addressing=stream.source.addressing.value,
+            mode=stream.mode.value,
+            offset_version=stream.offset.version,
+            initial_rows_pending=stream.initial_rows_pending,
+            serial=stream.serial,
+            created_at=stream.created_at,
+            anchor=stream.anchor,
+            comment=stream.comment,
+        )
+    )
+    keep_offset(connection, stream, at=stream.created_at, who=who, why="created", run=None)
+
+
+def drop(connection: sa.Connection, stream: Stream, *, at: datetime, who: str, why: str) -> None:
+    """End a stream; its history stays, its uid is never used again (V5)."""
+    connection.execute(streams.update().where(streams.c.uid == stream.uid).values(dropped_at=at))
+    keep_offset(connection, stream, at=at, who=who, why=why, run=None)
+
+
+def advance_offset(
+    connection: sa.Connection,
+    *,
+    uid: str,
+    expected: int,
+    to: int,
+    at: datetime,
+    who: str,
+    why: str,
+    run: str | None,
+) -> bool:
+    """Move the offset, if it stands at `expected` and does not go back (I4); True if it was so. The move is logged."""
+    standing = (streams.c.uid == uid) & (streams.c.offset_version == expected) & streams.c.dropped_at.is_(None)
+    move = streams.update().where(standing, streams.c.offset_version <= to).values(offset_version=to, anchor=at)
+    if connection.execute(move).rowcount != 1:
+        return False
+    _log(connection, OffsetMove(uid, expected, to, at, who, why, run))
+    return True
+
+
+def settle_initial_rows(
+    connection: sa.Connection, *, uid: str, expected: int, at: datetime, who: str, run: str | None
+) -> bool:
+    """The rows at the start are delivered; the offset stays at `expected` (R10). True if they were still pending."""
+    standing = (streams.c.uid == uid) & (streams.c.offset_version == expected) & streams.c.dropped_at.is_(None)
+    move = (
+        streams.update().where(standing, streams.c.initial_rows_pending).values(initial_rows_pending=False, anchor=at)
+    )
+    if connection.execute(move).rowcount != 1:
+        return False
+    _log(connection, OffsetMove(uid, expected, expected, at, who, "initial rows delivered", run))
+    return True
+
+
+def keep_offset(
+    connection: sa.Connection, stream: Stream, *, at: datetime, who: str, why: str, run: str | None
+) -> None:
+    """Log an act that leaves the offset where it is."""
+    _log(connection, OffsetMove(stream.uid, stream.offset.version, stream.offset.version, at, who, why, run))
+
+
+def draw_serial(connection: sa.Connection, uid: str) -> int:
+    """The next number of the stream's Delta transactions; never drawn twice (step 7)."""
+    connection.execute(streams.update().where(streams.c.uid == uid).values(serial=streams.c.serial + 1))
+    return int(connection.execute(sa.select(streams.c.serial).where(streams.c.uid == uid)).scalar_one())
+
+
+def holder(connection: sa.Connection, uid: str) -> str | None:
+    """The id of the open transaction that holds the stream, or None."""
+    held: str | None = connection.execute(sa.select(streams.c.held_by).where(streams.c.uid == uid)).scalar_one()
+    return held
+
+
+def hold(connection: sa.Connection, uid: str, transaction_id: str) -> bool:
+    """Give the stream to a transaction, if none holds it (I9); True if it was free."""
+    take = streams.update().where(streams.c.uid == uid, streams.c.held_by.is_(None)).values(held_by=transaction_id)
+    return connection.execute(take).rowcount == 1
+
+
+def free(connection: sa.Connection, transaction_id: str) -> None:
+    """Let go of every stream that the transaction holds."""
+    connection.execute(streams.update().where(streams.c.held_by == transaction_id).values(held_by=None))
+
+
+def history(connection: sa.Connection, uid: str) -> tuple[OffsetMove, ...]:
+    """Every act on the stream's offset, oldest first."""
+    query = sa.select(offset_moves).where(offset_moves.c.stream_uid == uid).order_by(offset_moves.c.id)
+    return tuple(
+        OffsetMove(
+            stream_uid=row["stream_uid"],
+            from_version=row["from_version"],
+            to_version=row["to_version"],
+            moved_at=row["moved_at"],
+            who=row["who"],
+            why=row["why"],
+            run=row["run"],
+        )
+        for row in connection.execute(query).mappings()
+    )
+
+
+def _live() -> sa.Select[tuple[object, ...]]:
+    return sa.select(streams).where(streams.c.dropped_at.is_(None))
+
+
+def _log(connection: sa.Connection, move: OffsetMove) -> None:
+    connection.execute(
+        offset_moves.insert().values(
+            stream_uid=move.stream_uid,
+            from_version=move.from_version,
+            to_version=move.to_version,
+            moved_at=move.moved_at,
+            who=move.who,
+            why=move.why,
+            run=move.run,
+        )
+    )
+
+
+def _stream(row: sa.RowMapping) -> Stream:
+    source = TableRef(
+        name=row["source_name"],
+        path=row["source_path"],
+        table_id=row["source_table_id"],
+        addressing=Addressing(row["source_addressing"]),
+    )
+    return Stream(
+        uid=row["uid"],
+        name=row["name"],
+        source=source,
+        mode=StreamMode(row["mode"]),
+        offset=StreamOffset(row["source_table_id"], row["offset_version"]),
+        initial_rows_pending=row["initial_rows_pending"],
+        serial=row["serial"],
+        created_at=row["created_at"],
+        anchor=row["anchor"],
+        comment=row["comment"],
+    )

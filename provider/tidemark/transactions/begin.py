@@ -1,0 +1,282 @@
+"""Begin: windows and plan are written ahead (PROTOCOL steps 1 to 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from tidemark.control import jobs, streams, transactions
+from tidemark.control.store import ControlStore
+from tidemark.control.transactions import StoredTransaction
+from tidemark.errors import InvalidArgument, JobsMayBeAlive, PlanChanged, StreamLocked, TargetChanged
+from tidemark.kill_points import reach
+from tidemark.model.streams import Stream, StreamWindow
+from tidemark.model.transactions import (
+    CommitResult,
+    Plan,
+    PlannedWrite,
+    Transaction,
+    TransactionKey,
+    TransactionState,
+)
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.offsets import delivered, move_offsets
+from tidemark.transactions.outcomes import Begun, Delivered, Opened
+from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, open_table, window_from
+from tidemark.transactions.takeover import takeover
+from tidemark.transactions.targets import TargetHead, look_at_targets, open_target, plan_statements
+from tidemark.transactions.versions import renumber_fenced
+
+__all__ = ["begin"]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What one begin asks for."""
+
+    key: TransactionKey
+    streams: tuple[str, ...]
+    writes: tuple[PlannedWrite, ...]
+    owner: str
+    max_commits: int | None
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class _Overdue:
+    """Another key's submitted transaction holds a stream and its lease has run out: it must be finished first."""
+
+    held: Transaction
+    stream: str
+
+
+class _SourceReplaced(Exception):
+    """A stream was replaced between the look at its source and the transaction: look again."""
+
+
+def begin(
+    store: ControlStore,
+    *,
+    key: TransactionKey,
+    streams: Sequence[str],
+    writes: Sequence[PlannedWrite],
+    owner: str,
+    tables: Tables = open_table,
+    max_commits: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    run: RunJob | None = None,
+    places: JobPlaces | None = None,
+) -> Begun:
+    """Pin the streams' windows and the plan under `key`; the first stream is the lead.
+
+    A second run returns the same windows, versions and plan and renews the lease (step 3), or, once the key is
+    committed, the stored result (step 2). Windows without a change commit at once, without a job (step 5); with no
+    `writes` yet the transaction stays open for `extend`. A stream held by another transaction whose lease has run out:
+    unsubmitted, it is released; submitted, it is finished whole with `run` and `places` (step 4), StreamLocked without
+    them.
+
+    Raises StreamLocked, PlanChanged, JobsMayBeAlive (step 6, 19), TargetChanged, TargetNotFound, TargetNotDelta,
+    TargetForgetsTransactions, StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted.
+    """
+    if max_commits is not None and max_commits < 1:
+        raise InvalidArgument(argument="max_commits", value=max_commits, problem="at least one")
+    if writes and not streams:
+        raise InvalidArgument(argument="streams", value=(), problem="a plan needs a lead stream")
+    reach("begin.before")
+    request = _Request(key, tuple(streams), tuple(writes), owner, max_commits, limits)
+    finished: tuple[CommitResult, ...] = ()
+    while isinstance(step := _step(store, request, tables), _Overdue):
+        if run is None or places is None:
+            raise StreamLocked(stream=step.stream, holder=str(step.held.key), until=step.held.lease_until)
+        result = takeover(
+            store, step.held.key, by=key, owner=owner, run=run, places=places, tables=tables, limits=limits
+        )
+        finished = (*finished, result)
+    reach("begin.stored")
+    return replace(step, finished=finished)
+
+
+def _step(store: ControlStore, request: _Request, tables: Tables) -> Begun | _Overdue:
+    resumed = store.write(lambda connection: _resume(connection, store, request))
+    if isinstance(resumed, Opened):
+        _check_targets(resumed.transaction, tables)
+    if resumed is not None:
+        return resumed
+    while True:
+        sources = look_at_sources(store, request.streams, tables, request.max_commits)
+        targets = look_at_targets(request.writes, tables, request.limits)
+        try:
+            return store.write(
+                lambda connection: _open(connection, store, request, sources, targets)  # noqa: B023 - runs now
+            )
+        except _SourceReplaced:
+            continue
+
+
+def _resume(connection: sa.Connection, store: ControlStore, request: _Request) -> Begun | _Overdue | None:
+    """What the key's earlier attempt left (steps 2 and 3); None: nothing."""
+    stored = transactions.current(connection, request.key)
+    if stored is None:
+        return None
+    transaction = stored.transaction
+    if transaction.result is not None:
+        return Delivered(transaction.result, fresh=False, by=transaction.superseded_by)
+    now = store.clock()
+    if transaction.superseded_by is not None and transaction.lease_until > now:
+        holder = str(transaction.superseded_by)
+        raise StreamLocked(stream=", ".join(request.streams), holder=holder, until=transaction.lease_until)
+    _match(transaction, request)
+    stored = renumber_fenced(connection, stored, now)
+    transactions.take_over(connection, stored.id, by=None, owner=request.owner, until=now + request.limits.lease)
+    return Opened(transactions.by_id(connection, stored.id).transaction)
+
+
+def _match(transaction: Transaction, request: _Request) -> None:
+    """The stored plan is the plan (V2). Raises PlanChanged."""
+    asked, kept = [w.digest for w in request.writes], [s.digest for s in transaction.plan.statements]
+    if asked != kept:
+        problem = f"{len(kept)} statements were stored, {len(asked)} are asked for, not all of them alike"
+        raise PlanChanged(key=str(request.key), problem=problem)
+    names = {w.stream_name.casefold() for w in transaction.windows}
+    if names != {name.casefold() for name in request.streams}:
+        raise PlanChanged(key=str(request.key), problem=f"it was begun on the streams {sorted(names)}")
+
+
+def _check_targets(transaction: Transaction, tables: Tables) -> None:
+    """The registered targets still lie where they lay. Raises TargetChanged, before a job would (step 10)."""
+    for statement in transaction.plan.statements:
+        found = open_target(statement.target, tables).state().table_id
+        if found != statement.target.table_id:
+            raise TargetChanged(target=statement.target.name, expected=statement.target.table_id, found=found)
+
+
+def _open(
+    connection: sa.Connection,
+    store: ControlStore,
+    request: _Request,
+    sources: Sequence[SourceHead],
+    targets: Sequence[TargetHead],
+) -> Begun | _Overdue:
+    """Open a new transaction, all in this one (steps 4 to 7)."""
+    resumed = _resume(connection, store, request)
+    if resumed is not None:
+        return resumed
+    found = [streams.find(connection, name) for name in request.streams]
+    for stream, source in zip(found, sources, strict=True):
+        if stream.uid != source.stream_uid:
+            raise _SourceReplaced
+        overdue = make_way(connection, store, stream, request.key)
+        if overdue is not None:
+            return _Overdue(overdue.transaction, stream.name)
+    refuse_late_jobs(connection, targets, store)
+    windows = tuple(window_from(s, h.head, request.max_commits) for s, h in zip(found, sources, strict=True))
+    silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))
+    if request.writes and silent:
+        return _commit_at_once(connection, store, request, found, windows, sources)
+    return _write_ahead(connection, store, request, windows, targets)
+
+
+def make_way(
+    connection: sa.Connection, store: ControlStore, stream: Stream, key: TransactionKey
+) -> StoredTransaction | None:
+    """Who stands in the way of taking the stream (step 4): None if it is free or its holder was released just now.
+
+    A submitted transaction without a lease, or one that `key` has taken over already, is returned. Raises StreamLocked.
+    """
+    held_by = streams.holder(connection, stream.uid)
+    if held_by is None:
+        return None
+    held = transactions.by_id(connection, held_by)
+    now = store.clock()
+    if held.transaction.lease_until > now and held.transaction.superseded_by != key:
+        holder = held.transaction.superseded_by or held.transaction.key
+        raise StreamLocked(stream=stream.name, holder=str(holder), until=held.transaction.lease_until)
+    if held.transaction.submitted:
+        return held
+    transactions.release(connection, held.id, at=now)
+    streams.free(connection, held.id)
+    return None
+
+
+def refuse_late_jobs(connection: sa.Connection, targets: Sequence[TargetHead], store: ControlStore) -> None:
+    """No plan for a table while a job that was given its predecessor may live (step 6). Raises JobsMayBeAlive."""
+    now = store.clock()
+    for target in targets:
+        job = jobs.given_another_table(
+            connection, target_path=target.table.path, table_id=target.table.table_id, now=now
+        )
+        if job is not None:
+            owner = transactions.by_id(connection, job.transaction_id).transaction.key
+            raise JobsMayBeAlive(key=str(owner), until=job.deadline)
+
+
+def _write_ahead(
+    connection: sa.Connection,
+    store: ControlStore,
+    request: _Request,
+    windows: tuple[StreamWindow, ...],
+    targets: Sequence[TargetHead],
+) -> Opened:
+    now = store.clock()
+    serial = streams.draw_serial(connection, windows[0].stream_uid) if windows else 0
+    plan = Plan(plan_statements(windows[0].stream_uid, serial, targets, first=0) if windows else ())
+    transaction = Transaction(
+        key=request.key,
+        state=TransactionState.OPEN,
+        windows=windows,
+        plan=plan,
+        owner=request.owner,
+        lease_until=now + request.limits.lease,
+        submitted=False,
+        job_deadline=None,
+        opened_at=now,
+    )
+    transaction_id = store.new_id()
+    transactions.insert(connection, transaction_id, transaction, serial)
+    for window in windows:
+        hold(connection, window, transaction_id, request.key)
+    return Opened(transaction)
+
+
+def hold(connection: sa.Connection, window: StreamWindow, transaction_id: str, key: TransactionKey) -> None:
+    """Lock the window's stream for its transaction. Raises InvalidArgument where the stream is named twice."""
+    if not streams.hold(connection, window.stream_uid, transaction_id):
+        problem = f"transaction {key} names the stream twice"
+        raise InvalidArgument(argument="streams", value=window.stream_name, problem=problem)
+
+
+def _commit_at_once(
+    connection: sa.Connection,
+    store: ControlStore,
+    request: _Request,
+    found: Sequence[Stream],
+    windows: tuple[StreamWindow, ...],
+    sources: Sequence[SourceHead],
+) -> Delivered:
+    """Nothing to read: the offsets move, the key is committed, no job is started (step 5)."""
+    now = store.clock()
+    times = {source.stream_uid: source.quiet_time for source in sources}
+    result = CommitResult(
+        key=request.key,
+        windows=delivered(windows, at=now, end_times=times),
+        serial=found[0].serial,
+        evidence=(),
+        committed_at=now,
+    )
+    transaction = Transaction(
+        key=request.key,
+        state=TransactionState.COMMITTED,
+        windows=windows,
+        plan=Plan(()),
+        owner=request.owner,
+        lease_until=now,
+        submitted=False,
+        job_deadline=None,
+        opened_at=now,
+        result=result,
+    )
+    transactions.insert(connection, store.new_id(), transaction, found[0].serial)
+    move_offsets(connection, request.key, windows, at=now, who=request.owner)
+    return Delivered(result, fresh=True)

@@ -1,0 +1,61 @@
+"""Begin, submit and commit in one call: the autocommit form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidemark.control.store import ControlStore
+from tidemark.model.transactions import PlannedWrite, TransactionKey
+from tidemark.transactions.begin import begin
+from tidemark.transactions.commit import commit
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.outcomes import Consumed, Delivered
+from tidemark.transactions.release import rollback
+from tidemark.transactions.sources import Tables, open_table
+from tidemark.transactions.submit import submit
+
+__all__ = ["consume"]
+
+
+def consume(
+    store: ControlStore,
+    *,
+    key: TransactionKey,
+    streams: Sequence[str],
+    writes: Sequence[PlannedWrite],
+    owner: str,
+    run: RunJob,
+    places: JobPlaces,
+    tables: Tables = open_table,
+    max_commits: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Consumed:
+    """Take what the streams have, write it once, move the offsets.
+
+    On failure the transaction is rolled back as `rollback` does and the error goes on; the same call with the same key
+    finishes it. After a commit the same call delivers nothing and returns the stored result. Raises what begin, submit
+    and commit raise.
+    """
+    begun = begin(
+        store,
+        key=key,
+        streams=streams,
+        writes=writes,
+        owner=owner,
+        tables=tables,
+        max_commits=max_commits,
+        limits=limits,
+        run=run,
+        places=places,
+    )
+    if isinstance(begun, Delivered):
+        return Consumed(begun.result, delivered_before=not begun.fresh, finished=begun.finished)
+    committed = False
+    try:
+        submit(store, begun.transaction, run=run, places=places, limits=limits)
+        result = commit(store, key, tables=tables)
+        committed = True
+    finally:
+        if not committed:
+            rollback(store, key)
+    return Consumed(result, delivered_before=False, finished=begun.finished)

@@ -1,0 +1,131 @@
+"""Rollback, and release by fences (PROTOCOL steps 17 and 18)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tidemark.control import jobs, streams, transactions
+from tidemark.control.store import ControlStore
+from tidemark.control.transactions import StoredTransaction
+from tidemark.errors import CommitRefused, SubmitRefused, TransactionNotFound, from_record
+from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.transactions import Transaction, TransactionKey, TransactionState
+from tidemark.transactions.lease import LeaseKept
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.running import order_job, run_to_the_end, same_window
+from tidemark.transactions.versions import draw_versions, require_jobs_ended
+
+__all__ = ["give_up", "replan", "rollback"]
+
+
+def rollback(store: ControlStore, key: TransactionKey) -> None:
+    """End this attempt: not submitted, the windows are free again; submitted, they stay pinned and the lease is given
+    up at once, so that the next attempt or consumer finishes them (V1).
+
+    Harmless where there is nothing to roll back: a committed, superseded, released or unknown key.
+    """
+    give_up(store, key, holder=None)
+
+
+def give_up(store: ControlStore, key: TransactionKey, *, holder: TransactionKey | None) -> None:
+    """`rollback` by whoever holds the transaction: its own key (None), or the key that took it over."""
+
+    def move(connection: sa.Connection) -> None:
+        stored = transactions.current(connection, key)
+        if stored is None or stored.transaction.state is not TransactionState.OPEN:
+            return
+        if stored.transaction.superseded_by != holder:
+            return
+        if stored.transaction.submitted:
+            transactions.renew_lease(connection, stored.id, holder=holder, until=store.clock())
+        else:
+            _release(connection, store, stored)
+
+    store.write(move)
+
+
+@dataclass(frozen=True)
+class _FenceOrder:
+    """A fence job, with what must still hold when it has run; no job where nothing was ever submitted."""
+
+    stored: StoredTransaction
+    jobs_so_far: int
+    job: JobSpec | None
+
+
+def replan(
+    store: ControlStore,
+    key: TransactionKey,
+    *,
+    run: RunJob,
+    places: JobPlaces,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Transaction:
+    """Free the windows, if no target holds any of them: then another plan and other bounds may follow (step 18).
+
+    1. Nothing submitted: released. 2. A job may be alive: JobsMayBeAlive, come again later. 3. A fence job shuts every
+    statement's Delta transaction out of its target. 4. All shut: released. 5. Some were written: the transaction stays
+    open, those have their evidence, the others get new versions, and the stored plan must be finished.
+
+    The answer's state says which. A second run does the rest, or nothing. Raises SubmitRefused where the transaction
+    changed meanwhile, and the fence job's error.
+    """
+    job_id, store_id = store.new_id(), store.store_id
+
+    def order(connection: sa.Connection) -> _FenceOrder:
+        stored = transactions.current(connection, key)
+        if stored is None:
+            raise TransactionNotFound(key=str(key))
+        if stored.transaction.state is not TransactionState.OPEN:
+            return _FenceOrder(stored, 0, None)
+        if not stored.transaction.submitted:
+            return _FenceOrder(_release(connection, store, stored), 0, None)
+        require_jobs_ended(connection, stored, store.clock())
+        statements = stored.transaction.plan.statements
+        spec = order_job(
+            connection,
+            store,
+            stored,
+            JobKind.FENCE,
+            statements,
+            job_id=job_id,
+            store_id=store_id,
+            places=places,
+            limits=limits,
+        )
+        return _FenceOrder(stored, jobs.count_writes(connection, stored.id), spec)
+
+    ordered = store.write(order)
+    if ordered.job is None:
+        return ordered.stored.transaction
+    with LeaseKept(store, ordered.stored.id, ordered.stored.transaction.superseded_by, limits):
+        result = run_to_the_end(store, job_id, ordered.job, run)
+    if result.error is not None:
+        raise from_record(result.error)
+    return store.write(lambda connection: _conclude(connection, store, ordered, result))
+
+
+def _conclude(connection: sa.Connection, store: ControlStore, ordered: _FenceOrder, result: JobResult) -> Transaction:
+    """The fences count only if nothing was submitted or changed while they were set (I11)."""
+    stored = transactions.by_id(connection, ordered.stored.id)
+    key = str(stored.transaction.key)
+    unchanged = same_window(stored.transaction, ordered.stored.transaction)
+    if not unchanged or jobs.count_writes(connection, stored.id) != ordered.jobs_so_far:
+        raise SubmitRefused(key=key, problem="it changed while it was being fenced")
+    written = {evidence.number for evidence in result.evidence}
+    if not written:
+        return _release(connection, store, stored).transaction
+    for evidence in result.evidence:
+        if not transactions.record_evidence(connection, stored.id, evidence):
+            raise CommitRefused(key=key, problem=f"the fence job's evidence for statement {evidence.number} is foreign")
+    fenced = [s.number for s in stored.transaction.plan.statements if s.number not in written]
+    draw_versions(connection, stored, fenced)
+    return transactions.by_id(connection, stored.id).transaction
+
+
+def _release(connection: sa.Connection, store: ControlStore, stored: StoredTransaction) -> StoredTransaction:
+    transactions.release(connection, stored.id, at=store.clock())
+    streams.free(connection, stored.id)
+    return transactions.by_id(connection, stored.id)

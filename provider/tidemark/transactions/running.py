@@ -1,0 +1,77 @@
+"""One job: written ahead, run, and its end kept, so that "surely ended" can be decided (PROTOCOL steps 8, 9, 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from tidemark.control import jobs, transactions
+from tidemark.control.store import ControlStore
+from tidemark.control.transactions import StoredTransaction
+from tidemark.errors import JobCancelled, JobError
+from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.transactions import Statement, Transaction, TransactionState
+from tidemark.transactions.limits import JobPlaces, Limits, RunJob
+
+__all__ = ["order_job", "run_to_the_end", "same_window"]
+
+
+def same_window(stored: Transaction, given: Transaction) -> bool:
+    """Whether a copy still speaks of the transaction as it stands: holder, windows, plan, versions, all by value."""
+    return (
+        stored.state is TransactionState.OPEN
+        and stored.superseded_by == given.superseded_by
+        and stored.windows == given.windows
+        and stored.plan == given.plan
+    )
+
+
+def order_job(
+    connection: sa.Connection,
+    store: ControlStore,
+    stored: StoredTransaction,
+    kind: JobKind,
+    statements: Sequence[Statement],
+    *,
+    job_id: str,
+    store_id: str,
+    places: JobPlaces,
+    limits: Limits,
+) -> JobSpec:
+    """Keep the job and its deadline before it exists, and say what it is to do; the lease is renewed."""
+    now = store.clock()
+    deadline = now + limits.job_deadline
+    jobs.insert(connection, job_id, stored.id, kind, statements, at=now, deadline=deadline)
+    if kind is JobKind.WRITE:
+        latest = max(deadline, stored.transaction.job_deadline or deadline)
+        transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + limits.lease)
+    return JobSpec(
+        kind=kind,
+        store_id=store_id,
+        workspace=places.workspace,
+        result_uri=places.result_uri(job_id),
+        cancel_uri=places.cancel_uri(job_id),
+        deadline=deadline,
+        key=stored.transaction.key,
+        windows=stored.transaction.windows,
+        statements=tuple(statements),
+        options=places.options,
+    )
+
+
+def run_to_the_end(store: ControlStore, job_id: str, spec: JobSpec, run: RunJob) -> JobResult:
+    """Run the job and keep that it ended, where that is sure; otherwise it counts as alive until its deadline."""
+    try:
+        result = run(spec)
+    except JobError as error:
+        if not isinstance(error, JobCancelled):
+            _end(store, job_id, type(error).__name__)
+        raise
+    _end(store, job_id, "done" if result.error is None else result.error.error)
+    return result
+
+
+def _end(store: ControlStore, job_id: str, outcome: str) -> None:
+    now = store.clock()
+    store.write(lambda connection: jobs.end(connection, job_id, at=now, outcome=outcome))

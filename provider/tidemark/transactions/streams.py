@@ -1,0 +1,171 @@
+"""Streams as users define, move and end them; refused while a transaction is open on them (PROTOCOL step 21)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from tidemark.control import streams, transactions
+from tidemark.control.store import ControlStore
+from tidemark.errors import InvalidArgument, StreamExists, TransactionNotFound, TransactionOpen
+from tidemark.model.streams import OffsetMove, Stream, StreamMode, StreamOffset, TableRef
+from tidemark.model.transactions import Transaction, TransactionKey
+
+__all__ = [
+    "advance_stream",
+    "create_stream",
+    "drop_stream",
+    "get_stream",
+    "get_transaction",
+    "list_streams",
+    "open_transaction",
+    "stream_history",
+    "stream_transactions",
+]
+
+
+def create_stream(
+    store: ControlStore,
+    *,
+    name: str,
+    source: TableRef,
+    mode: StreamMode,
+    at_version: int,
+    who: str,
+    initial_rows: bool = False,
+    or_replace: bool = False,
+    if_not_exists: bool = False,
+    comment: str | None = None,
+) -> Stream:
+    """A stream whose offset is `at_version`: that version and all before lie behind it (R1).
+
+    `if_not_exists` keeps an existing stream and its place, so a second run changes nothing; `or_replace` ends it and
+    makes another one with a new uid (V5, R7). Raises StreamExists, TransactionOpen, InvalidArgument.
+    """
+    if or_replace and if_not_exists:
+        raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
+    if not name.strip():
+        raise InvalidArgument(argument="name", value=name, problem="a stream needs a name")
+    now = store.clock()
+    wanted = Stream(
+        uid=store.new_id(),
+        name=name,
+        source=source,
+        mode=mode,
+        offset=StreamOffset(source.table_id, at_version),
+        initial_rows_pending=initial_rows,
+        serial=0,
+        created_at=now,
+        anchor=now,
+        comment=comment,
+    )
+
+    def create(connection: sa.Connection) -> Stream:
+        existing = streams.lookup(connection, name)
+        if existing is not None:
+            if if_not_exists:
+                return existing
+            if not or_replace:
+                raise StreamExists(stream=existing.name, source=existing.source.name)
+            _require_free(connection, store, existing, "replaced")
+            streams.drop(connection, existing, at=now, who=who, why="replaced")
+        streams.insert(connection, wanted, who=who)
+        return wanted
+
+    return store.write(create)
+
+
+def drop_stream(store: ControlStore, name: str, who: str) -> Stream:
+    """End the stream and return what it was; its history stays. Raises StreamNotFound, TransactionOpen."""
+
+    def drop(connection: sa.Connection) -> Stream:
+        stream = streams.find(connection, name)
+        _require_free(connection, store, stream, "dropped")
+        streams.drop(connection, stream, at=store.clock(), who=who, why="dropped")
+        return stream
+
+    return store.write(drop)
+
+
+def advance_stream(store: ControlStore, name: str, to_version: int, who: str, why: str) -> Stream:
+    """Skip unread changes up to `to_version`; logged. Initial rows that are still owed are those at the new offset.
+
+    A second run finds the offset there and logs that too. Raises InvalidArgument for a step back (I4), StreamNotFound,
+    TransactionOpen.
+    """
+
+    def advance(connection: sa.Connection) -> Stream:
+        stream = streams.find(connection, name)
+        _require_free(connection, store, stream, "advanced")
+        now = store.clock()
+        moved = streams.advance_offset(
+            connection,
+            uid=stream.uid,
+            expected=stream.offset.version,
+            to=to_version,
+            at=now,
+            who=who,
+            why=why,
+            run=None,
+        )
+        if not moved:
+            problem = f"the offset stands at {stream.offset.version} and never moves back"
+            raise InvalidArgument(argument="to_version", value=to_version, problem=problem)
+        return replace(stream, offset=replace(stream.offset, version=to_version), anchor=now)
+
+    return store.write(advance)
+
+
+def get_stream(store: ControlStore, name: str) -> Stream:
+    """The stream of that name, in any case (R12). Raises StreamNotFound."""
+    return store.read(lambda connection: streams.find(connection, name))
+
+
+def list_streams(store: ControlStore) -> tuple[Stream, ...]:
+    """Every stream that is not dropped, by name."""
+    return store.read(streams.live)
+
+
+def stream_history(store: ControlStore, name: str) -> tuple[OffsetMove, ...]:
+    """Every move of the offset since creation, oldest first: who, when, why, and in which run."""
+    return store.read(lambda connection: streams.history(connection, streams.find(connection, name).uid))
+
+
+def get_transaction(store: ControlStore, key: TransactionKey) -> Transaction:
+    """The transaction of `key` as it stands, a released one if there is no other. Raises TransactionNotFound."""
+    return store.read(lambda connection: transactions.latest(connection, key)).transaction
+
+
+def open_transaction(store: ControlStore, name: str) -> Transaction:
+    """The transaction that holds the stream. Raises StreamNotFound, TransactionNotFound where none does."""
+
+    def look(connection: sa.Connection) -> Transaction:
+        held_by = streams.holder(connection, streams.find(connection, name).uid)
+        if held_by is None:
+            raise TransactionNotFound(key=f"on stream {name}")
+        return transactions.by_id(connection, held_by).transaction
+
+    return store.read(look)
+
+
+def stream_transactions(store: ControlStore, name: str, limit: int = 20) -> tuple[Transaction, ...]:
+    """The newest transactions that took from the stream, newest first."""
+
+    def look(connection: sa.Connection) -> tuple[Transaction, ...]:
+        uid = streams.find(connection, name).uid
+        return tuple(stored.transaction for stored in transactions.of_stream(connection, uid, limit))
+
+    return store.read(look)
+
+
+def _require_free(connection: sa.Connection, store: ControlStore, stream: Stream, action: str) -> None:
+    """No transaction is open (V4, V5); one that was never submitted and whose lease has run out is released first."""
+    held_by = streams.holder(connection, stream.uid)
+    if held_by is None:
+        return
+    held = transactions.by_id(connection, held_by)
+    if held.transaction.submitted or held.transaction.lease_until > store.clock():
+        raise TransactionOpen(stream=stream.name, action=action, key=str(held.transaction.key))
+    transactions.release(connection, held.id, at=store.clock())
+    streams.free(connection, held.id)

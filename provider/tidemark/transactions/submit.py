@@ -1,0 +1,110 @@
+"""Submit: compare-and-set first, then the job (PROTOCOL steps 8 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tidemark.control import transactions
+from tidemark.control.store import ControlStore
+from tidemark.control.transactions import StoredTransaction
+from tidemark.errors import CommitRefused, Fenced, InvalidArgument, SubmitRefused, from_record
+from tidemark.kill_points import reach
+from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.transactions import Evidence, Transaction
+from tidemark.transactions.lease import LeaseKept
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.running import order_job, run_to_the_end, same_window
+
+__all__ = ["submit"]
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """What the compare-and-set decided: a job to run, or evidence that needs none."""
+
+    transaction_id: str
+    evidence: tuple[Evidence, ...]
+    job: JobSpec | None
+
+
+def submit(
+    store: ControlStore,
+    transaction: Transaction,
+    *,
+    run: RunJob,
+    places: JobPlaces,
+    limits: Limits = DEFAULT_LIMITS,
+    only: Sequence[int] | None = None,
+) -> tuple[Evidence, ...]:
+    """Run the statements (`only` those numbers; default: all) as one job; their evidence is kept and returned.
+
+    A second run starts no job for what has evidence already; a job that it starts finds the marks of what was written
+    and not reported. The lease is renewed while `run` runs. Raises SubmitRefused, with no job started, where the
+    transaction is no longer the one given (V7); CommitRefused where the job's evidence speaks of something else; and
+    whatever error the job reports.
+    """
+    numbers = _numbers(transaction, only)
+    job_id, store_id = store.new_id(), store.store_id
+
+    def decide(connection: sa.Connection) -> _Decision:
+        stored = _require_same(connection, transaction)
+        if all(window.empty for window in transaction.windows) or stored.evidence.keys() >= set(numbers):
+            return _Decision(stored.id, tuple(stored.evidence[n] for n in numbers if n in stored.evidence), None)
+        statements = [s for s in transaction.plan.statements if s.number in numbers]
+        spec = order_job(
+            connection,
+            store,
+            stored,
+            JobKind.WRITE,
+            statements,
+            job_id=job_id,
+            store_id=store_id,
+            places=places,
+            limits=limits,
+        )
+        return _Decision(stored.id, (), spec)
+
+    decision = store.write(decide)
+    if decision.job is None:
+        return decision.evidence
+    reach("submit.stored")
+    with LeaseKept(store, decision.transaction_id, transaction.superseded_by, limits):
+        result = run_to_the_end(store, job_id, decision.job, run)
+    if result.error is not None:
+        error = from_record(result.error)
+        if isinstance(error, Fenced):
+            store.write(lambda c: transactions.mark_fenced(c, decision.transaction_id, error.facts["number"]))
+        raise error
+    store.write(lambda c: _keep(c, decision.transaction_id, transaction, result.evidence))
+    return result.evidence
+
+
+def _numbers(transaction: Transaction, only: Sequence[int] | None) -> list[int]:
+    known = [statement.number for statement in transaction.plan.statements]
+    if only is None:
+        return known
+    if not set(only) <= set(known):
+        raise InvalidArgument(argument="only", value=tuple(only), problem=f"the plan has the statements {known}")
+    return sorted(set(only))
+
+
+def _require_same(connection: sa.Connection, transaction: Transaction) -> StoredTransaction:
+    stored = transactions.current(connection, transaction.key)
+    if stored is None:
+        raise SubmitRefused(key=str(transaction.key), problem="it was released")
+    if not same_window(stored.transaction, transaction):
+        problem = f"it is {stored.transaction.state.value} by now, with other windows, versions, plan or holder"
+        raise SubmitRefused(key=str(transaction.key), problem=problem)
+    return stored
+
+
+def _keep(
+    connection: sa.Connection, transaction_id: str, transaction: Transaction, evidence: Sequence[Evidence]
+) -> None:
+    for one in evidence:
+        if not transactions.record_evidence(connection, transaction_id, one):
+            problem = f"the job's evidence for statement {one.number} is not of the stored digest, table and version"
+            raise CommitRefused(key=str(transaction.key), problem=problem)

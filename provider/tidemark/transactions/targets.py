@@ -1,0 +1,94 @@
+"""What the logs of the targets say before a plan is written ahead (PROTOCOL steps 1, 6 and 7), and that plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from tidemark.errors import (
+    InvalidArgument,
+    NotADeltaTable,
+    TableNotFound,
+    TargetForgetsTransactions,
+    TargetNotDelta,
+    TargetNotFound,
+)
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import Addressing, TableRef
+from tidemark.model.transactions import PlannedWrite, Statement
+from tidemark.transactions.limits import Limits
+from tidemark.transactions.sources import Tables
+
+__all__ = ["RETENTION", "TargetHead", "look_at_targets", "open_target", "plan_statements", "retention"]
+
+RETENTION = "delta.setTransactionRetentionDuration"
+SECONDS = {
+    "week": 604_800.0,
+    "day": 86_400.0,
+    "hour": 3_600.0,
+    "minute": 60.0,
+    "second": 1.0,
+    "millisecond": 0.001,
+    "microsecond": 0.000_001,
+}
+
+
+@dataclass(frozen=True)
+class TargetHead:
+    """A target as it was read before begin's transaction: identity and newest version."""
+
+    write: PlannedWrite
+    table: TableRef
+    version: int
+
+
+def look_at_targets(writes: Sequence[PlannedWrite], tables: Tables, limits: Limits) -> tuple[TargetHead, ...]:
+    """The targets of `writes`, in order. Raises TargetNotFound, TargetNotDelta, TargetForgetsTransactions."""
+    return tuple(_look(write, tables, limits) for write in writes)
+
+
+def open_target(target: TableRef | str, tables: Tables) -> DeltaLog:
+    """The log of a target. Raises TargetNotFound, TargetNotDelta."""
+    name = target.name if isinstance(target, TableRef) else target
+    try:
+        return tables(target)
+    except TableNotFound as error:
+        raise TargetNotFound(target=name) from error
+    except NotADeltaTable as error:
+        raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error
+
+
+def plan_statements(lead_uid: str, serial: int, heads: Sequence[TargetHead], *, first: int) -> tuple[Statement, ...]:
+    """Statements numbered from `first` on, each with the Delta transaction that makes it happen once (step 7)."""
+    return tuple(
+        Statement(
+            number=number,
+            write=head.write,
+            target=head.table,
+            base_version=head.version,
+            app_id=f"tidemark/{lead_uid}/{number}",
+            txn_version=serial,
+        )
+        for number, head in enumerate(heads, start=first)
+    )
+
+
+def retention(setting: str) -> timedelta:
+    """The length of a Delta interval such as `interval 1 week 2 days`. Raises InvalidArgument for what is none."""
+    text = setting.strip().lower().removeprefix("interval").strip().strip("'\"")
+    parts = re.findall(r"(\d+)\s*([a-z]+?)s?(?=\s|$)", text)
+    if not parts or any(unit not in SECONDS for _, unit in parts):
+        raise InvalidArgument(argument=RETENTION, value=setting, problem="not an interval of weeks to microseconds")
+    return timedelta(seconds=sum(int(count) * SECONDS[unit] for count, unit in parts))
+
+
+def _look(write: PlannedWrite, tables: Tables, limits: Limits) -> TargetHead:
+    log = open_target(write.target, tables)
+    version = log.head()
+    metadata = log.state(version).metadata
+    setting = metadata.configuration.get(RETENTION)
+    if setting is not None and retention(setting) < limits.longest_pin:
+        raise TargetForgetsTransactions(target=write.target, retention=setting, needed=str(limits.longest_pin))
+    return TargetHead(write, TableRef(write.target, log.uri, metadata.table_id, Addressing.PATH), version)
