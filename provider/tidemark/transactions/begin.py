@@ -29,7 +29,7 @@ from tidemark.transactions.takeover import takeover
 from tidemark.transactions.targets import TargetHead, look_at_targets, open_target, plan_statements
 from tidemark.transactions.versions import renumber_fenced
 
-__all__ = ["begin"]
+__all__ = ["begin", "get_transaction"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,11 @@ def begin(
         finished = (*finished, result)
     reach("begin.stored")
     return replace(step, finished=finished)
+
+
+def get_transaction(store: ControlStore, key: TransactionKey) -> Transaction:
+    """The transaction of `key` as it stands, a released one if there is no other. Raises TransactionNotFound."""
+    return store.read(lambda connection: transactions.latest(connection, key)).transaction
 
 
 def _step(store: ControlStore, request: _Request, tables: Tables) -> Begun | _Overdue:
@@ -221,7 +226,7 @@ def _write_ahead(
 ) -> Opened:
     now = store.clock()
     serial = streams.draw_serial(connection, windows[0].stream_uid) if windows else 0
-    plan = Plan(plan_statements(windows[0].stream_uid, serial, targets, first=0) if windows else ())
+    plan = Plan(plan_statements(windows[0].stream_uid, serial, targets, first=1) if windows else ())
     transaction = Transaction(
         key=request.key,
         state=TransactionState.OPEN,

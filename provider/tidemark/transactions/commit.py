@@ -30,8 +30,9 @@ def commit(
     """Move the offsets of all streams to their windows' ends, and keep the result under the key.
 
     `evidence`: besides what `submit` kept. `by`: the key that took the transaction over, if one did. A second run
-    returns the stored result. A transaction without statements delivers nothing and moves nothing: reading does not
-    advance (R16). Raises CommitRefused, Superseded, TransactionNotFound; then no offset has moved.
+    returns the stored result, whoever finished it. A transaction without statements delivers nothing and moves
+    nothing: reading does not advance (R16). Raises CommitRefused, Superseded, TransactionNotFound; then no offset has
+    moved.
     """
     reach("commit.before")
     windows = store.read(lambda connection: transactions.latest(connection, key)).transaction.windows
@@ -51,10 +52,10 @@ def _commit(
 ) -> CommitResult:
     stored = transactions.latest(connection, key)
     transaction = stored.transaction
-    if transaction.superseded_by != by:
-        raise Superseded(key=str(key), by=str(transaction.superseded_by))
     if transaction.result is not None:
         return transaction.result
+    if transaction.superseded_by != by:
+        raise Superseded(key=str(key), by=str(transaction.superseded_by))
     if transaction.state is not TransactionState.OPEN:
         raise CommitRefused(key=str(key), problem=f"it is {transaction.state.value}")
     evidence = _complete(stored, given)

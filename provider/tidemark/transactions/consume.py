@@ -10,7 +10,7 @@ from tidemark.transactions.begin import begin
 from tidemark.transactions.commit import commit
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.outcomes import Consumed, Delivered
-from tidemark.transactions.release import rollback
+from tidemark.transactions.rollback import rollback
 from tidemark.transactions.sources import Tables, open_table
 from tidemark.transactions.submit import submit
 

@@ -94,7 +94,7 @@ def _add_statements(
     if not stored.transaction.windows:
         raise InvalidArgument(argument="streams", value=(), problem="a statement needs a lead stream")
     refuse_late_jobs(connection, targets, store)
-    first = len(stored.transaction.plan.statements)
+    first = len(stored.transaction.plan.statements) + 1
     transactions.add_statements(
         connection, stored.id, plan_statements(stored.lead, stored.serial, targets, first=first)
     )

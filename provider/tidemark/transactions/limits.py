@@ -11,8 +11,8 @@ from tidemark.model.jobs import JobResult, JobSpec
 __all__ = ["DEFAULT_LIMITS", "JobPlaces", "Limits", "RunJob"]
 
 RunJob = Callable[[JobSpec], JobResult]
-"""Runs one job to its end. Returning, or raising a JobError other than JobCancelled, promises that the job can write
-no more; after anything else it counts as alive until its deadline. Failures of the work come in `JobResult.error`."""
+"""Runs one job to its end. Returning, or raising a JobError, promises that the job can write no more; after
+anything else it counts as alive until its deadline. Failures of the work come in `JobResult.error`."""
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,19 @@ import sqlalchemy as sa
 from tidemark.control import jobs, transactions
 from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
-from tidemark.errors import NotYetSupported, SubmitRefused, TransactionNotFound
+from tidemark.errors import SubmitRefused, TransactionNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.marks import MarkKind, parse_mark
+from tidemark.model.marks import MarkKind, mark_of
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Commit
 from tidemark.model.transactions import Statement, Transaction, TransactionKey, TransactionState
+from tidemark.planning.delivery import Finding, judge
 from tidemark.transactions.running import same_window
 from tidemark.transactions.sources import Tables, open_table
 from tidemark.transactions.targets import open_target
 from tidemark.transactions.versions import draw_versions, require_jobs_ended
 
-__all__ = ["live_write", "redo"]
+__all__ = ["redo"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_tabl
     """
     before = store.read(lambda connection: _ended(connection, store, key))
     tries = store.read(lambda connection: jobs.count_writes(connection, before.id))
-    found = [_look(statement, tables) for statement in before.transaction.plan.statements]
+    pinned, store_id = before.transaction, store.store_id
+    found = [_look(statement, pinned, store_id, tables) for statement in pinned.plan.statements]
 
     def move(connection: sa.Connection) -> Transaction:
         stored = _ended(connection, store, key)
@@ -61,24 +63,6 @@ def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_tabl
     return store.write(move)
 
 
-def live_write(commits: Iterable[Commit], app_id: str, txn_version: int) -> int | None:
-    """The version whose write mark is (app_id, txn_version) and that nothing later took back, or None.
-
-    RESTORE below it, or a new table id after it (CREATE OR REPLACE), takes it back. Raises NotYetSupported for a
-    RESTORE by timestamp, whose version the log does not tell.
-    """
-    live: int | None = None
-    for commit in commits:
-        if commit.metadata is not None and commit.operation is not None and "REPLACE TABLE" in commit.operation:
-            live = None
-        if live is not None and commit.operation == "RESTORE" and _restored_to(commit) < live:
-            live = None
-        mark = parse_mark(commit.user_metadata)
-        if mark is not None and (mark.app_id, mark.txn_version) == (app_id, txn_version):
-            live = commit.version if mark.kind is MarkKind.WRITE else None
-    return live
-
-
 def _ended(connection: sa.Connection, store: ControlStore, key: TransactionKey) -> StoredTransaction:
     stored = transactions.current(connection, key)
     if stored is None:
@@ -89,26 +73,22 @@ def _ended(connection: sa.Connection, store: ControlStore, key: TransactionKey) 
     return stored
 
 
-def _look(statement: Statement, tables: Tables) -> _Finding:
+def _look(statement: Statement, transaction: Transaction, store_id: str, tables: Tables) -> _Finding:
     log = open_target(statement.target, tables)
     head = log.head()
     table = replace(statement.target, table_id=log.state(head).table_id)
-    live = live_write(_history(log, statement, table, head), statement.app_id, statement.txn_version)
-    return _Finding(statement, table, head, has_window=live is not None)
+    delivery = judge(
+        mark_of(store_id, transaction.windows, statement, MarkKind.WRITE),
+        expected_id=table.table_id,
+        found_id=table.table_id,
+        commits=_history(log, statement, table, head),
+        version_at=log.version_at,
+    )
+    return _Finding(statement, table, head, has_window=delivery.finding is Finding.DELIVERED)
 
 
 def _history(log: DeltaLog, statement: Statement, table: TableRef, head: int) -> Iterable[Commit]:
     """From the base version on; a table with another id may count its versions anew."""
-    same = table.table_id == statement.target.table_id
-    after = max(statement.base_version, log.earliest() - 1) if same else log.earliest() - 1
+    kept = log.earliest() - 1
+    after = max(statement.base_version, kept) if table.table_id == statement.target.table_id else kept
     return log.commits(after, head) if head > after else ()
-
-
-def _restored_to(commit: Commit) -> int:
-    version = commit.operation_parameters.get("version")
-    if version is None or not str(version).strip().isdigit():
-        raise NotYetSupported(
-            feature=f"redo after a RESTORE by timestamp (version {commit.version})",
-            instead="RESTORE the target once more, by version, and redo then.",
-        )
-    return int(version)

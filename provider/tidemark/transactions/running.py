@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tidemark.control import jobs, transactions
 from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
-from tidemark.errors import JobCancelled, JobError
+from tidemark.errors import JobError
 from tidemark.model.jobs import JobKind, JobResult, JobSpec
 from tidemark.model.transactions import Statement, Transaction, TransactionState
 from tidemark.transactions.limits import JobPlaces, Limits, RunJob
@@ -65,8 +65,7 @@ def run_to_the_end(store: ControlStore, job_id: str, spec: JobSpec, run: RunJob)
     try:
         result = run(spec)
     except JobError as error:
-        if not isinstance(error, JobCancelled):
-            _end(store, job_id, type(error).__name__)
+        _end(store, job_id, type(error).__name__)
         raise
     _end(store, job_id, "done" if result.error is None else result.error.error)
     return result

@@ -28,8 +28,8 @@ def open_table(table: TableRef | str) -> DeltaLog:
 class SourceHead:
     """The newest version of a stream's source, read before begin's transaction (V6).
 
-    `quiet_until`: from the offset up to this version no commit changes data, so nothing is to be delivered; `quiet_time`
-    is that version's.
+    `quiet_until`: from the offset up to this version no commit changes data, so nothing is to be delivered;
+    `quiet_time` is that version's.
     """
 
     stream_uid: str

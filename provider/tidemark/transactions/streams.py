@@ -10,14 +10,15 @@ from tidemark.control import streams, transactions
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, StreamExists, TransactionNotFound, TransactionOpen
 from tidemark.model.streams import OffsetMove, Stream, StreamMode, StreamOffset, TableRef
-from tidemark.model.transactions import Transaction, TransactionKey
+from tidemark.model.transactions import Transaction
+from tidemark.transactions.sources import Tables, look_at_sources, open_table, window_from
 
 __all__ = [
     "advance_stream",
     "create_stream",
     "drop_stream",
     "get_stream",
-    "get_transaction",
+    "has_data",
     "list_streams",
     "open_transaction",
     "stream_history",
@@ -132,9 +133,13 @@ def stream_history(store: ControlStore, name: str) -> tuple[OffsetMove, ...]:
     return store.read(lambda connection: streams.history(connection, streams.find(connection, name).uid))
 
 
-def get_transaction(store: ControlStore, key: TransactionKey) -> Transaction:
-    """The transaction of `key` as it stands, a released one if there is no other. Raises TransactionNotFound."""
-    return store.read(lambda connection: transactions.latest(connection, key)).transaction
+def has_data(store: ControlStore, name: str, *, tables: Tables = open_table) -> bool:
+    """Whether the next window has something to deliver; reads logs only, and never says no to a change (R120, R123).
+
+    Raises what `begin` raises for the stream's source.
+    """
+    (source,) = look_at_sources(store, [name], tables, None)
+    return not source.silent(window_from(get_stream(store, name), source.head, None))
 
 
 def open_transaction(store: ControlStore, name: str) -> Transaction:

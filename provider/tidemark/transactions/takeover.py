@@ -10,7 +10,7 @@ from tidemark.errors import StreamLocked, TransactionNotFound
 from tidemark.model.transactions import CommitResult, Transaction, TransactionKey, TransactionState
 from tidemark.transactions.commit import commit
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
-from tidemark.transactions.release import give_up
+from tidemark.transactions.rollback import give_up
 from tidemark.transactions.sources import Tables, open_table
 from tidemark.transactions.submit import submit
 from tidemark.transactions.versions import renumber_fenced

@@ -1,12 +1,13 @@
-"""Rollback, and release by fences (PROTOCOL steps 17 and 18)."""
+"""Replan: windows are let go once every target has been shut against late writers (PROTOCOL step 18)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tidemark.control import jobs, streams, transactions
+from tidemark.control import jobs, transactions
 from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import CommitRefused, SubmitRefused, TransactionNotFound, from_record
@@ -14,36 +15,11 @@ from tidemark.model.jobs import JobKind, JobResult, JobSpec
 from tidemark.model.transactions import Transaction, TransactionKey, TransactionState
 from tidemark.transactions.lease import LeaseKept
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.rollback import release
 from tidemark.transactions.running import order_job, run_to_the_end, same_window
 from tidemark.transactions.versions import draw_versions, require_jobs_ended
 
-__all__ = ["give_up", "replan", "rollback"]
-
-
-def rollback(store: ControlStore, key: TransactionKey) -> None:
-    """End this attempt: not submitted, the windows are free again; submitted, they stay pinned and the lease is given
-    up at once, so that the next attempt or consumer finishes them (V1).
-
-    Harmless where there is nothing to roll back: a committed, superseded, released or unknown key.
-    """
-    give_up(store, key, holder=None)
-
-
-def give_up(store: ControlStore, key: TransactionKey, *, holder: TransactionKey | None) -> None:
-    """`rollback` by whoever holds the transaction: its own key (None), or the key that took it over."""
-
-    def move(connection: sa.Connection) -> None:
-        stored = transactions.current(connection, key)
-        if stored is None or stored.transaction.state is not TransactionState.OPEN:
-            return
-        if stored.transaction.superseded_by != holder:
-            return
-        if stored.transaction.submitted:
-            transactions.renew_lease(connection, stored.id, holder=holder, until=store.clock())
-        else:
-            _release(connection, store, stored)
-
-    store.write(move)
+__all__ = ["replan"]
 
 
 @dataclass(frozen=True)
@@ -66,8 +42,9 @@ def replan(
     """Free the windows, if no target holds any of them: then another plan and other bounds may follow (step 18).
 
     1. Nothing submitted: released. 2. A job may be alive: JobsMayBeAlive, come again later. 3. A fence job shuts every
-    statement's Delta transaction out of its target. 4. All shut: released. 5. Some were written: the transaction stays
-    open, those have their evidence, the others get new versions, and the stored plan must be finished.
+    statement's Delta transaction out of its target. 4. All shut: released. 5. A target was replaced or rewound:
+    SubmitRefused; redo, then replan. 6. Some were written: the transaction stays open, those have their evidence, the
+    others get new versions, and the stored plan must be finished.
 
     The answer's state says which. A second run does the rest, or nothing. Raises SubmitRefused where the transaction
     changed meanwhile, and the fence job's error.
@@ -81,7 +58,7 @@ def replan(
         if stored.transaction.state is not TransactionState.OPEN:
             return _FenceOrder(stored, 0, None)
         if not stored.transaction.submitted:
-            return _FenceOrder(_release(connection, store, stored), 0, None)
+            return _FenceOrder(release(connection, store, stored), 0, None)
         require_jobs_ended(connection, stored, store.clock())
         statements = stored.transaction.plan.statements
         spec = order_job(
@@ -115,8 +92,9 @@ def _conclude(connection: sa.Connection, store: ControlStore, ordered: _FenceOrd
     if not unchanged or jobs.count_writes(connection, stored.id) != ordered.jobs_so_far:
         raise SubmitRefused(key=key, problem="it changed while it was being fenced")
     written = {evidence.number for evidence in result.evidence}
+    _refuse_lost(stored, set(result.facts.get("lost", ())) - written)
     if not written:
-        return _release(connection, store, stored).transaction
+        return release(connection, store, stored).transaction
     for evidence in result.evidence:
         if not transactions.record_evidence(connection, stored.id, evidence):
             raise CommitRefused(key=key, problem=f"the fence job's evidence for statement {evidence.number} is foreign")
@@ -125,7 +103,8 @@ def _conclude(connection: sa.Connection, store: ControlStore, ordered: _FenceOrd
     return transactions.by_id(connection, stored.id).transaction
 
 
-def _release(connection: sa.Connection, store: ControlStore, stored: StoredTransaction) -> StoredTransaction:
-    transactions.release(connection, stored.id, at=store.clock())
-    streams.free(connection, stored.id)
-    return transactions.by_id(connection, stored.id)
+def _refuse_lost(stored: StoredTransaction, lost: Collection[int]) -> None:
+    names = sorted({s.target.name for s in stored.transaction.plan.statements if s.number in lost})
+    if names:
+        problem = f"{', '.join(names)} was replaced or rewound, so it could not be fenced; redo first"
+        raise SubmitRefused(key=str(stored.transaction.key), problem=problem)
