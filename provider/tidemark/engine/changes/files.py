@@ -1,0 +1,70 @@
+"""What the log leaves to the files: which rows a deletion vector names, how many a file has, whether it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow.parquet
+from pyroaring import BitMap64
+
+from tidemark.errors import VersionVacuumed
+from tidemark.lake import deletion_vectors
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.paths import file_uri
+from tidemark.model.table_log import DeletionVector
+from tidemark.planning.change_sets import ChangePlan, Form, physical_rows
+
+__all__ = ["difference", "only_these", "physical_rows_of", "require_files"]
+
+_THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
+
+
+def difference(log: DeltaLog, old: DeletionVector | None, new: DeletionVector | None) -> tuple[BitMap64, BitMap64]:
+    """Positions that only `new` deletes (rows gone) and that only `old` deletes (rows back)."""
+    before, after = (_positions(log, vector) for vector in (old, new))
+    return after - before, before - after
+
+
+def only_these(positions: BitMap64, physical: int) -> DeletionVector:
+    """The vector that deletes all of a file's `physical` rows but `positions`."""
+    rest = BitMap64()
+    rest.add_range(0, physical)
+    rest -= positions
+    rest.run_optimize()
+    return deletion_vectors.inline(rest)
+
+
+def physical_rows_of(log: DeltaLog, form: Form, *, live: bool = False) -> int:
+    """Rows of a file, from its stats or else from the Parquet footer; `live`: without those that its vector deletes."""
+    rows = physical_rows(form.stats)
+    if rows is None:
+        with log.storage.open(file_uri(log.uri, form.path)) as file:
+            rows = int(pyarrow.parquet.ParquetFile(file).metadata.num_rows)
+    return rows - (form.deletion_vector.cardinality if live and form.deletion_vector else 0)
+
+
+def require_files(log: DeltaLog, plan: ChangePlan) -> None:
+    """Raises VersionVacuumed if a data file or deletion vector of the plan is gone.
+
+    Run it before the read, and again when a read fails for a file: VACUUM may have come between.
+    """
+    missing = _missing(log, sorted({uri for file in plan.files for uri in _uris(file.path, file.deletion_vector)}))
+    if missing:
+        raise VersionVacuumed(table=log.uri, start=plan.start, end=plan.end, count=len(missing), first=missing[0])
+
+
+def _positions(log: DeltaLog, vector: DeletionVector | None) -> BitMap64:
+    return deletion_vectors.load(vector, log.uri, log.storage) if vector else BitMap64()
+
+
+def _uris(path: str, vector: DeletionVector | None) -> Iterable[str]:
+    yield path
+    if vector and vector.storage_type == "p":
+        yield vector.path_or_inline
+
+
+def _missing(log: DeltaLog, uris: list[str]) -> list[str]:
+    with ThreadPoolExecutor(_THREADS) as pool:
+        there = pool.map(log.storage.exists, uris)
+        return [uri for uri, exists in zip(uris, there, strict=True) if not exists]

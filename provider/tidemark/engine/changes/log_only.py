@@ -1,0 +1,123 @@
+"""Log-only tables: a Delta log and nothing else, whose files are another table's, read in place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tidemark.model.table_log import DeletionVector, Metadata
+from tidemark.planning import source_schema
+from tidemark.planning.change_sets import PlannedFile
+
+__all__ = ["commit_of", "side_column"]
+
+_COLUMN_MAPPING = "delta.columnMapping."
+_ROW_TRACKING = ("delta.enableRowTracking", "delta.rowTracking.")
+_FOR_WRITERS = (
+    "delta.generationExpression",
+    "delta.identity.",
+    "delta.invariants",
+    "CURRENT_DEFAULT",
+    "EXISTS_DEFAULT",
+)
+
+
+def side_column(metadata: Metadata) -> str:
+    """A name for the column of sides that the table does not use itself."""
+    taken = {name.lower() for field in source_schema.fields(metadata) for name in (field.name, field.physical)}
+    name = "__side"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def commit_of(metadata: Metadata, partition_columns: tuple[str, ...], files: Iterable[PlannedFile]) -> bytes:
+    """The one commit of a log-only table: version 0 of a table that has `files` and a partition column of sides.
+
+    Its protocol is the least that reads them, its metadata what a reader needs of `metadata` (the schema that the
+    changes show). All `files` must be partitioned by `partition_columns` (physical names).
+    """
+    files = tuple(files)
+    side = side_column(metadata)
+    actions = [
+        {"protocol": _protocol(metadata, files)},
+        {"metaData": _metadata(metadata, partition_columns, side)},
+        *({"add": _add(file, side)} for file in files),
+    ]
+    return "\n".join(json.dumps(action, ensure_ascii=False) for action in actions).encode()
+
+
+def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...]) -> dict[str, Any]:
+    reader = []
+    if any(file.deletion_vector for file in files):
+        reader.append("deletionVectors")
+    if _mapping_mode(metadata) != "none":
+        reader.append("columnMapping")
+    if '"timestamp_ntz"' in metadata.schema_json:
+        reader.append("timestampNtz")
+    return {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": reader,
+        "writerFeatures": [*reader, "domainMetadata", "rowTracking"],
+    }
+
+
+def _metadata(metadata: Metadata, partition_columns: tuple[str, ...], side: str) -> dict[str, Any]:
+    columns = source_schema.fields(metadata)
+    logical = {field.physical: field.name for field in columns}
+    side_field: dict[str, Any] = {"name": side, "type": "integer", "nullable": True, "metadata": {}}
+    configuration = {
+        name: value
+        for name, value in metadata.configuration.items()
+        if name.startswith((_COLUMN_MAPPING, *_ROW_TRACKING))
+    }
+    if _mapping_mode(metadata) != "none":
+        number = int(configuration.get(f"{_COLUMN_MAPPING}maxColumnId", "0")) + 1
+        configuration[f"{_COLUMN_MAPPING}maxColumnId"] = str(number)
+        side_field["metadata"] = {f"{_COLUMN_MAPPING}id": number, f"{_COLUMN_MAPPING}physicalName": side}
+    schema = {"type": "struct", "fields": [*(_for_readers(field.form) for field in columns), side_field]}
+    return {
+        "id": metadata.table_id,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(schema, ensure_ascii=False),
+        "partitionColumns": [*(logical[name] for name in partition_columns), side],
+        "configuration": configuration,
+        "createdTime": 0,
+    }
+
+
+def _add(file: PlannedFile, side: str) -> dict[str, Any]:
+    action: dict[str, Any] = {
+        "path": file.path,
+        "partitionValues": {**file.partition_values, side: str(file.side)},
+        "size": file.size,
+        "modificationTime": file.modification_time,
+        "dataChange": True,
+        "baseRowId": file.base_row_id,
+        "defaultRowCommitVersion": file.default_row_commit_version,
+        "stats": file.stats or json.dumps({"numRecords": file.rows}),
+    }
+    if file.deletion_vector:
+        action["deletionVector"] = _descriptor(file.deletion_vector)
+    return action
+
+
+def _descriptor(vector: DeletionVector) -> dict[str, Any]:
+    descriptor = {
+        "storageType": vector.storage_type,
+        "pathOrInlineDv": vector.path_or_inline,
+        "sizeInBytes": vector.size_in_bytes,
+        "cardinality": vector.cardinality,
+    }
+    return descriptor if vector.offset is None else {**descriptor, "offset": vector.offset}
+
+
+def _mapping_mode(metadata: Metadata) -> str:
+    return metadata.configuration.get(f"{_COLUMN_MAPPING}mode", "none")
+
+
+def _for_readers(form: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in form["metadata"].items() if not name.startswith(_FOR_WRITERS)}
+    return {**form, "nullable": True, "metadata": kept}

@@ -1,0 +1,61 @@
+"""A stream's window as rows, with the errors that a consumer of the stream should see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemark.engine.changes.plan import plan_changes
+from tidemark.engine.changes.rows import read_changes, read_snapshot
+from tidemark.engine.workspace import Workspace
+from tidemark.errors import LogIncomplete, NotYetSupported, SourceRecreated, StreamStale, VersionNotFound
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
+from tidemark.planning.change_sets import ChangePlan
+
+__all__ = ["plan_window", "read_window"]
+
+
+def read_window(
+    spark: SparkSession, window: StreamWindow, workspace: Workspace, options: Mapping[str, str] | None = None
+) -> DataFrame:
+    """The rows that the stream shows of `window`, in all modes and kinds; columns as in `read_changes`.
+
+    The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). Raises
+    SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange.
+    """
+    log = _open(window, options)
+    if window.kind is WindowKind.INITIAL_ROWS:
+        return read_snapshot(spark, log, window.start)
+    return read_changes(spark, log, _planned(log, window), workspace)
+
+
+def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> ChangePlan:
+    """What `read_window` would read for a window of changes, without Spark; same errors."""
+    return _planned(_open(window, options), window)
+
+
+def _open(window: StreamWindow, options: Mapping[str, str] | None) -> DeltaLog:
+    if window.mode is StreamMode.INSERT_ONLY:
+        raise NotYetSupported(feature="An insert-only stream", instead="Use append_only on a Delta table.")
+    log = DeltaLog.open(window.source.path, options)
+    found = log.state().table_id
+    if found != window.source.table_id:
+        raise SourceRecreated(
+            table=window.source.name,
+            stream=window.stream_name,
+            path=log.uri,
+            found=found,
+            expected=window.source.table_id,
+        )
+    return log
+
+
+def _planned(log: DeltaLog, window: StreamWindow) -> ChangePlan:
+    try:
+        return plan_changes(log, window.start, window.end, window.mode, reader=window.stream_name)
+    except (LogIncomplete, VersionNotFound) as error:
+        raise StreamStale(
+            stream=window.stream_name, version=window.start, table=window.source.name, reason=str(error)
+        ) from error

@@ -1,0 +1,147 @@
+"""Whatever happened to a table, the planned files net to the difference of its ends: synthetic logs, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.properties.synthetic_log import METADATA, Live, Row, SyntheticTable, difference, net, signed_rows
+
+from tidemark.planning.change_sets import choose, fold_births, fold_data_changes, fold_states
+
+Step = tuple[int, int, int]  # which operation, and two numbers that say where
+EXAMPLES = 5_000  # for each of the two tests
+
+steps = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 1000), st.integers(0, 3)), min_size=1, max_size=12)
+windows = st.tuples(st.integers(0, 1000), st.integers(0, 1000))
+quick = settings(
+    max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+
+
+def _insert(table: SyntheticTable, where: int, value: int) -> None:
+    table.commit([], [table.write([value, value + 1][: 1 + where % 2])])
+
+
+def _victims(table: SyntheticTable, where: int) -> list[tuple[Live, set[int]]]:
+    """A few live rows of some files, as positions."""
+    chosen = []
+    for number, live in enumerate(sorted(table.versions[-1], key=lambda live: live.path)):
+        gone = table.vectors.get(live.vector or "", frozenset())
+        positions = [n for n in range(len(table.files[live.path])) if n not in gone and (where + n + number) % 3 == 0]
+        if positions:
+            chosen.append((live, set(positions)))
+    return chosen
+
+
+def _change_with_vectors(table: SyntheticTable, where: int, value: int, *, update: bool, insert: bool = False) -> None:
+    victims = _victims(table, where)
+    rows = [table.files[live.path][n] for live, positions in victims for n in positions]
+    new = [Row(row.row_id, 0, value) for row in rows] if update else []
+    written = [table.write([value] if insert else [], updated=new)] if new or insert else []
+    emptied = [live for live, positions in victims if len(table.rows(live)) == len(positions)]
+    kept = [table.without(live, positions) for live, positions in victims if live not in emptied]
+    if victims or written:
+        table.commit([live for live, _ in victims], [*kept, *written])
+
+
+def _change_by_copy(table: SyntheticTable, where: int, value: int, *, update: bool, insert: bool = False) -> None:
+    victims = _victims(table, where)
+    written = []
+    for live, positions in victims:
+        hit = [row for n, row in enumerate(table.files[live.path]) if n in positions]
+        carried = [row for row in table.rows(live) if row not in hit]
+        new = [Row(row.row_id, 0, value) for row in hit] if update else []
+        if carried or new:
+            written.append(table.write([value] if insert else [], carried, new))
+    if victims:
+        table.commit([live for live, _ in victims], written)
+
+
+def _optimize(table: SyntheticTable, where: int, value: int) -> None:
+    live = sorted(table.versions[-1], key=lambda live: live.path)[where % 2 :]
+    rows = [row for file in live for row in table.rows(file)]
+    if live:
+        table.commit(live, [table.write([], rows)] if rows else [], data_change=False)
+
+
+def _restore(table: SyntheticTable, where: int, value: int) -> None:
+    target = table.versions[where % len(table.versions)]
+    current = table.versions[-1]
+    table.commit(current - target, target - current)
+
+
+def _overwrite(table: SyntheticTable, where: int, value: int) -> None:
+    table.commit(table.versions[-1], [table.write([value])] if where % 3 else [])
+
+
+def _say_again(table: SyntheticTable, where: int, value: int) -> None:
+    """New statistics for files that are live already."""
+    table.commit([], sorted(table.versions[-1], key=lambda live: live.path)[: 1 + where % 2], data_change=False)
+
+
+OPERATIONS: tuple[Callable[[SyntheticTable, int, int], None], ...] = (
+    _insert,
+    _insert,
+    lambda table, where, value: _change_with_vectors(table, where, value, update=False),
+    lambda table, where, value: _change_with_vectors(table, where, value, update=True),
+    lambda table, where, value: _change_with_vectors(table, where, value, update=True, insert=True),
+    lambda table, where, value: _change_by_copy(table, where, value, update=False),
+    lambda table, where, value: _change_by_copy(table, where, value, update=True, insert=where % 2 == 0),
+    _optimize,
+    _restore,
+    _overwrite,
+    _say_again,
+)
+
+
+def build(history: list[Step]) -> SyntheticTable:
+    table = SyntheticTable()
+    for operation, where, value in [(0, 1, 0), (0, 1, 1), *history]:
+        table.begin()
+        OPERATIONS[operation](table, where, value)
+    return table
+
+
+def ends(table: SyntheticTable, window: tuple[int, int]) -> tuple[int, int]:
+    start, end = sorted(point % (table.version + 1) for point in window)
+    return start, end
+
+
+@quick
+@given(steps, windows)
+def test_every_sound_fold_nets_to_the_difference_of_the_ends(history: list[Step], window: tuple[int, int]) -> None:
+    table = build(history)
+    start, end = ends(table, window)
+    commits, mark = table.commits[start:end], table.marks[start]
+    old, new = ({row_id: row.content for row_id, row in table.snapshot(version).items()} for version in (start, end))
+    truth = difference(old, new)
+
+    states = fold_states(commits, METADATA, mark)
+    assert states.sound
+    assert net(signed_rows(table, states)) == truth
+    data_changes = fold_data_changes(commits, METADATA, mark)
+    if data_changes.sound:
+        assert net(signed_rows(table, data_changes)) == truth
+    chosen = choose(commits, METADATA, mark)
+    assert chosen.sound
+    assert chosen.cost <= states.cost
+
+
+@quick
+@given(steps, windows)
+def test_births_are_each_inserted_row_once_as_it_was_inserted(history: list[Step], window: tuple[int, int]) -> None:
+    table = build(history)
+    start, end = ends(table, window)
+    fold = fold_births(table.commits[start:end], METADATA, table.marks[start])
+    truth = sorted(
+        (row.row_id, row.content) for version in range(start + 1, end + 1) for row in table.inserted.get(version, ())
+    )
+    found = sorted(
+        (row.row_id, row.content)
+        for change in fold.changes
+        for row in table.of(change.forms[0][0])
+        if row.row_id >= table.base[change.path] and row.row_id > table.marks[start]
+    )
+    assert found == truth
