@@ -23,7 +23,7 @@
     ├── StoreError
     │   └── StoreUnreachable · StoreNotMigrated
     └── JobError
-        └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound
+        └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
 """
 
 from __future__ import annotations
@@ -303,3 +303,7 @@ class JobFailed(JobError):
 
 class JavaNotFound(JobError):
     """Spark needs Java 17, found: {found}. Install it, for example with: {command}"""
+
+
+class SparkNotFound(JobError):
+    """There is no spark-submit on the PATH of this worker. Install it, for example with: {command}"""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidemark.model.spark import DELTA_PACKAGE, DELTA_SETTINGS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["DELTA_PACKAGE", "local_spark"]
-
-DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
 def local_spark(
@@ -28,14 +28,12 @@ def local_spark(
     home = Path(warehouse) if warehouse is not None else Path(tempfile.mkdtemp(prefix="tidemark-"))
     settings = {
         "spark.jars.packages": DELTA_PACKAGE,
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **DELTA_SETTINGS,
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",

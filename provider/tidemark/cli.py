@@ -1,0 +1,157 @@
+"""`airflow tidemark …`: streams and the control store on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ActionCommand, Arg, CLICommand, GroupCommand
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.errors import TidemarkError
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tidemark.model.streams import OffsetMove, Stream
+
+__all__ = ["get_tidemark_cli_commands"]
+
+_CONNECTION = Arg(  # type: ignore[no-untyped-call]
+    ("--conn-id",), help=f"Tidemark connection (default: {DEFAULT_CONN_ID})", default=DEFAULT_CONN_ID
+)
+_NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-call]
+
+
+def get_tidemark_cli_commands() -> list[CLICommand]:
+    """The commands that the provider adds to `airflow`."""
+    streams = (
+        ActionCommand(
+            name="list",
+            help="List streams: where each stands and how far behind it is",
+            func=list_streams,
+            args=(_CONNECTION, ARG_OUTPUT),
+        ),
+        ActionCommand(
+            name="show",
+            help="Show a stream and the history of its offset",
+            func=show_stream,
+            args=(_NAME, _CONNECTION, ARG_OUTPUT),
+        ),
+    )
+    store = (
+        ActionCommand(
+            name="migrate", help="Bring the control store to this release", func=migrate, args=(_CONNECTION,)
+        ),
+        ActionCommand(
+            name="check", help="Say whether the control store can be used", func=check, args=(_CONNECTION, ARG_OUTPUT)
+        ),
+    )
+    return [
+        GroupCommand(
+            name="tidemark",
+            help="Streams on Delta tables",
+            subcommands=(
+                GroupCommand(name="streams", help="List and show streams", subcommands=streams),
+                GroupCommand(name="db", help="Migrate and check the control store", subcommands=store),
+            ),
+        )
+    ]
+
+
+@suppress_logs_and_warning
+def list_streams(args: Namespace) -> None:
+    """One row per stream: name, table, mode, offset, head, lag in versions, created_at."""
+    from tidemark.transactions.streams import list_streams as all_streams
+
+    with _errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        rows = [_row(hook, stream) for stream in all_streams(hook.open_store())]
+    _print(rows, args.output)
+
+
+@suppress_logs_and_warning
+def show_stream(args: Namespace) -> None:
+    """The stream's facts, then every move of its offset; as JSON and YAML one document with the key `history`."""
+    from tidemark.transactions.streams import get_stream, stream_history
+
+    with _errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = hook.open_store()
+        stream = get_stream(store, args.name)
+        facts = {**_row(hook, stream), "comment": stream.comment, "table_id": stream.source.table_id, "uid": stream.uid}
+        moves = [_move(move) for move in stream_history(store, args.name)]
+    if args.output in ("json", "yaml"):
+        _print([{**facts, "history": moves}], args.output)
+        return
+    _print([{"property": name, "value": value} for name, value in facts.items()], args.output)
+    _print(moves, args.output)
+
+
+@suppress_logs_and_warning
+def migrate(args: Namespace) -> None:
+    """A second run changes nothing."""
+    with _errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store()
+        store.migrate()
+        print(f"The control store {store.url} is at revision {store.revision()}.")
+
+
+@suppress_logs_and_warning
+def check(args: Namespace) -> None:
+    """Prints where the store is and its revision; exit code 1 with the reason where it cannot be used."""
+    with _errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store()
+        row = {"control_store": store.url, "store_id": store.store_id, "revision": store.revision()}
+    _print([row], args.output)
+
+
+def _row(hook: TidemarkHook, stream: Stream) -> dict[str, Any]:
+    head = _head(hook, stream)
+    return {
+        "name": stream.name,
+        "table": stream.source.name,
+        "mode": stream.mode.value,
+        "version": stream.offset.version,
+        "head": head,
+        "behind": head - stream.offset.version if isinstance(head, int) else None,
+        "initial_rows_pending": stream.initial_rows_pending,
+        "created_at": stream.created_at.isoformat(timespec="seconds"),
+        "moved_at": stream.anchor.isoformat(timespec="seconds"),
+    }
+
+
+def _head(hook: TidemarkHook, stream: Stream) -> int | str:
+    """The source's newest version; for a table that cannot be read the name of the error, so that the list goes on."""
+    try:
+        return hook.open_table(stream.source).head()
+    except TidemarkError as error:
+        return type(error).__name__
+
+
+def _move(move: OffsetMove) -> dict[str, Any]:
+    return {
+        "moved_at": move.moved_at.isoformat(timespec="seconds"),
+        "from": move.from_version,
+        "to": move.to_version,
+        "why": move.why,
+        "who": move.who,
+        "run": move.run,
+    }
+
+
+def _print(rows: Sequence[dict[str, Any]], output: str) -> None:
+    from airflow.cli.simple_table import AirflowConsole
+
+    AirflowConsole().print_as(data=rows, output=output)
+
+
+@contextmanager
+def _errors_in_words() -> Iterator[None]:
+    """Errors of our tree end the command with their message and exit code 1, without a traceback."""
+    try:
+        yield
+    except TidemarkError as error:
+        raise SystemExit(f"{type(error).__name__}: {error}") from error

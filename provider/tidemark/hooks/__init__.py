@@ -1,0 +1,1 @@
+"""Connections: how a worker reaches the control store, the lake and Spark."""

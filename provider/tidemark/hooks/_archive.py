@@ -1,0 +1,48 @@
+"""The Spark side as one zip file, so that a Spark image needs neither Tidemark nor Airflow."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import tidemark
+
+__all__ = ["spark_side_archive"]
+
+_ROOMS = ("engine", "jobs", "lake", "model", "planning")
+_MODULES = ("__init__.py", "errors.py", "kill_points.py")
+_MADE = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold: equal content makes equal bytes
+
+
+def spark_side_archive(directory: Path) -> Path:
+    """A zip of the modules that a driver needs, in `directory`, named by the hash of its content.
+
+    Reads source files, imports nothing. A second call with the same sources finds the file; two at once both succeed.
+    """
+    sources = dict(_sources(Path(tidemark.__file__).parent))
+    digest = hashlib.sha256()
+    for name, content in sources.items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    archive = directory / f"tidemark-{digest.hexdigest()[:16]}.zip"
+    if not archive.exists():
+        _write(archive, sources)
+    return archive
+
+
+def _sources(package: Path) -> Iterator[tuple[str, bytes]]:
+    files = [package / name for name in _MODULES]
+    files += [file for room in _ROOMS for file in (package / room).rglob("*.py")]
+    for file in sorted(files):
+        yield f"tidemark/{file.relative_to(package).as_posix()}", file.read_bytes()
+
+
+def _write(archive: Path, sources: dict[str, bytes]) -> None:
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = archive.with_name(f"{archive.name}.{os.getpid()}.tmp")
+    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in sources.items():
+            target.writestr(zipfile.ZipInfo(name, _MADE), content, zipfile.ZIP_DEFLATED)
+    os.replace(unfinished, archive)

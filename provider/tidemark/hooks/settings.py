@@ -1,0 +1,109 @@
+"""What the Airflow connection says, parsed once; without a connection everything has a working default."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tidemark.errors import InvalidArgument
+from tidemark.model.spark import DELTA_PACKAGE
+
+__all__ = ["TidemarkSettings", "settings_from"]
+
+_SPARK_BRINGS_DELTA = "-"
+_ONE_HOST_EXECUTORS = ("LocalExecutor", "SequentialExecutor", "DebugExecutor")
+
+
+@dataclass(frozen=True)
+class TidemarkSettings:
+    """Where state, lake and Spark are. Secrets (`control_store`, `storage_options`) have no printed form.
+
+    `lake_root` is a canonical URI. `spark_conn_id` None: jobs run on `spark_master`. `home` is a local directory.
+    """
+
+    control_store: str = field(repr=False)
+    lake_root: str
+    home: Path
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark_conn_id: str | None = None
+    spark_master: str = "local[*]"
+    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark_packages: str | None = DELTA_PACKAGE
+
+    @property
+    def workspace(self) -> str:
+        """URI under which log-only tables and job directories lie."""
+        return f"{self.lake_root}/_tidemark"
+
+    @property
+    def jobs_root(self) -> Path:
+        """Local directory for job directories: in the lake when that is local, else under Airflow's home."""
+        if self.lake_root.startswith("file://"):
+            return Path(self.workspace.removeprefix("file://")) / "jobs"
+        return self.home / "tidemark" / "jobs"
+
+
+def settings_from(
+    extra: Mapping[str, Any], *, password: str | None, options: Mapping[str, str], home: Path, executor: str
+) -> TidemarkSettings:
+    """Settings of a connection's `extra`, else of the configuration `options`, else the embedded defaults.
+
+    Raises InvalidArgument where a value does not parse, and for a SQLite store under an executor that spans hosts.
+    """
+    from tidemark.lake.storage import canonical_uri
+
+    store = _with_password(_text(extra, "control_store") or options.get("control_store"), password)
+    _require_one_host(store, executor)
+    lake_root = _text(extra, "lake_root") or options.get("lake_root") or str(home / "lake")
+    packages = _text(extra, "spark_packages") or DELTA_PACKAGE
+    return TidemarkSettings(
+        control_store=store or f"sqlite:///{home / 'tidemark.db'}",
+        lake_root=canonical_uri(os.path.expanduser(lake_root)),
+        home=home,
+        storage_options=_mapping(extra, "storage_options"),
+        spark_conn_id=_text(extra, "spark_conn_id"),
+        spark_master=options.get("spark_master") or "local[*]",
+        spark_conf=_mapping(extra, "spark_conf"),
+        spark_packages=None if packages == _SPARK_BRINGS_DELTA else packages,
+    )
+
+
+def _with_password(url: str | None, password: str | None) -> str | None:
+    if url is None or not password:
+        return url
+    from sqlalchemy.engine import make_url
+
+    return make_url(url).set(password=password).render_as_string(hide_password=False)
+
+
+def _require_one_host(url: str | None, executor: str) -> None:
+    names = [name.rsplit(".", 1)[-1].split(":")[-1] for name in executor.replace(";", ",").split(",") if name]
+    if (url is None or url.startswith("sqlite")) and any(name not in _ONE_HOST_EXECUTORS for name in names):
+        raise InvalidArgument(
+            argument="control_store",
+            value=url or "SQLite (the default)",
+            problem=f"a SQLite control store is a file on one host, but {executor} spreads tasks over hosts; "
+            "name a PostgreSQL store in the connection",
+        )
+
+
+def _text(extra: Mapping[str, Any], name: str) -> str | None:
+    value = extra.get(name)
+    return str(value).strip() or None if value is not None else None
+
+
+def _mapping(extra: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    value = extra.get(name) or {}
+    try:
+        parsed = json.loads(value) if isinstance(value, str) else value
+        return {str(key): _plain_text(entry) for key, entry in parsed.items()}
+    except (ValueError, AttributeError) as error:
+        raise InvalidArgument(argument=name, value="(not shown)", problem="it must be a JSON object") from error
+
+
+def _plain_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

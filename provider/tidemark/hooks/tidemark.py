@@ -1,0 +1,114 @@
+"""The connection type `tidemark`: which control store, which lake, which Spark."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+if TYPE_CHECKING:
+    from tidemark.control.store import ControlStore
+    from tidemark.hooks.settings import TidemarkSettings
+    from tidemark.lake.delta_log import DeltaLog
+    from tidemark.model.streams import TableRef
+    from tidemark.transactions.limits import JobPlaces
+
+__all__ = ["DEFAULT_CONN_ID", "TidemarkHook"]
+
+DEFAULT_CONN_ID = "tidemark_default"
+
+
+class TidemarkHook(BaseHook):
+    """Settings and control store of one connection.
+
+    The connection `tidemark_default` need not exist: then state is in SQLite at `$AIRFLOW_HOME/tidemark.db`, tables lie
+    under `$TIDEMARK_LAKE_ROOT`, `[tidemark] lake_root` or `$AIRFLOW_HOME/lake`, and Spark runs on `local[*]`.
+
+    :param conn_id: Airflow connection of type `tidemark`.
+    """
+
+    conn_name_attr = "conn_id"
+    default_conn_name = DEFAULT_CONN_ID
+    conn_type = "tidemark"
+    hook_name = "Tidemark"
+
+    def __init__(self, conn_id: str = DEFAULT_CONN_ID) -> None:
+        super().__init__()
+        self.conn_id = conn_id
+
+    @cached_property
+    def settings(self) -> TidemarkSettings:
+        """Parsed once. Raises AirflowNotFoundException for a missing connection other than the default."""
+        from airflow.sdk.configuration import conf
+
+        from tidemark.hooks.settings import settings_from
+
+        extra, password = self._connection()
+        return settings_from(
+            extra,
+            password=password,
+            options={name: _option(name) for name in ("lake_root", "control_store", "spark_master")},
+            home=Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser(),
+            executor=conf.get("core", "executor", fallback="LocalExecutor"),
+        )
+
+    def _connection(self) -> tuple[dict[str, Any], str | None]:
+        try:
+            connection = self.get_connection(self.conn_id)
+        except AirflowNotFoundException:
+            if self.conn_id != DEFAULT_CONN_ID:
+                raise
+            return {}, None
+        return connection.extra_dejson, connection.password
+
+    def open_store(self) -> ControlStore:
+        """The control store; opening does no I/O, and only a SQLite store migrates itself on first use."""
+        from tidemark.control.store import ControlStore
+
+        return ControlStore(self.settings.control_store)
+
+    def table_uri(self, name: str) -> str:
+        """The canonical URI that a table's name (a path, ``delta.`path` ``, or `schema.table` of the lake) leads to."""
+        from tidemark.lake.tables import resolve
+
+        return resolve(name, self.settings.lake_root)[0]
+
+    def table(self, name: str) -> TableRef:
+        """The table with its identity. Raises TableNotFound, NotADeltaTable."""
+        from tidemark.lake.tables import table_ref
+
+        return table_ref(name, self.settings.lake_root, self.settings.storage_options)
+
+    def open_table(self, table: TableRef | str) -> DeltaLog:
+        """The log of a registered table or of a table by its name. Raises TableNotFound, NotADeltaTable."""
+        from tidemark.lake.delta_log import DeltaLog
+        from tidemark.model.streams import TableRef
+
+        uri = table.path if isinstance(table, TableRef) else self.table_uri(table)
+        return DeltaLog.open(uri, self.settings.storage_options)
+
+    def job_places(self) -> JobPlaces:
+        """Where jobs keep log-only tables, and where they and the worker exchange files."""
+        from tidemark.transactions.limits import JobPlaces
+
+        return JobPlaces(workspace=self.settings.workspace, exchange=str(self.settings.jobs_root))
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Answers the Test button: reaches the control store and lists the lake root."""
+        from tidemark.errors import TidemarkError
+
+        try:
+            self.open_store().read(lambda connection: None)
+            return True, f"Control store reached; tables of the lake lie under {self.settings.lake_root}."
+        except TidemarkError as error:
+            return False, str(error)
+
+
+def _option(name: str) -> str:
+    from airflow.sdk.configuration import conf
+
+    return os.environ.get(f"TIDEMARK_{name.upper()}") or conf.get("tidemark", name, fallback="") or ""

@@ -1,0 +1,71 @@
+"""Jobs that belong to no transaction: preparing a table, and saying what a window would read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from tidemark.errors import from_record
+from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.streams import TableRef, WindowKind
+from tidemark.model.transactions import TransactionKey
+
+if TYPE_CHECKING:
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.transactions.limits import RunJob
+
+__all__ = ["explain", "turn_on_row_tracking"]
+
+
+def turn_on_row_tracking(hook: TidemarkHook, table: TableRef, *, key: TransactionKey, run: RunJob) -> None:
+    """Runs a PREPARE job on `table`; a table that tracks its rows already is left as it is. Raises the job's error."""
+    _run(hook, run, kind=JobKind.PREPARE, key=key, options={"table": table.path})
+
+
+def explain(
+    hook: TidemarkHook, streams: Sequence[str], *, key: TransactionKey, max_commits: int | None, run: RunJob
+) -> dict[str, Any]:
+    """What the next window of each stream would read; opens no transaction, and runs no job where nothing is new.
+
+    {"windows": [{stream, from, to, initial_rows}], "reads": what the job found, by stream, or {}}.
+    """
+    from tidemark.transactions.sources import look_at_sources, window_from
+    from tidemark.transactions.streams import get_stream
+
+    store = hook.open_store()
+    sources = look_at_sources(store, streams, hook.open_table, max_commits)
+    windows = tuple(
+        window_from(get_stream(store, name), source.head, max_commits)
+        for name, source in zip(streams, sources, strict=True)
+    )
+    silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))
+    reads = {} if silent else _run(hook, run, kind=JobKind.DRY_RUN, key=key, windows=windows)
+    shown = [
+        {"stream": w.stream_name, "from": w.start, "to": w.end, "initial_rows": w.kind is WindowKind.INITIAL_ROWS}
+        for w in windows
+    ]
+    return {"windows": shown, "reads": dict(reads)}
+
+
+def _run(hook: TidemarkHook, run: RunJob, *, kind: JobKind, key: TransactionKey, **what: Any) -> Mapping[str, Any]:
+    from tidemark.transactions.limits import DEFAULT_LIMITS
+
+    places = hook.job_places()
+    job_id = str(uuid4())
+    result = run(
+        JobSpec(
+            kind=kind,
+            store_id=hook.open_store().store_id,
+            workspace=places.workspace,
+            result_uri=places.result_uri(job_id),
+            cancel_uri=places.cancel_uri(job_id),
+            deadline=datetime.now(UTC) + DEFAULT_LIMITS.job_deadline,
+            key=key,
+            **what,
+        )
+    )
+    if result.error is not None:
+        raise from_record(result.error)
+    return result.facts

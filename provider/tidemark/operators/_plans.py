@@ -1,0 +1,141 @@
+"""From what a DAG says to what is written ahead: one `PlannedWrite` per target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.errors import InvalidArgument
+from tidemark.model.transactions import PlannedWrite, SchemaEvolution, WriteAs
+
+__all__ = ["TableUri", "WriteRequest", "names_of", "planned_writes"]
+
+TableUri = Callable[[str], str]  # a table's name → its canonical URI
+_MODES = "'append', 'merge', 'sql' or a function as 'package.module:function'"
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """The arguments of one writing task, rendered."""
+
+    streams: tuple[str, ...]
+    targets: tuple[str, ...]
+    write_as: str
+    keys: tuple[str, ...] = ()
+    sql: str | None = None
+    tables: tuple[str, ...] = ()
+    schema_evolution: str = SchemaEvolution.FAIL
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> WriteRequest:
+        """From operator arguments by name."""
+        return cls(
+            streams=names_of("stream", given.get("stream")),
+            targets=names_of("target", given.get("target")),
+            write_as=str(given["write_as"]),
+            keys=names_of("keys", given.get("keys")),
+            sql=given.get("sql"),
+            tables=names_of("tables", given.get("tables")),
+            schema_evolution=str(given.get("schema_evolution") or SchemaEvolution.FAIL),
+        )
+
+
+def names_of(argument: str, value: Any) -> tuple[str, ...]:
+    """One name or several, without doubles, in order. Raises InvalidArgument for anything but text."""
+    if value is None or value == "":
+        return ()
+    names = [value] if isinstance(value, str) else list(value)
+    if not all(isinstance(name, str) and name.strip() for name in names):
+        raise InvalidArgument(argument=argument, value=value, problem="it must be a name or a list of names")
+    return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+def planned_writes(request: WriteRequest, table_uri: TableUri) -> tuple[PlannedWrite, ...]:
+    """One write, or one per target for a function. Raises InvalidArgument, StatementRefused, TableNotFound."""
+    evolution = _evolution(request.schema_evolution)
+    if ":" in request.write_as:
+        return _by_function(request, evolution, table_uri)
+    if request.tables:
+        raise InvalidArgument(
+            argument="tables", value=list(request.tables), problem="only a function needs its tables named"
+        )
+    if request.write_as == WriteAs.SQL:
+        return (_by_sql(request, table_uri),)
+    if request.write_as in (WriteAs.APPEND, WriteAs.MERGE):
+        return (_by_columns(request, WriteAs(request.write_as), evolution, table_uri),)
+    raise InvalidArgument(argument="write_as", value=request.write_as, problem=f"it must be {_MODES}")
+
+
+def _by_columns(
+    request: WriteRequest, write_as: WriteAs, evolution: SchemaEvolution, table_uri: TableUri
+) -> PlannedWrite:
+    if request.sql:
+        raise InvalidArgument(argument="sql", value=request.sql, problem=f"write_as={write_as.value!r} takes no SQL")
+    if (write_as is WriteAs.MERGE) != bool(request.keys):
+        problem = "a merge needs key columns" if write_as is WriteAs.MERGE else "only a merge takes keys"
+        raise InvalidArgument(argument="keys", value=list(request.keys), problem=problem)
+    target = _only("target", request.targets)
+    return PlannedWrite(
+        write_as=write_as,
+        target=target,
+        source=_only("stream", request.streams),
+        keys=request.keys,
+        schema_evolution=evolution,
+        tables={target: table_uri(target)},
+    )
+
+
+def _by_sql(request: WriteRequest, table_uri: TableUri) -> PlannedWrite:
+    from tidemark.planning.statements import parse_write
+
+    if not request.sql:
+        raise InvalidArgument(argument="sql", value=request.sql, problem="write_as='sql' needs a statement")
+    parsed = parse_write(request.sql)
+    assert parsed.target is not None  # parse_write refuses a statement without one
+    streams = {name.casefold() for name in request.streams}
+    tables = {name: table_uri(name) for name in parsed.names if name.casefold() not in streams}
+    target = _only("target", request.targets or (parsed.target.name,))
+    if parsed.target.name not in tables or tables[parsed.target.name] != table_uri(target):
+        raise InvalidArgument(
+            argument="target", value=target, problem=f"the statement writes another table, {parsed.target.name}"
+        )
+    return PlannedWrite(write_as=WriteAs.SQL, target=parsed.target.name, sql=request.sql, tables=tables)
+
+
+def _by_function(request: WriteRequest, evolution: SchemaEvolution, table_uri: TableUri) -> tuple[PlannedWrite, ...]:
+    module, _, function = request.write_as.partition(":")
+    if not (function.isidentifier() and all(part.isidentifier() for part in module.split("."))):
+        raise InvalidArgument(argument="write_as", value=request.write_as, problem=f"it must be {_MODES}")
+    if not request.targets:
+        raise InvalidArgument(argument="target", value=None, problem="name every table that the function writes")
+    if request.keys or request.sql:
+        raise InvalidArgument(
+            argument="keys" if request.keys else "sql",
+            value=request.keys or request.sql,
+            problem="a function has its own; leave it out",
+        )
+    tables = {name: table_uri(name) for name in (*request.targets, *request.tables)}
+    return tuple(
+        PlannedWrite(
+            write_as=WriteAs.FUNCTION,
+            target=target,
+            source=request.streams[0] if len(request.streams) == 1 else None,
+            schema_evolution=evolution,
+            function=request.write_as,
+            tables=tables,
+        )
+        for target in request.targets
+    )
+
+
+def _only(argument: str, names: Sequence[str]) -> str:
+    if len(names) != 1:
+        raise InvalidArgument(argument=argument, value=list(names), problem="exactly one name is needed here")
+    return names[0]
+
+
+def _evolution(value: str) -> SchemaEvolution:
+    if value not in tuple(SchemaEvolution):
+        raise InvalidArgument(argument="schema_evolution", value=value, problem="it must be 'fail' or 'add'")
+    return SchemaEvolution(value)

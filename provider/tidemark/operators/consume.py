@@ -1,0 +1,112 @@
+"""The autocommit form: one task takes a stream's window, writes it, and moves the offset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._announce import announce, default_outlets, taken_over
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of, owner_of, python_path_of, whole_number_of
+from tidemark.operators._jobs import explain
+from tidemark.operators._plans import WriteRequest, planned_writes
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+
+__all__ = ["ConsumeStreamOperator"]
+
+
+class ConsumeStreamOperator(TidemarkOperator):
+    """Delivers what is new in a stream to its target exactly once.
+
+    The run owns its window: a retry goes on where the last attempt stopped, a retry or a clear after the commit
+    delivers nothing and announces the stored result again. An empty window commits without a Spark job. Every
+    outlet's event carries {stream, from, to, initial_rows, rows, serial, lag, committed_at}, which is also the return
+    value.
+
+    :param stream: the stream; several for `sql` and functions. (templated)
+    :param target: the table that is written; several for a function; may be left out for `sql`. (templated)
+    :param write_as: `append`, `merge`, `sql`, or a function that gets a transaction, as `module:function`. (templated)
+    :param keys: key columns of a merge. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. (templated)
+    :param tables: further tables that a function reads. (templated)
+    :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
+    :param max_commits: take at most this many versions of the source. (templated)
+    :param dry_run: say what would be read, touch nothing. (templated)
+    :param skip_when_empty: end as skipped, without an event, when nothing is new. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "max_commits", "only_plan",
+        "skip_when_empty", "conn_id",
+    )  # fmt: skip
+    template_ext: Sequence[str] = (".sql",)
+
+    def __init__(
+        self,
+        *,
+        stream: str | Sequence[str],
+        write_as: str,
+        target: str | Sequence[str] | None = None,
+        keys: str | Sequence[str] = (),
+        sql: str | None = None,
+        tables: str | Sequence[str] = (),
+        schema_evolution: str = "fail",
+        max_commits: int | str | None = None,
+        dry_run: bool | str = False,
+        skip_when_empty: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("outlets", default_outlets(stream))
+        super().__init__(**kwargs)
+        self.stream = stream
+        self.target = target
+        self.write_as = write_as
+        self.keys = keys
+        self.sql = sql
+        self.tables = tables
+        self.schema_evolution = schema_evolution
+        self.max_commits = max_commits
+        self.only_plan = dry_run  # BaseOperator.dry_run is a method
+        self.skip_when_empty = skip_when_empty
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The window that was delivered; for a dry run what would be read."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.transactions.consume import consume
+
+        request = WriteRequest.parse(vars(self))
+        hook = self.hook
+        writes = planned_writes(request, hook.table_uri)
+        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
+        self._job.require_ready()
+        most = whole_number_of("max_commits", self.max_commits)
+        if flag_of("dry_run", self.only_plan):
+            return explain(hook, request.streams, key=key_of(context), max_commits=most, run=self._job.run)
+        store = hook.open_store()
+        consumed = consume(
+            store,
+            key=key_of(context),
+            streams=request.streams,
+            writes=writes,
+            owner=owner_of(context),
+            tables=hook.open_table,
+            max_commits=most,
+            run=self._job.run,
+            places=hook.job_places(),
+        )
+        return announce(
+            context,
+            self,
+            consumed.result,
+            finished=taken_over(store, consumed.result),
+            skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
+        )
+
+    def on_kill(self) -> None:
+        """End the job's whole process group; the window stays pinned for the next attempt."""
+        if self._job is not None:
+            self._job.cancel()

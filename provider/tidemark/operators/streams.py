@@ -1,0 +1,224 @@
+"""Making, dropping and moving streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import (
+    InvalidArgument,
+    NotYetSupported,
+    StreamExists,
+    StreamNotFound,
+    StreamOnStream,
+    VersionNotFound,
+)
+from tidemark.model.streams import Stream, StreamMode
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.lake.delta_log import DeltaLog
+    from tidemark.model.streams import TableRef
+
+__all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator"]
+
+
+class CreateStreamOperator(TidemarkOperator):
+    """Creates a stream on a Delta table, or keeps the one that is there, and its place.
+
+    A second run finds the stream and changes nothing. Raises StreamExists if a stream of that name reads another
+    table or in another mode; RowTrackingDisabled, UnsupportedTableFeature, TableNotFound, NotADeltaTable,
+    StreamOnStream for what cannot have a stream.
+
+    :param stream: name of the stream. (templated)
+    :param on: the table that it reads: a path, or `schema.table` under the lake root. (templated)
+    :param mode: `standard` (net changes) or `append_only`. (templated)
+    :param show_initial_rows: the first consumption delivers the rows that the table has now (R10). (templated)
+    :param at: where to start: a version or a time with a zone; None is the newest version. (templated)
+    :param enable_row_tracking: turn row tracking on if it is off; makes commits on the table. (templated)
+    :param or_replace: begin a new stream at `at` even if there is one; its place is lost, at every run. (templated)
+    :param comment: shown with the stream. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "stream", "on", "mode", "show_initial_rows", "at", "enable_row_tracking", "or_replace", "comment", "conn_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        stream: str,
+        on: str,
+        mode: str = "standard",
+        show_initial_rows: bool | str = False,
+        at: int | str | datetime | None = None,
+        enable_row_tracking: bool | str = False,
+        or_replace: bool | str = False,
+        comment: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.stream = stream
+        self.on = on
+        self.mode = mode
+        self.show_initial_rows = show_initial_rows
+        self.at = at
+        self.enable_row_tracking = enable_row_tracking
+        self.or_replace = or_replace
+        self.comment = comment
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The stream as it stands: {stream, table, mode, version, created}."""
+        from tidemark.planning.source_support import require_readable
+        from tidemark.transactions import streams
+
+        mode = _mode_of(self.mode)
+        store = self.hook.open_store()
+        known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
+        if self.on.casefold() in known:
+            raise StreamOnStream(source=self.on, table=known[self.on.casefold()].source.name)
+        table = self.hook.table(self.on)
+        kept = known.get(self.stream.casefold())
+        if kept is not None and not flag_of("or_replace", self.or_replace):
+            return self._keep(kept, table, mode)
+        if flag_of("enable_row_tracking", self.enable_row_tracking):
+            self._turn_on_row_tracking(context, table)
+        require_readable(self.hook.open_table(table).state(), f"delta.`{table.path}`")
+        made = streams.create_stream(
+            store,
+            name=self.stream,
+            source=table,
+            mode=mode,
+            at_version=_version(self.hook.open_table(table), self.at),
+            initial_rows=flag_of("show_initial_rows", self.show_initial_rows),
+            or_replace=flag_of("or_replace", self.or_replace),
+            comment=self.comment,
+            who=str(key_of(context)),
+        )
+        self.log.info("Created stream %s on %s at version %s.", made.name, table.name, made.offset.version)
+        return _facts(made, created=True)
+
+    def on_kill(self) -> None:
+        """End the job that turns row tracking on, if it runs."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _keep(self, kept: Stream, table: TableRef, mode: StreamMode) -> dict[str, Any]:
+        if kept.source.table_id != table.table_id or kept.mode is not mode:
+            raise StreamExists(stream=kept.name, source=f"{kept.source.name} ({kept.mode.value})")
+        self.log.info("Stream %s is there already; its offset is version %s.", kept.name, kept.offset.version)
+        return _facts(kept, created=False)
+
+    def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.operators._jobs import turn_on_row_tracking
+
+        if self.hook.open_table(table).state().row_tracking:
+            return
+        self._job = SparkJob(self.hook.settings)
+        self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
+        turn_on_row_tracking(self.hook, table, key=key_of(context), run=self._job.run)
+
+
+class DropStreamOperator(TidemarkOperator):
+    """Drops a stream; its history stays. Refused with TransactionOpen while a transaction holds it.
+
+    :param stream: name of the stream. (templated)
+    :param if_exists: a stream that is not there is fine; otherwise StreamNotFound. (templated)
+    """
+
+    template_fields: Sequence[str] = ("stream", "if_exists", "conn_id")
+
+    def __init__(self, *, stream: str, if_exists: bool | str = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.stream = stream
+        self.if_exists = if_exists
+
+    def execute(self, context: Context) -> bool:
+        """Whether there was a stream to drop. A second run drops nothing."""
+        from tidemark.transactions import streams
+
+        try:
+            streams.drop_stream(self.hook.open_store(), self.stream, who=str(key_of(context)))
+        except StreamNotFound:
+            if not flag_of("if_exists", self.if_exists):
+                raise
+            self.log.info("There is no stream %s.", self.stream)
+            return False
+        self.log.info("Dropped stream %s.", self.stream)
+        return True
+
+
+class AdvanceStreamOperator(TidemarkOperator):
+    """Moves a stream's offset forward without delivering what it passes; who and why are kept in its history.
+
+    Refused with TransactionOpen while a transaction holds the stream. A second run to the same place changes nothing.
+
+    :param stream: name of the stream. (templated)
+    :param to: `now`, a version, or a time with a zone (the newest version at or before it). (templated)
+    :param why: the reason, for the history. (templated)
+    """
+
+    template_fields: Sequence[str] = ("stream", "to", "why", "conn_id")
+
+    def __init__(self, *, stream: str, to: int | str | datetime, why: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.stream = stream
+        self.to = to
+        self.why = why
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The stream as it stands afterwards: {stream, table, mode, version, created}."""
+        from tidemark.transactions import streams
+
+        if not self.why.strip():
+            raise InvalidArgument(argument="why", value=self.why, problem="say why these changes may be passed over")
+        store = self.hook.open_store()
+        before = streams.get_stream(store, self.stream)
+        version = _version(self.hook.open_table(before.source), None if self.to == "now" else self.to)
+        after = streams.advance_stream(store, self.stream, version, who=str(key_of(context)), why=self.why)
+        self.log.warning(
+            "Stream %s passed over versions (%s, %s]: %s",
+            after.name,
+            before.offset.version,
+            after.offset.version,
+            self.why,
+        )
+        return _facts(after, created=False)
+
+
+def _mode_of(value: str) -> StreamMode:
+    if value not in tuple(StreamMode):
+        raise InvalidArgument(argument="mode", value=value, problem="it must be 'standard' or 'append_only'")
+    mode = StreamMode(value)
+    if mode is StreamMode.INSERT_ONLY:
+        raise NotYetSupported(
+            feature="A stream in mode 'insert_only'", instead="It is for files; tables have 'append_only'."
+        )
+    return mode
+
+
+def _version(log: DeltaLog, at: int | str | datetime | None) -> int:
+    """The version that `at` means; None is the newest."""
+    if at is None or str(at).strip().lower() in ("", "none"):
+        return log.head()
+    asked = version_or_time("at", at)
+    version = asked if isinstance(asked, int) else log.version_at(asked)
+    if not log.earliest() <= version <= log.head():
+        raise VersionNotFound(table=log.uri, version=version, earliest=log.earliest(), latest=log.head())
+    return version
+
+
+def _facts(stream: Stream, *, created: bool) -> dict[str, Any]:
+    return {
+        "stream": stream.name,
+        "table": stream.source.name,
+        "mode": stream.mode.value,
+        "version": stream.offset.version,
+        "created": created,
+    }

@@ -1,0 +1,247 @@
+"""The explicit form: begin, any number of writing tasks, commit, rollback. `stream_transaction` puts them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import InvalidArgument, PlanChanged
+from tidemark.operators._announce import announce, default_outlets, taken_over
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of, owner_of, python_path_of, whole_number_of
+from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.transactions import CommitResult, PlannedWrite, Transaction
+
+__all__ = [
+    "BeginTransactionOperator",
+    "CommitTransactionOperator",
+    "RollbackTransactionOperator",
+    "WriteStreamOperator",
+]
+
+
+class BeginTransactionOperator(TidemarkOperator):
+    """Pins the windows of the streams and writes the whole plan ahead (PROTOCOL steps 1 to 7).
+
+    A second run finds the same windows and plan. Windows without a change commit here, without a job: the writers
+    then have nothing to do, and commit announces it.
+
+    :param transaction: what the transaction is called within its run: the id of the task group. (templated)
+    :param streams: the streams that are consumed together. (templated)
+    :param writes: arguments of every writing task, in order. (templated)
+    :param max_commits: take at most this many versions of each source. (templated)
+    """
+
+    template_fields: Sequence[str] = ("transaction", "streams", "writes", "max_commits", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        transaction: str,
+        streams: str | Sequence[str],
+        writes: Sequence[Mapping[str, Any]] = (),
+        max_commits: int | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.transaction = transaction
+        self.streams = streams
+        self.writes = writes
+        self.max_commits = max_commits
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """The pinned windows: [{stream, from, to, initial_rows}]."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.model.streams import WindowKind
+        from tidemark.transactions.begin import begin
+        from tidemark.transactions.outcomes import Delivered
+
+        hook = self.hook
+        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
+        self._job.require_ready()
+        begun = begin(
+            hook.open_store(),
+            key=key_of(context, self.transaction),
+            streams=names_of("streams", self.streams),
+            writes=[w for given in self.writes for w in planned_writes(WriteRequest.parse(given), hook.table_uri)],
+            owner=owner_of(context),
+            tables=hook.open_table,
+            max_commits=whole_number_of("max_commits", self.max_commits),
+            run=self._job.run,
+            places=hook.job_places(),
+        )
+        if begun.finished:
+            self.log.warning("Finished %s transactions whose lease had run out.", len(begun.finished))
+        if isinstance(begun, Delivered):
+            return _delivered_windows(begun.result)
+        return [
+            {"stream": w.stream_name, "from": w.start, "to": w.end, "initial_rows": w.kind is WindowKind.INITIAL_ROWS}
+            for w in begun.transaction.windows
+        ]
+
+    def on_kill(self) -> None:
+        """End a job that finishes another's transaction, if one runs."""
+        if self._job is not None:
+            self._job.cancel()
+
+
+class WriteStreamOperator(TidemarkOperator):
+    """One writing task inside a `stream_transaction`: runs its own statements of the plan, each exactly once.
+
+    A second run finds what is written and does not write again. The offset moves only with the group's commit.
+
+    :param target: the table that is written; several for a function; may be left out for `sql`. (templated)
+    :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`. (templated)
+    :param stream: the stream, one of the group's; may be left out. (templated)
+    :param keys: key columns of a merge. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the streams like tables. (templated)
+    :param tables: further tables that a function reads. (templated)
+    :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "transaction", "conn_id",
+    )  # fmt: skip
+    template_ext: Sequence[str] = (".sql",)
+
+    def __init__(
+        self,
+        *,
+        write_as: str,
+        target: str | Sequence[str] | None = None,
+        stream: str | Sequence[str] | None = None,
+        keys: str | Sequence[str] = (),
+        sql: str | None = None,
+        tables: str | Sequence[str] = (),
+        schema_evolution: str = "fail",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.stream = stream
+        self.target = target
+        self.write_as = write_as
+        self.keys = keys
+        self.sql = sql
+        self.tables = tables
+        self.schema_evolution = schema_evolution
+        self.transaction: str | None = None  # given by the group that closes around the task
+        self.first_statement = 0
+        self._job: SparkJob | None = None
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The arguments that go into the plan, by name, as they are written in the DAG."""
+        names = ("stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution")
+        return {name: getattr(self, name) for name in names}
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Rows written by target: {target: {inserted, updated, deleted}}; {} where there was nothing to deliver."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.transactions.submit import submit
+
+        hook = self.hook
+        found = self._transaction(context)
+        if found.result is not None:
+            self.log.info("Transaction %s is delivered; there is nothing to write.", found.key)
+            return {}
+        writes = planned_writes(WriteRequest.parse(self.request), hook.table_uri)
+        numbers = _numbers(found, self.first_statement, writes)
+        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
+        evidence = submit(hook.open_store(), found, run=self._job.run, places=hook.job_places(), only=numbers)
+        targets = {statement.number: statement.target.name for statement in found.plan.statements}
+        return {targets[one.number]: dict(one.rows) for one in evidence}
+
+    def on_kill(self) -> None:
+        """End the job's whole process group; the window stays pinned for the next attempt."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _transaction(self, context: Context) -> Transaction:
+        from tidemark.transactions.streams import get_transaction
+
+        if self.transaction is None:
+            raise InvalidArgument(
+                argument="task", value=self.task_id, problem="a WriteStreamOperator stands inside a stream_transaction"
+            )
+        return get_transaction(self.hook.open_store(), key_of(context, self.transaction))
+
+
+class CommitTransactionOperator(TidemarkOperator):
+    """Moves all offsets at once, with evidence for every statement, then announces it (PROTOCOL step 15).
+
+    A second run finds the stored result and announces it again.
+
+    :param transaction: what begin calls the transaction. (templated)
+    :param streams: the streams, for the default outlets.
+    :param skip_when_empty: end as skipped, without an event, when nothing is new. (templated)
+    """
+
+    template_fields: Sequence[str] = ("transaction", "skip_when_empty", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        transaction: str,
+        streams: str | Sequence[str] = (),
+        skip_when_empty: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("outlets", default_outlets(streams))
+        super().__init__(**kwargs)
+        self.transaction = transaction
+        self.streams = streams
+        self.skip_when_empty = skip_when_empty
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The windows that were delivered, as ConsumeStreamOperator returns them."""
+        from tidemark.transactions.commit import commit
+        from tidemark.transactions.streams import get_transaction
+
+        store = self.hook.open_store()
+        key = key_of(context, self.transaction)
+        delivered = get_transaction(store, key).result  # at begin, by an earlier attempt, or by whoever took it over
+        result = delivered or commit(store, key, tables=self.hook.open_table)
+        skip = flag_of("skip_when_empty", self.skip_when_empty)
+        return announce(context, self, result, finished=taken_over(store, result), skip_when_empty=skip)
+
+
+class RollbackTransactionOperator(TidemarkOperator):
+    """Lets go of what begin pinned (PROTOCOL step 17); does nothing once the transaction is committed.
+
+    No offset moves. What a job may have written stays pinned and is finished by the next transaction, so nothing is
+    delivered twice.
+
+    :param transaction: what begin calls the transaction. (templated)
+    """
+
+    template_fields: Sequence[str] = ("transaction", "conn_id")
+
+    def __init__(self, *, transaction: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.transaction = transaction
+
+    def execute(self, context: Context) -> None:
+        """A second run changes nothing."""
+        from tidemark.transactions.release import rollback
+
+        rollback(self.hook.open_store(), key_of(context, self.transaction))
+
+
+def _numbers(transaction: Transaction, first: int, writes: Sequence[PlannedWrite]) -> list[int]:
+    """The task's own statements; its arguments must still be those that begin stored (V2). Raises PlanChanged."""
+    own = transaction.plan.statements[first : first + len(writes)]
+    if [s.digest for s in own] != [w.digest for w in writes]:
+        raise PlanChanged(key=str(transaction.key), problem="the writing task has other arguments now than at begin")
+    return [statement.number for statement in own]
+
+
+def _delivered_windows(result: CommitResult) -> list[dict[str, Any]]:
+    return [
+        {"stream": w.stream, "from": w.from_version, "to": w.to_version, "initial_rows": w.initial_rows}
+        for w in result.windows
+    ]

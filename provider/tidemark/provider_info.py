@@ -1,0 +1,92 @@
+"""What Airflow reads to discover the provider. Imports nothing: provider discovery runs on every Airflow command."""
+
+from __future__ import annotations
+
+__all__ = ["get_provider_info"]
+
+_INTEGRATION = "Tidemark"
+
+
+def get_provider_info() -> dict[str, object]:
+    """The provider's metadata, valid against Airflow's `provider_info.schema.json`."""
+    return {
+        "package-name": "airflow-provider-tidemark",
+        "name": "Tidemark",
+        "description": "Change streams on Delta tables, consumed exactly once by Airflow on Spark.",
+        "integrations": [{"integration-name": _INTEGRATION, "tags": ["software"]}],
+        "operators": _modules(
+            "tidemark.operators.streams", "tidemark.operators.consume", "tidemark.operators.transaction"
+        ),
+        "sensors": _modules("tidemark.sensors.streams"),
+        "hooks": _modules("tidemark.hooks.tidemark"),
+        "connection-types": [_CONNECTION_TYPE],
+        "asset-uris": [{"schemes": ["x-tidemark"], "handler": None}],
+        "cli": ["tidemark.cli.get_tidemark_cli_commands"],
+        "config": {"tidemark": {"description": "Defaults of the Tidemark provider.", "options": _OPTIONS}},
+    }
+
+
+def _modules(*modules: str) -> list[dict[str, object]]:
+    return [{"integration-name": _INTEGRATION, "python-modules": list(modules)}]
+
+
+def _text(label: str, description: str, *formats: str) -> dict[str, object]:
+    schema: dict[str, object] = {"type": ["string", "null"]}
+    if formats:
+        schema["format"] = formats[0]
+    return {"label": label, "description": description, "schema": schema}
+
+
+_CONNECTION_TYPE: dict[str, object] = {
+    "connection-type": "tidemark",
+    "hook-class-name": "tidemark.hooks.tidemark.TidemarkHook",
+    "hook-name": "Tidemark",
+    "ui-field-behaviour": {
+        "hidden-fields": ["host", "schema", "login", "port"],
+        "relabeling": {"password": "Control store password"},
+        "placeholders": {},
+    },
+    "conn-fields": {
+        "control_store": _text(
+            "Control store",
+            "SQLAlchemy URL without its password. Empty: SQLite in tidemark.db under AIRFLOW_HOME.",
+        ),
+        "lake_root": _text(
+            "Lake root", "Where schema.table names live, as a path or URI. Empty: lake under AIRFLOW_HOME."
+        ),
+        "spark_conn_id": _text("Spark connection", "Id of the Spark connection that runs jobs. Empty: local[*]."),
+        "spark_conf": _text("Spark settings", "JSON object of Spark settings that every job gets.", "multiline"),
+        "spark_packages": _text(
+            "Spark packages", "Maven coordinates that hold Delta Lake. A single '-': Spark has it already."
+        ),
+        "storage_options": _text(
+            "Storage options", "JSON object for fsspec (keys, endpoint); kept out of job files and logs.", "password"
+        ),
+    },
+}
+
+_OPTIONS: dict[str, object] = {
+    "lake_root": {
+        "description": "Where schema.table names live, if the connection does not say. Empty: lake under AIRFLOW_HOME.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "/data/lake",
+        "default": "",
+    },
+    "control_store": {
+        "description": "SQLAlchemy URL of the control store when the connection does not say. "
+        "Empty: SQLite in tidemark.db under AIRFLOW_HOME.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "sensitive": True,
+        "example": "postgresql+psycopg://tidemark@db/tidemark",
+        "default": "",
+    },
+    "spark_master": {
+        "description": "Spark master when no Spark connection is named.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "local[2]",
+        "default": "local[*]",
+    },
+}

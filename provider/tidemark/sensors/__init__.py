@@ -1,0 +1,1 @@
+"""Sensors: what a task waits for; they read logs, never start a JVM."""

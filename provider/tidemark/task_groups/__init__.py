@@ -1,0 +1,1 @@
+"""Task groups: a transaction over several tasks."""

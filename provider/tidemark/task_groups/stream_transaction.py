@@ -1,0 +1,120 @@
+"""A transaction as a task group: begin is its setup, commit its last task, rollback its teardown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.sdk import BaseOperator, TaskGroup
+from airflow.sdk.definitions.mappedoperator import MappedOperator
+from airflow.sdk.definitions.taskgroup import MappedTaskGroup
+
+from tidemark.errors import InvalidArgument, NotYetSupported
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.operators.transaction import (
+    BeginTransactionOperator,
+    CommitTransactionOperator,
+    RollbackTransactionOperator,
+    WriteStreamOperator,
+)
+
+__all__ = ["stream_transaction"]
+
+
+@contextmanager
+def stream_transaction(
+    group_id: str,
+    *,
+    streams: str | Sequence[str],
+    max_commits: int | str | None = None,
+    skip_when_empty: bool | str = False,
+    outlets: Sequence[Any] | None = None,
+    conn_id: str = DEFAULT_CONN_ID,
+    **group: Any,
+) -> Iterator[TaskGroup]:
+    """A task group whose writers deliver the streams' windows together, exactly once.
+
+    The body holds `WriteStreamOperator`s and any other tasks, in any order. When it closes, the plan of all writers
+    is handed to `begin`, so that it is written ahead. `commit` runs when the whole body has succeeded, moves the
+    offsets and owns the outlets; `rollback` runs in any case and is a no-op after a commit. Downstream of the group
+    means after the commit.
+
+    Raises InvalidArgument for a body without a writer, NotYetSupported for mapped writers, whose number is not known
+    ahead.
+    """
+    with TaskGroup(group_id, **group) as transaction:
+        begin = BeginTransactionOperator(
+            task_id="begin",
+            transaction=str(transaction.group_id),
+            streams=streams,
+            max_commits=max_commits,
+            conn_id=conn_id,
+        )
+        yield transaction
+        body = [task for task in transaction if task is not begin]
+        begin.writes = _plan(transaction, body, streams, conn_id)
+        commit = CommitTransactionOperator(
+            task_id="commit",
+            transaction=str(transaction.group_id),
+            streams=streams,
+            skip_when_empty=skip_when_empty,
+            conn_id=conn_id,
+            **({} if outlets is None else {"outlets": list(outlets)}),
+        )
+        rollback = RollbackTransactionOperator(
+            task_id="rollback", transaction=str(transaction.group_id), conn_id=conn_id
+        )
+    _wire(begin, body, commit)
+    commit >> rollback.as_teardown(setups=begin, on_failure_fail_dagrun=False)
+
+
+def _plan(
+    transaction: TaskGroup, body: Sequence[Any], streams: str | Sequence[str], conn_id: str
+) -> list[dict[str, Any]]:
+    """The writers' arguments in the order in which they stand in the DAG file; each writer learns its place."""
+    _refuse_mapped(transaction, body)
+    writers = [task for task in body if isinstance(task, WriteStreamOperator)]
+    if not writers:
+        raise InvalidArgument(argument="body", value=transaction.group_id, problem="it has no WriteStreamOperator")
+    requests: list[dict[str, Any]] = []
+    number = 0
+    for writer in writers:
+        if writer.stream is None:
+            writer.stream = streams
+        writer.transaction = str(transaction.group_id)
+        writer.conn_id = conn_id
+        writer.first_statement = number
+        requests.append(writer.request)
+        number += 1 if writer.target is None or isinstance(writer.target, str) else len(writer.target)
+    return requests
+
+
+def _refuse_mapped(transaction: TaskGroup, body: Sequence[Any]) -> None:
+    for task in body:
+        writes = issubclass(getattr(task, "operator_class", type(task)), WriteStreamOperator)
+        if writes and (isinstance(task, MappedOperator) or _in_mapped_group(task, transaction)):
+            raise NotYetSupported(
+                feature=f"A mapped WriteStreamOperator ({task.task_id}) in a stream_transaction",
+                instead="The plan is written ahead, so every writer must be known when the DAG is parsed: write them "
+                "out, or use one writer with a function.",
+            )
+
+
+def _in_mapped_group(task: BaseOperator, transaction: TaskGroup) -> bool:
+    group = task.task_group
+    while group is not None and group.group_id != transaction.group_id:
+        if isinstance(group, MappedTaskGroup):
+            return True
+        group = group.parent_group
+    return False
+
+
+def _wire(begin: BaseOperator, body: Sequence[BaseOperator], commit: BaseOperator) -> None:
+    """Begin before every root of the body, every leaf of it before commit."""
+    inside = {task.task_id for task in body}
+    for task in body:
+        if task.upstream_task_ids.isdisjoint(inside):
+            begin >> task
+        if task.downstream_task_ids.isdisjoint(inside) and not task.is_teardown:
+            task >> commit
