@@ -1,0 +1,1 @@
+"""Spark work: change sets read, streams shown, targets written once."""
