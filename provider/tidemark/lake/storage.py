@@ -1,0 +1,83 @@
+"""Bytes and names below one root, by fsspec; and the one form in which a table's location is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
+
+import fsspec
+
+__all__ = ["Storage", "canonical_uri"]
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def canonical_uri(location: str) -> str:
+    """One text for one place: `file:///tmp/a b`, `s3://bucket/key`; not percent-encoded, no slash at the end.
+
+    Accepts `/p`, `p` (from the working directory), `file:/p`, `file:///p` and other schemes.
+    """
+    if not _SCHEME.match(location):
+        import os
+
+        return "file://" + _without_last_slash(os.path.abspath(location))
+    scheme, rest = location.split(":", 1)
+    if scheme.lower() == "file":
+        return "file://" + _without_last_slash(str(PurePosixPath("/" + rest.lstrip("/"))))
+    if not rest.startswith("//"):
+        rest = "//" + rest.lstrip("/")
+    return _without_last_slash(f"{scheme.lower()}:{rest}")
+
+
+def _without_last_slash(path: str) -> str:
+    return path.rstrip("/") or "/"
+
+
+class Storage:
+    """What lies below the directory `uri`; names are relative to it and not percent-encoded, or absolute URIs, which are
+    (as in a log).
+
+    `options` go to fsspec's file system as they are. A missing file raises FileNotFoundError, as fsspec does.
+    """
+
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+        self.uri = canonical_uri(uri)
+        self._filesystem: Any = fsspec.filesystem(urlsplit(self.uri).scheme, **(options or {}))
+        self._root = self.uri.removeprefix("file://") if self.uri.startswith("file://") else self.uri
+
+    def names(self, directory: str = "") -> list[str]:
+        """The names directly below `directory`, sorted. Raises FileNotFoundError."""
+        listed = self._filesystem.ls(self._below(directory), detail=False, **self._fresh())
+        return sorted(str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in listed)
+
+    def exists(self, name: str = "") -> bool:
+        """Whether a file or directory is there."""
+        return bool(self._filesystem.exists(self._below(name)))
+
+    def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
+        """The bytes of a file, or of its range [start, end)."""
+        return bytes(self._filesystem.cat_file(self._below(name), start=start, end=end))
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file for random reading."""
+        opened: IO[bytes] = self._filesystem.open(self._below(name), "rb")
+        return opened
+
+    def modified_at(self, name: str) -> datetime:
+        """Modification time, UTC."""
+        modified: datetime = self._filesystem.modified(self._below(name))
+        return modified.astimezone(UTC) if modified.tzinfo else modified.replace(tzinfo=UTC)
+
+    def _below(self, name: str) -> str:
+        if _SCHEME.match(name):
+            uri = canonical_uri(unquote(name))
+            return uri.removeprefix("file://") if uri.startswith("file://") else uri
+        return f"{self._root}/{name}" if name else self._root
+
+    def _fresh(self) -> dict[str, bool]:
+        """A listing is never taken from a cache: a commit must be seen."""
+        return {} if self.uri.startswith("file://") else {"refresh": True}

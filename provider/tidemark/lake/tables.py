@@ -1,0 +1,39 @@
+"""From the name that a user gives to a table: path, or schema.table below the lake root."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tidemark.errors import TableNotFound
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.segments import LOG_DIRECTORY
+from tidemark.lake.storage import Storage, canonical_uri
+from tidemark.model.streams import Addressing, TableRef
+
+__all__ = ["resolve", "table_ref"]
+
+_BY_PATH = re.compile(r"^delta\.`(.+)`$", re.IGNORECASE)
+
+
+def resolve(name: str, lake_root: str, options: Mapping[str, str] | None = None) -> tuple[str, Addressing]:
+    """The canonical URI that a name leads to without a catalog, and how it led there.
+
+    A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. Raises TableNotFound where
+    nothing of that name lies below the lake root.
+    """
+    by_path = _BY_PATH.match(name.strip())
+    if by_path or "/" in name:
+        return canonical_uri(by_path[1] if by_path else name.strip()), Addressing.PATH
+    parts = [part.strip("`") for part in name.strip().split(".")]
+    uri = canonical_uri("/".join((canonical_uri(lake_root), *parts)))
+    if not Storage(uri, options).exists(LOG_DIRECTORY):
+        raise TableNotFound(path=f"{uri} (for the name {name!r})")
+    return uri, Addressing.LAKE
+
+
+def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = None) -> TableRef:
+    """The table with its id at the head. Raises TableNotFound, NotADeltaTable, CorruptLog."""
+    uri, addressing = resolve(name, lake_root, options)
+    log = DeltaLog.open(uri, options)
+    return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=addressing)
