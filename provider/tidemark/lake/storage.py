@@ -38,8 +38,8 @@ def _without_last_slash(path: str) -> str:
 
 
 class Storage:
-    """What lies below the directory `uri`; names are relative to it and not percent-encoded, or absolute URIs, which are
-    (as in a log).
+    """What lies below the directory `uri`; names are relative to it and not percent-encoded, or absolute URIs,
+    which are, as in a log.
 
     `options` go to fsspec's file system as they are. A missing file raises FileNotFoundError, as fsspec does.
     """
