@@ -1,0 +1,155 @@
+"""Merge: the target becomes a mirror of the source, key by key.
+
+Per key the INSERT image counts if there is one, else the DELETE. So an update pair is an update, a row whose key
+changed leaves its old key and comes under the new one, and a DELETE with a later INSERT of the same key is an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
+
+from tidemark.engine.changes.content import same_content
+from tidemark.engine.writes.fit import FittedColumn, fit_columns, quoted
+from tidemark.engine.writes.prepared import PreparedWrite
+from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
+from tidemark.model.streams import ACTION
+from tidemark.model.transactions import SchemaEvolution, Statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["prepare_merge"]
+
+IMAGE = "__tidemark_image"
+DELETES = "__tidemark_delete"
+INSERTS = "__tidemark_inserts"
+ROWS = "__tidemark_rows"
+
+
+def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, keys: Sequence[str]) -> PreparedWrite:
+    """Check keys, columns and uniqueness and make ready to merge `changes`; without METADATA$ACTION all are INSERTs.
+
+    Key columns are compared NULL-safe. Matched rows whose columns are equal already stay untouched. The changes are
+    kept in memory, a row a key, until `close`. Raises MissingMergeKey, TargetDoesNotFit, AmbiguousMergeKey.
+    """
+    with_action = changes if ACTION in changes.columns else changes.withColumn(ACTION, F.lit("INSERT"))
+    evolution = statement.write.schema_evolution
+    name = statement.target.name
+    fitted = fit_columns(with_action.schema, target, target_name=name, evolution=evolution)
+    chosen = _key_columns(keys, fitted, target, name)
+    winners = with_action.transform(lambda rows: _one_row_per_key(rows, fitted, chosen)).persist()
+    try:
+        _refuse_ambiguous(winners, chosen, name)
+    except BaseException:
+        winners.unpersist()
+        raise
+    known = {field.name for field in target.fields}
+    return PreparedWrite(run=lambda: _merge(winners, statement, fitted, chosen, known), close=lambda: _forget(winners))
+
+
+def _forget(rows: DataFrame) -> None:
+    rows.unpersist()
+
+
+def _key_columns(
+    keys: Sequence[str], fitted: tuple[FittedColumn, ...], target: StructType, name: str
+) -> tuple[FittedColumn, ...]:
+    if not keys:
+        raise MissingMergeKey(target=name, problem="none are given")
+    by_name = {column.source.lower(): column for column in fitted}
+    known = {field.name.lower() for field in target.fields}
+    lacking = [key for key in keys if key.lower() not in by_name]
+    if lacking:
+        raise MissingMergeKey(target=name, problem=f"the stream has no column {', '.join(lacking)}")
+    unknown = [key for key in keys if key.lower() not in known]
+    if unknown:
+        raise MissingMergeKey(target=name, problem=f"the target has no column {', '.join(unknown)}")
+    unfit = [key for key in keys if not _comparable(by_name[key.lower()].data_type)]
+    if unfit:
+        raise MissingMergeKey(target=name, problem=f"{', '.join(unfit)} cannot be compared")
+    return tuple(by_name[key.lower()] for key in keys)
+
+
+def _one_row_per_key(rows: DataFrame, fitted: Sequence[FittedColumn], keys: Sequence[FittedColumn]) -> DataFrame:
+    """Columns: the fitted ones, whether the key goes, and how many INSERTs and rows it stood for."""
+    is_insert = F.col(quoted(ACTION)) == "INSERT"
+    image = F.struct(*(column.expression for column in fitted))
+    shaped = rows.select(*(k.expression for k in keys), image.alias(IMAGE), is_insert.alias(INSERTS))
+    return (
+        shaped.groupBy(*(quoted(key.target) for key in keys))
+        .agg(
+            F.max_by(IMAGE, INSERTS).alias(IMAGE),
+            F.count_if(F.col(INSERTS)).alias(INSERTS),
+            F.count(F.lit(1)).alias(ROWS),
+        )
+        .select(f"{IMAGE}.*", (F.col(INSERTS) == 0).alias(DELETES), INSERTS, ROWS)
+    )
+
+
+def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str) -> None:
+    names = [key.target for key in keys]
+    twice = (F.col(INSERTS) > 1) | ((F.col(INSERTS) == 0) & (F.col(ROWS) > 1))
+    example = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
+    found = winners.where(twice).agg(F.count(F.lit(1)), F.min(example)).collect()[0]
+    if found[0]:
+        raise AmbiguousMergeKey(target=target, keys=", ".join(names), duplicates=found[0], example=found[1])
+
+
+def _merge(
+    winners: DataFrame,
+    statement: Statement,
+    fitted: Sequence[FittedColumn],
+    keys: Sequence[FittedColumn],
+    known: set[str],
+) -> None:
+    values: dict[str, str | Column] = {quoted(column.target): _new(column.target) for column in fitted}
+    goes = _new(DELETES)
+    same_key = reduce(Column.__and__, (_old(key.target).eqNullSafe(_new(key.target)) for key in keys))
+    compared = [column for column in fitted if column.target in known]
+    builder = (
+        DeltaTable.forPath(winners.sparkSession, statement.target.path)
+        .alias("target")
+        .merge(winners.alias("changes"), same_key)
+        .whenMatchedDelete(goes)
+        .whenMatchedUpdate(~goes & _differs(compared, len(compared) < len(fitted)), set=values)
+        .whenNotMatchedInsert(~goes, values=values)
+    )
+    if statement.write.schema_evolution is SchemaEvolution.ADD:
+        builder = builder.withSchemaEvolution()
+    builder.execute()
+
+
+def _differs(compared: Sequence[FittedColumn], brings_new_columns: bool) -> Column:
+    """Whether the target's row is to change at all; a VARIANT cannot be compared and counts as changed."""
+    if brings_new_columns or any(_has_variant(column.data_type) for column in compared):
+        return F.lit(True)
+    kind = StructType([StructField(column.target, column.data_type) for column in compared])
+    old, new = (F.struct(*(side(c.target).alias(c.target) for c in compared)) for side in (_old, _new))
+    return ~same_content(old, new, kind)
+
+
+def _has_variant(data_type: DataType) -> bool:
+    return "variant" in data_type.simpleString()
+
+
+def _comparable(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return all(_comparable(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return _comparable(data_type.elementType)
+    return not isinstance(data_type, (MapType, VariantType))
+
+
+def _old(name: str) -> Column:
+    return F.col(f"target.{quoted(name)}")
+
+
+def _new(name: str) -> Column:
+    return F.col(f"changes.{quoted(name)}")

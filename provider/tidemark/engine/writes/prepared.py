@@ -1,0 +1,20 @@
+"""A write that has been checked and is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["PreparedWrite"]
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class PreparedWrite:
+    """`run` is one Delta command; `close` gives back what was kept in memory for it, run or not."""
+
+    run: Callable[[], None]
+    close: Callable[[], None] = _nothing

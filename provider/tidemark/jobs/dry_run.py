@@ -1,0 +1,24 @@
+"""The DRY_RUN job: what a window would read, from the log alone; nothing is written and no rows are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemark.engine.changes.window import plan_window
+from tidemark.jobs.context import JobContext
+from tidemark.model.jobs import JobResult
+from tidemark.model.streams import StreamWindow, WindowKind
+
+__all__ = ["dry_run"]
+
+
+def dry_run(job: JobContext) -> JobResult:
+    """Facts: stream name → the chosen plan with files, bytes and rows of each side."""
+    return JobResult(facts={window.stream_name: _explained(job, window) for window in job.spec.windows})
+
+
+def _explained(job: JobContext, window: StreamWindow) -> dict[str, Any]:
+    span = {"from": window.start, "to": window.end, "kind": window.kind.value}
+    if window.kind is WindowKind.INITIAL_ROWS or window.empty:
+        return span
+    return {**span, **plan_window(window, job.options).explain()}

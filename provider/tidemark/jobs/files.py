@@ -1,0 +1,51 @@
+"""The files between a worker and a driver: spec, result, cancel marker. Local paths, file: URIs or any fsspec URI."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import fsspec
+
+from tidemark.model.codec import from_json, to_json
+from tidemark.model.jobs import JobResult, JobSpec
+
+__all__ = ["exists", "read_spec", "write_result"]
+
+
+def read_spec(uri: str) -> JobSpec:
+    """Raises ValueError where the text is not a JobSpec of this release."""
+    return from_json(JobSpec, fsspec.open(_place(uri), "rt", encoding="utf-8").open().read())
+
+
+def write_result(uri: str, result: JobResult) -> None:
+    """All of it or nothing: a reader never sees half a result. A second run replaces it."""
+    text = to_json(result)
+    place = _place(uri)
+    if "://" in place:
+        with fsspec.open(place, "wt", encoding="utf-8") as file:  # object stores show an object when it is whole
+            file.write(text)
+        return
+    path = Path(place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f"{path.name}.{os.getpid()}.half")
+    with half.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    half.replace(path)
+
+
+def exists(uri: str) -> bool:
+    """Whether there is a file: the cancel marker."""
+    place = _place(uri)
+    if "://" not in place:
+        return Path(place).exists()
+    found: bool = fsspec.url_to_fs(place)[0].exists(place)
+    return found
+
+
+def _place(uri: str) -> str:
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri

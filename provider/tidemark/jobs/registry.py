@@ -1,0 +1,21 @@
+"""Which function does which kind of job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tidemark.jobs.context import JobContext
+from tidemark.jobs.dry_run import dry_run
+from tidemark.jobs.fence import fence
+from tidemark.jobs.prepare import prepare
+from tidemark.jobs.write import write
+from tidemark.model.jobs import JobKind, JobResult
+
+__all__ = ["JOBS"]
+
+JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
+    JobKind.WRITE: write,
+    JobKind.FENCE: fence,
+    JobKind.DRY_RUN: dry_run,
+    JobKind.PREPARE: prepare,
+}

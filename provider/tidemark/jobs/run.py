@@ -1,0 +1,73 @@
+"""Run one job in a Spark that is there; an error becomes part of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemark.engine.writes.exactly_once import APP_ID, TXN_VERSION, USER_METADATA
+from tidemark.errors import JobError, JobFailed, TidemarkError
+from tidemark.jobs.context import JobContext
+from tidemark.jobs.files import exists
+from tidemark.jobs.progress import Progress, print_line
+from tidemark.jobs.registry import JOBS
+from tidemark.jobs.watch import Watch
+from tidemark.model.jobs import JobResult, JobSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["own_session", "run"]
+
+HEAD = 600
+NOT_INHERITED = frozenset({APP_ID, TXN_VERSION, USER_METADATA, "spark.databricks.delta.lastCommitVersionInSession"})
+
+
+def utc_now() -> datetime:
+    """The wall clock, as deadlines are meant."""
+    return datetime.now(UTC)
+
+
+def run(
+    spark: SparkSession,
+    spec: JobSpec,
+    *,
+    options: Mapping[str, str] | None = None,
+    clock: Callable[[], datetime] = utc_now,
+    say: Callable[[str], None] = print_line,
+    end: Callable[[JobError], None] | None = None,
+) -> JobResult:
+    """Do what `spec` asks and return the answer; every failure comes back as an ErrorRecord.
+
+    `options`: storage options of the lake. `end`: how to end the process when the job does not stop at its deadline
+    (None: it is not ours to end). Harmless to repeat: each kind of job says what a second run does.
+    """
+    context = spark.sparkContext
+    watch = Watch(context, spec, lambda: exists(spec.cancel_uri), clock, end)
+    with watch, Progress(context, len(spec.statements), say) as progress:
+        job = JobContext(own_session(spark), spec, dict(options or {}), progress, watch.stop_if_due)
+        try:
+            watch.stop_if_due()
+            return JOBS[spec.kind](job)
+        except TidemarkError as error:
+            return JobResult(error=error.to_record())
+        except Exception as error:  # noqa: BLE001 - the edge of the process: a user's function may raise anything
+            reason = watch.due()
+            return JobResult(error=(reason or _failed(error)).to_record())
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session with the settings of `spark` but its own transaction settings and views (V15)."""
+    session = spark.newSession()
+    for name, value in spark.conf.getAll.items():
+        if name in NOT_INHERITED or session.conf.get(name, None) == value:
+            continue
+        if session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    return session
+
+
+def _failed(error: Exception) -> JobFailed:
+    lines = str(error).strip().splitlines() or [""]
+    return JobFailed(error=type(error).__name__, message=lines[0][:HEAD])

@@ -1,0 +1,72 @@
+"""When a job has to stop: at its deadline, or because somebody set the cancel marker (PROTOCOL step 9)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobError
+from tidemark.model.jobs import JobSpec
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+__all__ = ["Watch"]
+
+SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_TO_END = 20.0
+
+
+class Watch:
+    """As a context: looks for the marker and at the clock all the time the job runs.
+
+    When the job is due to stop, its Spark jobs are cancelled and `stop_if_due` raises. If it has not left the context
+    some seconds later, `end` is called, which should end the process: a late writer is worse than a dead one.
+    """
+
+    def __init__(
+        self,
+        context: SparkContext,
+        spec: JobSpec,
+        cancelled: Callable[[], bool],
+        clock: Callable[[], datetime],
+        end: Callable[[JobError], None] | None = None,
+    ) -> None:
+        self._context = context
+        self._spec = spec
+        self._cancelled = cancelled
+        self._clock = clock
+        self._end = end
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="tidemark-watch", daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._left.set()
+
+    def due(self) -> JobError | None:
+        """Why the job has to stop now, if it has to."""
+        key = str(self._spec.key)
+        if self._clock() >= self._spec.deadline:
+            return JobDeadlineExceeded(key=key, deadline=self._spec.deadline)
+        return JobCancelled(key=key) if self._cancelled() else None
+
+    def stop_if_due(self) -> None:
+        """Raises JobDeadlineExceeded or JobCancelled."""
+        reason = self.due()
+        if reason is not None:
+            raise reason
+
+    def _watch(self) -> None:
+        while not self._left.wait(SECONDS_BETWEEN_LOOKS):
+            reason = self.due()
+            if reason is not None:
+                self._context.cancelAllJobs()
+                if not self._left.wait(SECONDS_TO_END) and self._end is not None:
+                    self._end(reason)
+                return
