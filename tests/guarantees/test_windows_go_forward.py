@@ -1,0 +1,116 @@
+"""V6, I4: a window ends where its transaction began, never before its start, and its bounds are kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tidemark.errors import InvalidArgument
+from tidemark.model.streams import WindowKind
+from tidemark.transactions.sources import SourceHead, open_table, window_from
+from tidemark.transactions.streams import get_stream, has_data
+
+from .world import World, key_of
+
+
+def test_a_head_that_was_read_too_early_gives_an_empty_window_v6(world: World) -> None:
+    world.source.append()
+    world.source.append()
+    world.consume("one")
+    window = window_from(get_stream(world.store, "s"), 1, None)
+    assert (window.start, window.end, window.empty) == (2, 2, True)
+
+
+def test_a_consumer_that_looked_before_another_committed_gets_nothing_v6(world: World) -> None:
+    world.source.append()
+    raced = []
+
+    def slow(table):  # type: ignore[no-untyped-def]
+        log = open_table(table)
+        head = log.head()
+        if not raced:
+            raced.append(head)
+            world.source.append()
+            world.consume("two")
+        log.head = lambda: head
+        return log
+
+    begun = world.begin("one", tables=slow)
+    assert [(w.from_version, w.to_version) for w in begun.result.windows] == [(2, 2)]
+    assert (world.offset(), world.holds(0)) == (2, {1: 1, 2: 1})
+
+
+def test_an_empty_window_starts_no_job_and_renews_the_anchor(world: World) -> None:
+    world.clock.go(timedelta(hours=1))
+    world.delivered("one")
+    assert get_stream(world.store, "s").anchor == world.clock.now
+    assert world.drivers == []
+
+
+def test_commits_that_change_no_data_are_passed_without_a_job_r89(world: World) -> None:
+    world.source.optimize()
+    world.source.configure(delta__anything="1")
+    assert not has_data(world.store, "s")
+    assert (world.delivered("one").fresh, world.offset(), world.drivers) == (True, 2, [])
+
+
+def test_has_data_sees_every_change(world: World) -> None:
+    assert not has_data(world.store, "s")
+    world.source.append()
+    world.source.optimize()
+    assert has_data(world.store, "s")
+
+
+def test_max_commits_bounds_the_window(world: World) -> None:
+    for _ in range(5):
+        world.source.append()
+    ends = []
+    for run in ("one", "two", "three"):
+        transaction = world.open(run, max_commits=2)
+        ends.append(transaction.windows[0].end)
+        world.finish(transaction)
+    assert ends == [2, 4, 5]
+    assert world.holds(0) == dict.fromkeys(range(1, 6), 1)
+    with pytest.raises(InvalidArgument):
+        world.begin("four", max_commits=0)
+
+
+def test_initial_rows_come_once_and_the_offset_stays_r10(world: World) -> None:
+    world.stream("t", initial_rows=True)
+    world.source.append()
+    assert has_data(world.store, "t")
+    transaction = world.open("one", streams=("t",))
+    (window,) = transaction.windows
+    assert (window.kind, window.start, window.end) == (WindowKind.INITIAL_ROWS, 0, 0)
+    result = world.finish(transaction)
+    assert (result.windows[0].initial_rows, world.offset("t")) == (True, 0)
+    following = world.open("two", streams=("t",))
+    assert (following.windows[0].kind, following.windows[0].end) == (WindowKind.CHANGES, 1)
+    world.finish(following)
+    assert world.holds(0, "t") == {1: 1}
+
+
+def test_every_move_is_kept_with_who_when_why_and_run(world: World) -> None:
+    world.source.append()
+    world.clock.go(timedelta(minutes=5))
+    world.consume("one")
+    made, moved = world.history()
+    assert (made.why, made.to_version) == ("created", 0)
+    assert (moved.from_version, moved.to_version, moved.moved_at) == (0, 1, world.clock.now)
+    assert (moved.who, moved.run) == ("worker of one", str(key_of("one")))
+
+
+def test_lag_is_measured_from_the_last_version_delivered(world: World) -> None:
+    world.source.append()
+    for version in (0, 1):
+        world.source.set_time(version, world.clock.now.timestamp())
+    world.clock.go(timedelta(seconds=90))
+    assert world.consume("one").result.windows[0].lag_seconds == pytest.approx(90)
+
+
+def test_a_look_at_another_window_does_not_call_it_silent(world: World) -> None:
+    world.source.append()
+    stream = get_stream(world.store, "s")
+    head = SourceHead(stream.uid, offset=5, head=9, quiet_until=9, quiet_time=None)
+    assert not head.silent(window_from(stream, 9, None))
