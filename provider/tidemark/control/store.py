@@ -147,11 +147,11 @@ class ControlStore:
 
 
 def _masked(url: str) -> str:
-    """What may be shown of a URL that could not be parsed: its scheme."""
+    """What may be shown of a URL that could not be opened: without its password, or, unparsed, only its scheme."""
     try:
         return sa.make_url(url).render_as_string(hide_password=True)
     except ArgumentError:
-        return url.partition(":")[0] + ":…"
+        return url.partition("://")[0] + "://…" if "://" in url else "…"
 
 
 def _engine(url: sa.URL) -> sa.Engine:
