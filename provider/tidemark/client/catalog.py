@@ -1,0 +1,79 @@
+"""Table names in a notebook: what Spark's catalog knows, else a path, else a table of the lake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
+
+from tidemark.errors import NotADeltaTable, NotYetSupported, TableNotFound
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.tables import resolve
+from tidemark.model.streams import Addressing, TableRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkTables"]
+
+PATH = re.compile(r"^(/|[a-zA-Z][\w+.-]*:/|delta\.`|\.{1,2}/)")
+
+
+class SparkTables:
+    """Finds tables by name for one Spark session and opens their logs.
+
+    As a function it is what begin and extend ask for: a registered table is opened by its path, a name is resolved.
+    """
+
+    def __init__(self, spark: SparkSession, lake_root: str | None, options: Mapping[str, str]) -> None:
+        self._spark = spark
+        self._lake_root = lake_root
+        self._options = dict(options)
+
+    def __call__(self, table: TableRef | str) -> DeltaLog:
+        """The table's log. Raises what `locate` raises."""
+        location = table.path if isinstance(table, TableRef) else self.locate(table)[0]
+        return DeltaLog.open(location, self._options)
+
+    def locate(self, name: str) -> tuple[str, Addressing]:
+        """Where the table lies and how its name leads there.
+
+        Raises TableNotFound, NotADeltaTable, and NotYetSupported for views.
+        """
+        if PATH.match(name):
+            return resolve(name, "/", self._options)
+        kind = self._kind(name)
+        if kind is not None:
+            return self._location(name, kind), Addressing.CATALOG
+        if self._lake_root is None:
+            raise TableNotFound(path=f"{name} (in Spark's catalog; no lake_root was given)")
+        return resolve(name, self._lake_root, self._options)
+
+    def reference(self, name: str) -> TableRef:
+        """The table under its name, with its identity."""
+        location, addressing = self.locate(name)
+        log = DeltaLog.open(location, self._options)
+        return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=addressing)
+
+    def _kind(self, name: str) -> str | None:
+        """MANAGED, EXTERNAL, VIEW or TEMPORARY; None where the catalog does not know the name."""
+        try:
+            return str(self._spark.catalog.getTable(name).tableType)
+        except AnalysisException as error:
+            if (error.getCondition() or "").startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "PARSE_SYNTAX")):
+                return None
+            raise
+
+    def _location(self, name: str, kind: str) -> str:
+        if kind.upper() in ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW"):
+            raise NotYetSupported(feature=f"A view ({name})", instead="Name the Delta table that it reads.")
+        try:
+            detail = DeltaTable.forName(self._spark, name).detail().select("location").collect()
+        except AnalysisException as error:
+            raise NotADeltaTable(path=name, problem=str(error).splitlines()[0]) from error
+        if not detail:
+            raise TableNotFound(path=name)
+        return str(detail[0][0])

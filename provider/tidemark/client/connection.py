@@ -1,0 +1,63 @@
+"""Connecting a client."""
+
+from __future__ import annotations
+
+import atexit
+import getpass
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemark.client.catalog import SparkTables
+from tidemark.client.lake import Lake
+from tidemark.client.surroundings import Surroundings
+from tidemark.control.store import ControlStore, utc_now
+from tidemark.engine.workspace import Workspace
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["connect"]
+
+ORPHANS_AFTER = timedelta(days=2)
+
+
+def connect(
+    spark: SparkSession,
+    control_store: str,
+    *,
+    lake_root: str | None = None,
+    clock: Callable[[], datetime] = utc_now,
+    storage_options: Mapping[str, str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    who: str | None = None,
+) -> Lake:
+    """Streams from a notebook, a script or a test.
+
+    `control_store`: SQLAlchemy URL; an SQLite one creates itself. `lake_root`: where `schema.table` leads if Spark's
+    catalog does not know it, and where `_tidemark/` keeps what is in work (default: a temporary directory). `clock`
+    gives aware UTC times. `who` stands in the history of what is moved by hand (default: the user's name). Raises
+    StoreUnreachable and StoreNotMigrated at the first use.
+    """
+    options = dict(storage_options or {})
+    store = ControlStore(control_store, clock=clock)
+    root = f"{(lake_root or tempfile.mkdtemp(prefix='tidemark-')).rstrip('/')}/_tidemark"
+    if "://" not in root:
+        root = str(Path(root).absolute())
+    workspace = Workspace(root, f"client-{store.new_id()}", options=options)
+    atexit.register(workspace.close)
+    return Lake(
+        Surroundings(
+            spark=spark,
+            store=store,
+            tables=SparkTables(spark, lake_root, options),
+            workspace=workspace,
+            places=JobPlaces(workspace=root, exchange=f"{root}/jobs"),
+            limits=limits,
+            who=who or getpass.getuser(),
+            options=options,
+        )
+    )

@@ -1,0 +1,66 @@
+"""Points in a table's history, as users give them (R8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tidemark.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from tidemark.lake.delta_log import DeltaLog
+
+__all__ = ["Offset", "Point", "Stream", "Timestamp", "Version", "version_at"]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of the table: `at` it, its changes lie behind the stream; `before` it, they come."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class Timestamp:
+    """A moment, with its zone."""
+
+    when: datetime
+
+
+@dataclass(frozen=True)
+class Offset:
+    """Seconds from now, zero or below (R8a)."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Where another stream stands; with its own name and or_replace: recreate without losing the place."""
+
+    name: str
+
+
+Point = Version | Timestamp | Offset | Stream
+
+
+def version_at(log: DeltaLog, point: Version | Timestamp | Offset, *, now: datetime, before: bool) -> int:
+    """The version that lies just behind the point: `at` includes what happened at it, `before` does not (R8, R112).
+
+    Raises InvalidArgument, VersionNotFound (R8f).
+    """
+    if isinstance(point, Version):
+        return point.version - 1 if before else point.version
+    when = _moment(point, now)
+    return log.version_at(when - timedelta(microseconds=1) if before else when)
+
+
+def _moment(point: Timestamp | Offset, now: datetime) -> datetime:
+    if isinstance(point, Timestamp):
+        if point.when.tzinfo is None:
+            raise InvalidArgument(argument="at", value=point.when, problem="a time needs its zone")
+        return point.when
+    if point.seconds > 0:
+        raise InvalidArgument(argument="at", value=point.seconds, problem="an offset from now is zero or below")
+    return now + timedelta(seconds=point.seconds)

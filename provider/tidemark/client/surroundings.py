@@ -1,0 +1,40 @@
+"""What a connected client works with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidemark.client.catalog import SparkTables
+from tidemark.control.store import ControlStore
+from tidemark.engine.workspace import Workspace
+from tidemark.jobs.run import run as run_job
+from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.transactions.limits import JobPlaces, Limits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Surroundings", "logger"]
+
+logger = logging.getLogger("tidemark")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Spark, the control store, the tables and the places of one client; jobs run in this process."""
+
+    spark: SparkSession
+    store: ControlStore
+    tables: SparkTables
+    workspace: Workspace
+    places: JobPlaces
+    limits: Limits
+    who: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, spec: JobSpec) -> JobResult:
+        """Run a job on this Spark, in a session of its own."""
+        return run_job(self.spark, spec, options=self.options, clock=self.store.clock, say=logger.info)

@@ -1,0 +1,249 @@
+"""An explicit transaction from a notebook: reads pinned, writes recorded at once and run at the commit (R16–R25)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from tidemark.client.surroundings import Surroundings, logger
+from tidemark.engine.writes.pinned_streams import PinnedStreams
+from tidemark.engine.writes.sql import query_text
+from tidemark.errors import CommitRefused, InvalidArgument, StatementRefused, TidemarkError
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import StreamWindow, TableRef
+from tidemark.model.transactions import (
+    CommitResult,
+    PlannedWrite,
+    SchemaEvolution,
+    TransactionKey,
+    WriteAs,
+)
+from tidemark.planning.statements import ParsedStatement, StatementKind, parse_statement
+from tidemark.transactions.begin import begin, get_transaction
+from tidemark.transactions.commit import commit
+from tidemark.transactions.extend import extend
+from tidemark.transactions.replan import replan
+from tidemark.transactions.rollback import rollback
+from tidemark.transactions.sources import window_from
+from tidemark.transactions.streams import get_stream, list_streams
+from tidemark.transactions.submit import submit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["LakeTransaction"]
+
+
+class LakeTransaction:
+    """Use as `with lake.transaction() as tx:`; it commits at the end, and rolls back on an exception.
+
+    Every read of a stream gives (offset, start of the transaction], however often and whatever others commit (R20,
+    R21). A write is checked and stored when it is asked for, locks the streams that it reads (R23), and runs at the
+    commit, in order: before it no target has a trace. Each write reaches its target once. Reading alone moves no
+    offset (R16); each stream that a write names moves to the start of the transaction, or none does (R22).
+    """
+
+    def __init__(self, around: Surroundings, key: TransactionKey) -> None:
+        self._around = around
+        self._key = key
+        self._heads = {stream.uid: self._head(stream.source) for stream in list_streams(around.store)}
+        self._windows: dict[str, StreamWindow] = {}
+        self._frames: dict[str, PinnedStreams] = {}
+        self._begun = False
+        self._locked: set[str] = set()
+        self._writes = 0
+        self._result: CommitResult | None = None
+        self._ended = False
+
+    def __enter__(self) -> LakeTransaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ended:
+            return
+        if kind is None:
+            self.commit()
+        else:
+            self.rollback()
+
+    @property
+    def key(self) -> TransactionKey:
+        """The key in the control store."""
+        return self._key
+
+    def stream(self, name: str) -> DataFrame:
+        """The stream's rows, columns as in `Lake.stream`. Lazy: the plan is pinned, not the rows."""
+        self._require_open()
+        window = self._window(name)
+        return self._pinned((window,)).frame(window.stream_name)
+
+    def sql(self, text: str) -> DataFrame | None:
+        """A SELECT runs now, with streams known by their names. A write is recorded and runs at the commit.
+
+        Writes are INSERT INTO, INSERT OVERWRITE, MERGE INTO, UPDATE and DELETE on Delta tables; the first must read a
+        stream. Raises StatementRefused, TargetNotFound, TargetNotDelta, StreamLocked.
+        """
+        self._require_open()
+        parsed = parse_statement(text)
+        windows = self._streams_in(parsed)
+        if parsed.kind is StatementKind.SELECT:
+            spark = self._around.spark
+            return spark.sql(query_text(parsed, self._pinned(windows), self._tables_in(parsed, windows)))
+        if parsed.target is None:
+            raise StatementRefused(problem="it has no target", sql=text)
+        if not windows and not self._locked:
+            raise StatementRefused(problem="the first statement of a transaction must read a stream", sql=text)
+        tables = self._tables_in(parsed, windows)
+        self._record(windows, PlannedWrite(WriteAs.SQL, parsed.target.name, sql=text, tables=tables))
+        return None
+
+    def append(self, stream: str, target: str, *, schema_evolution: str = "fail") -> None:
+        """Record an INSERT of all the stream's rows into `target`."""
+        self._require_open()
+        evolution = SchemaEvolution(schema_evolution)
+        write = PlannedWrite(WriteAs.APPEND, target, source=stream, schema_evolution=evolution)
+        self._record((self._window(stream),), write)
+
+    def merge(self, stream: str, target: str, keys: Sequence[str], *, schema_evolution: str = "fail") -> None:
+        """Record a MERGE of the stream into `target` by `keys`: per key the INSERT image, else the DELETE."""
+        self._require_open()
+        evolution = SchemaEvolution(schema_evolution)
+        write = PlannedWrite(WriteAs.MERGE, target, source=stream, keys=tuple(keys), schema_evolution=evolution)
+        self._record((self._window(stream),), write)
+
+    def commit(self) -> CommitResult | None:
+        """Run the recorded writes and move the offsets; None where nothing was written, and then nothing moves.
+
+        On failure all is rolled back: what no target has yet is shut out and the streams are free again (R18). Where
+        one target has its part already, the transaction stays pinned and the next one on its streams finishes it.
+        """
+        self._require_open()
+        self._ended = True
+        if not self._writes:
+            self._release()
+            return None
+        around = self._around
+        try:
+            transaction = get_transaction(around.store, self._key)
+            submit(around.store, transaction, run=around.run, places=around.places, limits=around.limits)
+            self._result = commit(around.store, self._key, tables=around.tables)
+        except TidemarkError:
+            self._undo()
+            raise
+        except BaseException:
+            rollback(around.store, self._key)
+            raise
+        return self._result
+
+    def rollback(self) -> None:
+        """Give the streams back; nothing was written. A second call does nothing."""
+        if not self._ended:
+            self._ended = True
+            self._release()
+
+    def _head(self, source: TableRef) -> int | None:
+        """The source's newest version; None where it cannot be read now: then only its readers learn so."""
+        try:
+            return self._around.tables(source).head()
+        except TidemarkError:
+            return None
+
+    def _window(self, name: str) -> StreamWindow:
+        """The stream's window in this transaction, the same from the first read on."""
+        stream = get_stream(self._around.store, name)
+        if stream.uid not in self._windows:
+            head = self._heads.get(stream.uid)
+            self._windows[stream.uid] = window_from(stream, stream.offset.version if head is None else head, None)
+        return self._windows[stream.uid]
+
+    def _streams_in(self, parsed: ParsedStatement) -> tuple[StreamWindow, ...]:
+        known = {stream.name.casefold() for stream in list_streams(self._around.store)}
+        target = None if parsed.target is None else parsed.target.name
+        return tuple(self._window(name) for name in parsed.names if name.casefold() in known and name != target)
+
+    def _tables_in(self, parsed: ParsedStatement, windows: Sequence[StreamWindow]) -> dict[str, str]:
+        """Paths of the Delta tables that the statement names; what is none stays for Spark to find."""
+        streams = {window.stream_name.casefold() for window in windows}
+        target = None if parsed.target is None else parsed.target.name
+        found = {}
+        for name in parsed.names:
+            if name.casefold() in streams or name == target:
+                continue
+            try:
+                found[name] = self._around.tables(name).uri
+            except TidemarkError:
+                continue
+        return found
+
+    def _pinned(self, windows: Sequence[StreamWindow]) -> PinnedStreams:
+        around = self._around
+        label = "_".join(window.stream_uid for window in windows)
+        if label not in self._frames:
+            prefix = f"tidemark_{self._key.run_id.replace('-', '')}_{len(self._frames)}"
+            self._frames[label] = PinnedStreams(
+                around.spark, tuple(windows), around.workspace, around.options, prefix=prefix
+            )
+        return self._frames[label]
+
+    def _record(self, windows: Sequence[StreamWindow], write: PlannedWrite) -> None:
+        """Lock the streams at the windows that were read, and store the statement, before anything runs."""
+        around = self._around
+        if not self._begun:
+            begin(
+                around.store,
+                key=self._key,
+                streams=(),
+                writes=(),
+                owner=around.who,
+                tables=around.tables,
+                limits=around.limits,
+            )
+            self._begun = True
+        for window in windows:
+            if window.stream_uid not in self._locked:
+                self._lock(window)
+        extend(around.store, self._key, writes=(write,), tables=around.tables, limits=around.limits)
+        self._writes += 1
+
+    def _lock(self, window: StreamWindow) -> None:
+        around = self._around
+
+        def as_pinned(table: TableRef | str) -> DeltaLog:
+            return _LogUntil(around.tables(table), window.end)
+
+        held = extend(around.store, self._key, streams=(window.stream_name,), tables=as_pinned, limits=around.limits)
+        self._locked.add(window.stream_uid)
+        if window not in held.windows:
+            raise CommitRefused(
+                key=str(self._key), problem=f"another transaction has moved {window.stream_name} since it was read"
+            )
+
+    def _undo(self) -> None:
+        around = self._around
+        rollback(around.store, self._key)
+        try:
+            replan(around.store, self._key, run=around.run, places=around.places, limits=around.limits)
+        except TidemarkError as error:  # the commit's own error is the one to be seen
+            logger.warning("transaction %s stays pinned: %s", self._key, error)
+
+    def _release(self) -> None:
+        if self._begun:
+            rollback(self._around.store, self._key)
+
+    def _require_open(self) -> None:
+        if self._ended:
+            raise InvalidArgument(argument="transaction", value=str(self._key), problem="it has ended")
+
+
+class _LogUntil(DeltaLog):
+    """The log as it was when `until` was the head, so that a stream is locked at the window that was read (R21)."""
+
+    def __init__(self, log: DeltaLog, until: int) -> None:
+        super().__init__(log.storage)
+        self._until = until
+
+    def head(self) -> int:
+        return self._until
