@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties.synthetic_log import METADATA, Live, Row, SyntheticTable, difference, net, signed_rows
 
+from tests.properties.synthetic_log import METADATA, Live, Row, SyntheticTable, difference, net, signed_rows
 from tidemark.planning.change_sets import choose, fold_births, fold_data_changes, fold_states
 
 Step = tuple[int, int, int]  # which operation, and two numbers that say where
