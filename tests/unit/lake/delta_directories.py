@@ -1,0 +1,58 @@
+"""Small Delta logs written by hand, for what Spark would take long to make or never makes."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tidemark.lake.delta_log import DeltaLog
+
+PROTOCOL = {
+    "protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": ["rowTracking"]}
+}
+
+
+def metadata(table_id: str = "id-1", **configuration: str) -> dict[str, Any]:
+    schema = json.dumps({"type": "struct", "fields": []})
+    body = {"id": table_id, "schemaString": schema, "partitionColumns": [], "configuration": configuration}
+    return {"metaData": {**body, "format": {"provider": "parquet"}}}
+
+
+def add(path: str, *, data_change: bool = True, **more: Any) -> dict[str, Any]:
+    return {
+        "add": {
+            "path": path,
+            "size": 1,
+            "partitionValues": {},
+            "modificationTime": 1,
+            "dataChange": data_change,
+            **more,
+        }
+    }
+
+
+def remove(path: str, *, data_change: bool = True) -> dict[str, Any]:
+    return {"remove": {"path": path, "dataChange": data_change}}
+
+
+def row_id_mark(mark: int) -> dict[str, Any]:
+    configuration = json.dumps({"rowIdHighWaterMark": mark})
+    return {"domainMetadata": {"domain": "delta.rowTracking", "configuration": configuration, "removed": False}}
+
+
+def commit(table: Path, version: int, *actions: dict[str, Any], at: datetime | None = None) -> Path:
+    log = table / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    file = log / f"{version:020d}.json"
+    file.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    if at is not None:
+        os.utime(file, (at.timestamp(), at.timestamp()))
+    return file
+
+
+def born(table: Path, *actions: dict[str, Any], **configuration: str) -> DeltaLog:
+    commit(table, 0, PROTOCOL, metadata(**configuration), *actions)
+    return DeltaLog.open(str(table))
