@@ -65,6 +65,7 @@ class SyntheticTable:
         self.configuration = {"delta.enableRowTracking": "true", **(configuration or {})}
         self.forgotten: set[str] = set()  # applications whose entries have expired
         self.table_id = ""
+        self.written: dict[int, list[dict[str, Any]]] = {}  # what the log on disk says, by version
         self.create()
 
     @property
@@ -77,7 +78,7 @@ class SyntheticTable:
         self._commit([self._protocol(), self._metadata()], operation="CREATE TABLE")
 
     def head(self) -> int:
-        return max(int(file.stem) for file in self.log.glob("*.json"))
+        return max(self.written)
 
     def append(self, rows: int = 1) -> int:
         """A commit with changed data; returns its version."""
@@ -123,6 +124,7 @@ class SyntheticTable:
 
     def drop(self) -> None:
         shutil.rmtree(self.path)
+        self.written.clear()
 
     def expire(self) -> None:
         """delta.setTransactionRetentionDuration has run out for every entry."""
@@ -172,8 +174,7 @@ class SyntheticTable:
         return files
 
     def _actions(self) -> list[tuple[int, list[dict[str, Any]]]]:
-        read = ((int(f.stem), f.read_text(encoding="utf-8")) for f in sorted(self.log.glob("*.json")))
-        return [(version, [json.loads(line) for line in text.splitlines()]) for version, text in read]
+        return sorted(self.written.items())
 
     def _protocol(self) -> dict[str, Any]:
         features = ["rowTracking", "domainMetadata", "deletionVectors"]
@@ -201,12 +202,12 @@ class SyntheticTable:
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
     ) -> int:
-        version = self.head() + 1 if any(self.log.glob("*.json")) else 0
+        version = self.head() + 1 if self.written else 0
         info = {"timestamp": 0, "operation": operation, "operationParameters": parameters or {}}
         info |= {"operationMetrics": metrics or {}} | ({"userMetadata": user_metadata} if user_metadata else {})
-        lines = [json.dumps(action) for action in ({"commitInfo": info}, *actions)]
+        self.written[version] = [{"commitInfo": info}, *actions]
         with open(self.log / f"{version:020d}.json", "x", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+            file.writelines(json.dumps(action) + "\n" for action in self.written[version])
         return version
 
 

@@ -104,7 +104,7 @@ def test_every_move_is_kept_with_who_when_why_and_run(world: World) -> None:
 def test_lag_is_measured_from_the_last_version_delivered(world: World) -> None:
     world.source.append()
     for version in (0, 1):
-        world.source.set_time(version, world.clock.now.timestamp())
+        world.source.set_time(version, world.clock.now.timestamp() + version - 1)
     world.clock.go(timedelta(seconds=90))
     assert world.consume("one").result.windows[0].lag_seconds == pytest.approx(90)
 
