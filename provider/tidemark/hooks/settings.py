@@ -56,7 +56,7 @@ def settings_from(
     """
     from tidemark.lake.storage import canonical_uri
 
-    store = _with_password(_text(extra, "control_store") or options.get("control_store"), password)
+    store = _with_password(_text(extra, "control_store") or options.get("control_store") or None, password)
     _require_one_host(store, executor)
     lake_root = _text(extra, "lake_root") or options.get("lake_root") or str(home / "lake")
     packages = _text(extra, "spark_packages") or DELTA_PACKAGE

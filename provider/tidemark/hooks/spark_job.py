@@ -103,13 +103,15 @@ class SparkJob:
 
     def _new_submission(self, directory: Path) -> Submission:
         from tidemark.hooks._archive import spark_side_archive
-        from tidemark.hooks._submission import Submission, spark_connection
+        from tidemark.hooks._submission import Submission, master_of, spark_connection
 
         settings = self._settings
+        connection = spark_connection(settings.spark_conn_id, settings.spark_master)
+        small = _LOCAL_SETTINGS if master_of(connection).startswith("local") else {}
         return Submission(
-            spark_connection(settings.spark_conn_id, settings.spark_master),
+            connection,
             spark_log=directory / "spark.log",
-            conf={**_JOB_SETTINGS, **DELTA_SETTINGS, **settings.spark_conf},
+            conf={**_JOB_SETTINGS, **small, **DELTA_SETTINGS, **settings.spark_conf},
             packages=settings.spark_packages,
             py_files=str(spark_side_archive(settings.jobs_root.parent / "archives")),
             application_args=[str(directory / _SPEC)],
@@ -182,6 +184,12 @@ _JOB_SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
+}
+
+# One host has few cores: Spark's defaults for a cluster would cut small tables into hundreds of tasks.
+_LOCAL_SETTINGS: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "8",
+    "spark.databricks.delta.snapshotPartitions": "4",
 }
 
 

@@ -72,10 +72,10 @@ class TidemarkHook(BaseHook):
         return ControlStore(self.settings.control_store)
 
     def table_uri(self, name: str) -> str:
-        """The canonical URI that a table's name (a path, ``delta.`path` ``, or `schema.table` of the lake) leads to."""
+        """The canonical URI that a table's name (path, ``delta.`path` ``, `schema.table`) leads to. Raises TableNotFound."""
         from tidemark.lake.tables import resolve
 
-        return resolve(name, self.settings.lake_root)[0]
+        return resolve(name, self.settings.lake_root, self.settings.storage_options)[0]
 
     def table(self, name: str) -> TableRef:
         """The table with its identity. Raises TableNotFound, NotADeltaTable."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidemark.errors import InvalidArgument
+from tidemark.errors import InvalidArgument, TableNotFound, TargetNotFound
 from tidemark.model.transactions import PlannedWrite, SchemaEvolution, WriteAs
 
 __all__ = ["TableUri", "WriteRequest", "names_of", "planned_writes"]
@@ -52,7 +52,7 @@ def names_of(argument: str, value: Any) -> tuple[str, ...]:
 
 
 def planned_writes(request: WriteRequest, table_uri: TableUri) -> tuple[PlannedWrite, ...]:
-    """One write, or one per target for a function. Raises InvalidArgument, StatementRefused, TableNotFound."""
+    """One write, or one per target for a function. Raises InvalidArgument, StatementRefused, …NotFound."""
     evolution = _evolution(request.schema_evolution)
     if ":" in request.write_as:
         return _by_function(request, evolution, table_uri)
@@ -82,7 +82,7 @@ def _by_columns(
         source=_only("stream", request.streams),
         keys=request.keys,
         schema_evolution=evolution,
-        tables={target: table_uri(target)},
+        tables={target: _target_uri(target, table_uri)},
     )
 
 
@@ -94,9 +94,10 @@ def _by_sql(request: WriteRequest, table_uri: TableUri) -> PlannedWrite:
     parsed = parse_write(request.sql)
     assert parsed.target is not None  # parse_write refuses a statement without one
     streams = {name.casefold() for name in request.streams}
-    tables = {name: table_uri(name) for name in parsed.names if name.casefold() not in streams}
+    read = [name for name in parsed.names if name.casefold() not in streams and name != parsed.target.name]
+    tables = {parsed.target.name: _target_uri(parsed.target.name, table_uri), **{n: table_uri(n) for n in read}}
     target = _only("target", request.targets or (parsed.target.name,))
-    if parsed.target.name not in tables or tables[parsed.target.name] != table_uri(target):
+    if parsed.target.name.casefold() in streams or tables[parsed.target.name] != _target_uri(target, table_uri):
         raise InvalidArgument(
             argument="target", value=target, problem=f"the statement writes another table, {parsed.target.name}"
         )
@@ -115,7 +116,8 @@ def _by_function(request: WriteRequest, evolution: SchemaEvolution, table_uri: T
             value=request.keys or request.sql,
             problem="a function has its own; leave it out",
         )
-    tables = {name: table_uri(name) for name in (*request.targets, *request.tables)}
+    targets = {name: _target_uri(name, table_uri) for name in request.targets}
+    tables = {**targets, **{name: table_uri(name) for name in request.tables}}
     return tuple(
         PlannedWrite(
             write_as=WriteAs.FUNCTION,
@@ -127,6 +129,13 @@ def _by_function(request: WriteRequest, evolution: SchemaEvolution, table_uri: T
         )
         for target in request.targets
     )
+
+
+def _target_uri(name: str, table_uri: TableUri) -> str:
+    try:
+        return table_uri(name)
+    except TableNotFound as error:
+        raise TargetNotFound(target=name) from error
 
 
 def _only(argument: str, names: Sequence[str]) -> str:

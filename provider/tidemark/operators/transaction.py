@@ -162,7 +162,7 @@ class WriteStreamOperator(TidemarkOperator):
             self._job.cancel()
 
     def _transaction(self, context: Context) -> Transaction:
-        from tidemark.transactions.streams import get_transaction
+        from tidemark.transactions.begin import get_transaction
 
         if self.transaction is None:
             raise InvalidArgument(
@@ -200,7 +200,7 @@ class CommitTransactionOperator(TidemarkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The windows that were delivered, as ConsumeStreamOperator returns them."""
         from tidemark.transactions.commit import commit
-        from tidemark.transactions.streams import get_transaction
+        from tidemark.transactions.begin import get_transaction
 
         store = self.hook.open_store()
         key = key_of(context, self.transaction)
@@ -227,7 +227,7 @@ class RollbackTransactionOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> None:
         """A second run changes nothing."""
-        from tidemark.transactions.release import rollback
+        from tidemark.transactions.rollback import rollback
 
         rollback(self.hook.open_store(), key_of(context, self.transaction))
 

@@ -42,12 +42,9 @@ class StreamHasDataSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         """Whether there is something to deliver now."""
-        from tidemark.transactions.sources import look_at_sources, window_from
-        from tidemark.transactions.streams import get_stream
+        from tidemark.transactions.streams import has_data
 
         hook = TidemarkHook(self.conn_id)
-        store = hook.open_store()
-        (source,) = look_at_sources(store, [self.stream], hook.open_table, None)
-        found = not source.silent(window_from(get_stream(store, self.stream), source.head, None))
+        found = has_data(hook.open_store(), self.stream, tables=hook.open_table)
         self.log.info("Stream %s %s.", self.stream, "has data" if found else "has nothing new")
         return found

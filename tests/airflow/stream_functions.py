@@ -1,0 +1,12 @@
+"""Functions that jobs of the tests import: they lie beside the DAG's file, as users' functions do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def keep_names(tx: Any) -> None:
+    """Writes both declared targets: rows by API, a count by SQL."""
+    inserted = tx.stream("f").where("`METADATA$ACTION` = 'INSERT'")
+    tx.append(inserted.select("id", "name"), "t.names")
+    tx.sql("INSERT INTO t.counts SELECT count(*) AS n FROM f")

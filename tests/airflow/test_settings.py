@@ -1,0 +1,75 @@
+"""With no connection everything has a working default; with one, it says where things are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowNotFoundException
+from tidemark.errors import InvalidArgument
+from tidemark.hooks.tidemark import TidemarkHook
+
+pytestmark = pytest.mark.airflow
+
+
+@pytest.fixture
+def connection(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def define(**fields: Any) -> TidemarkHook:
+        monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps({"conn_type": "tidemark", **fields}))
+        return TidemarkHook()
+
+    return define
+
+
+def test_without_a_connection_state_and_lake_lie_under_airflows_home(
+    airflow_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TIDEMARK_LAKE_ROOT")
+    monkeypatch.delenv("TIDEMARK_SPARK_MASTER")
+    settings = TidemarkHook().settings
+    assert settings.control_store == f"sqlite:///{airflow_home}/tidemark.db"
+    assert settings.lake_root == f"file://{airflow_home}/lake"
+    assert settings.spark_conn_id is None
+    assert settings.spark_master == "local[*]"
+
+
+def test_without_a_connection_the_store_can_be_used(airflow_home: Path) -> None:
+    assert TidemarkHook().test_connection()[0]
+    assert (airflow_home / "tidemark.db").exists()
+
+
+def test_the_connection_wins_over_the_environment(connection: Any) -> None:
+    settings = connection(extra={"lake_root": "/data/the lake", "spark_conf": '{"spark.a": true}'}).settings
+    assert settings.lake_root == "file:///data/the lake"
+    assert settings.spark_conf == {"spark.a": "true"}
+
+
+def test_the_password_goes_into_the_store_url_and_is_never_printed(connection: Any) -> None:
+    hook = connection(password="p@ss", extra={"control_store": "postgresql+psycopg://u@h/db"})
+    assert hook.settings.control_store == "postgresql+psycopg://u:p%40ss@h/db"
+    assert "p%40ss" not in repr(hook.settings)
+
+
+def test_a_setting_that_is_not_json_is_named_and_not_shown(connection: Any) -> None:
+    with pytest.raises(InvalidArgument, match="storage_options") as refused:
+        _ = connection(extra={"storage_options": "{secret"}).settings
+    assert "secret" not in str(refused.value)
+
+
+def test_another_connection_that_does_not_exist_is_an_error(airflow_home: Path) -> None:
+    with pytest.raises(AirflowNotFoundException, match="elsewhere"):
+        _ = TidemarkHook("elsewhere").settings
+
+
+def test_an_embedded_store_is_refused_where_tasks_are_spread_over_hosts(
+    airflow_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "LocalExecutor,CeleryExecutor")
+    with pytest.raises(InvalidArgument, match="PostgreSQL"):
+        _ = TidemarkHook().settings
+
+
+def test_spark_that_brings_delta_gets_no_packages(connection: Any) -> None:
+    assert connection(extra={"spark_packages": "-"}).settings.spark_packages is None
