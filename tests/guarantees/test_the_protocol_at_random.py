@@ -58,11 +58,11 @@ REFUSALS = (
     TransactionNotFound,
     TransactionOpen,
 )
-RUNS = st.sampled_from(["a", "b", "c", "d", "e"])
+AGES = st.sampled_from([0, 0, 0, 1, 1, 2, 3])  # of a consumer: 0 comes for the first time
 PLANS = st.sampled_from([(0, 1), (1, 0), (1,)])
 STREAMS = st.sampled_from([("s",), ("s", "t"), ("t", "s"), ("t",)])
 TARGETS = st.sampled_from([0, 1])
-DIES = st.sampled_from(["never", "never", "after begin", "in the job", "before commit"])
+DIES = st.sampled_from(["never", "never", "after begin", "in the job", "killed in the job", "before commit"])
 
 
 class Consumers(RuleBasedStateMachine):
@@ -84,11 +84,11 @@ class Consumers(RuleBasedStateMachine):
     def source_commits(self, source: str) -> None:
         self.world.sources[source].append()
 
-    @rule(run=RUNS, plan=PLANS, streams=STREAMS, dies=DIES, data=st.data())
+    @rule(age=AGES, plan=PLANS, streams=STREAMS, dies=DIES, data=st.data())
     def consumer_runs(
-        self, run: str, plan: tuple[int, ...], streams: tuple[str, ...], dies: str, data: st.DataObject
+        self, age: int, plan: tuple[int, ...], streams: tuple[str, ...], dies: str, data: st.DataObject
     ) -> None:
-        self._consume(run, plan, streams, dies, data, depth=0)
+        self._consume(self._run(age), plan, streams, dies, data, depth=0)
 
     @rule(data=st.data(), steps=st.integers(1, 4))
     def late_driver_goes_on(self, data: st.DataObject, steps: int) -> None:
@@ -105,17 +105,18 @@ class Consumers(RuleBasedStateMachine):
     def deadlines_pass(self) -> None:
         self.world.clock.go(LONG)
 
-    @rule(run=RUNS)
-    def consumer_rolls_back(self, run: str) -> None:
-        rollback(self.world.store, key_of(run))
+    @rule(age=AGES)
+    def consumer_rolls_back(self, age: int) -> None:
+        rollback(self.world.store, key_of(self._run(age)))
 
-    @rule(run=RUNS)
-    def user_replans(self, run: str) -> None:
+    @rule(age=AGES)
+    def user_replans(self, age: int) -> None:
+        run = self._run(age)
         before = self._versions(run)
         self._refusable(lambda: replan(self.world.store, key_of(run), run=self.world.run, places=self.world.places))
         self._nothing_new_while_alive(run, before)
 
-    @precondition(lambda self: self.copies)
+    @precondition(lambda self: bool(self.copies))
     @rule(data=st.data())
     def stale_copy_comes_back(self, data: st.DataObject) -> None:
         copy = data.draw(st.sampled_from(self.copies))
@@ -156,7 +157,7 @@ class Consumers(RuleBasedStateMachine):
                 streams=streams,
                 writes=self.world.writes(*plan),
                 owner=run,
-                run=lambda spec: self._job(spec, "in the job" if dies == "in the job" else "never", data, depth),
+                run=lambda spec: self._job(spec, dies, data, depth),
                 places=self.world.places,
             )
             if isinstance(begun, Delivered):
@@ -176,12 +177,19 @@ class Consumers(RuleBasedStateMachine):
 
         before = self._versions(run)
         self._refusable(whole)
+        if dies == "killed in the job":
+            rollback(self.world.store, key_of(run))
         self._nothing_new_while_alive(run, before)
+
+    def _run(self, age: int) -> str:
+        """A consumer that was seen lately; for age 0 a new one, so that keys do not run out."""
+        self.next_run += age == 0
+        return f"run {max(0, self.next_run - age)}"
 
     def _job(self, spec: JobSpec, dies: str, data: st.DataObject, depth: int) -> JobResult:
         driver = self.world.driver(spec)
         for _ in range(20):
-            if dies == "in the job" and data.draw(st.booleans(), "worker dies"):
+            if dies.endswith("in the job") and data.draw(st.booleans(), "worker dies"):
                 raise WorkerDied
             if depth == 0:
                 self._meanwhile(data)
@@ -193,13 +201,15 @@ class Consumers(RuleBasedStateMachine):
         return driver.result
 
     def _meanwhile(self, data: st.DataObject) -> None:
-        act = data.draw(st.sampled_from(["nothing", "nothing", "nothing", "commit", "lease", "consumer", "driver"]))
+        act = data.draw(st.sampled_from(["nothing", "nothing", "commit", "lease", "consumer", "driver"]))
         if act == "commit":
             self.source_commits("source")
         elif act == "lease":
             self.world.clock.go(SHORT)
         elif act == "consumer":
-            self._consume(data.draw(RUNS), data.draw(PLANS), data.draw(STREAMS), data.draw(DIES), data, depth=1)
+            self._consume(
+                self._run(data.draw(AGES)), data.draw(PLANS), data.draw(STREAMS), data.draw(DIES), data, depth=1
+            )
         elif act == "driver":
             self.late_driver_goes_on(data, 1)
 
@@ -353,8 +363,9 @@ class ConsumersAndUsers(Consumers):
         self.world.clock.go(LONG)  # a target remembers longer than any job lives
         self.world.targets[which].expire()
 
-    @rule(run=RUNS)
-    def user_redoes(self, run: str) -> None:
+    @rule(age=AGES)
+    def user_redoes(self, age: int) -> None:
+        run = self._run(age)
         before = self._versions(run)
         self._refusable(lambda: redo(self.world.store, key_of(run)))
         self._nothing_new_while_alive(run, before)

@@ -25,7 +25,11 @@ Clock = Callable[[], datetime]
 
 BUSY_TIMEOUT_MS = 30_000
 ATTEMPTS = 10
-SERIALIZATION_FAILURES = {"40001", "40P01"}  # PostgreSQL: serialization_failure, deadlock_detected
+SERIALIZATION_FAILURES = {
+    "40001",  # PostgreSQL: serialization_failure
+    "40P01",  # deadlock_detected
+    "23505",  # unique_violation: what a race for one key may show as; the next run sees the other's row
+}
 WRITES = "tidemark_writes"
 
 

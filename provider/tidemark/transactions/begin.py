@@ -26,7 +26,7 @@ from tidemark.transactions.offsets import delivered, move_offsets
 from tidemark.transactions.outcomes import Begun, Delivered, Opened
 from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, open_table, window_from
 from tidemark.transactions.takeover import takeover
-from tidemark.transactions.targets import TargetHead, look_at_targets, open_target, plan_statements
+from tidemark.transactions.targets import TargetHead, look_at_targets, open_target, plan_statements, require_memory
 from tidemark.transactions.versions import renumber_fenced
 
 __all__ = ["begin", "get_transaction"]
@@ -106,7 +106,7 @@ def get_transaction(store: ControlStore, key: TransactionKey) -> Transaction:
 def _step(store: ControlStore, request: _Request, tables: Tables) -> Begun | _Overdue:
     resumed = store.write(lambda connection: _resume(connection, store, request))
     if isinstance(resumed, Opened):
-        _check_targets(resumed.transaction, tables)
+        _check_targets(resumed.transaction, tables, request.limits)
     if resumed is not None:
         return resumed
     while True:
@@ -149,12 +149,14 @@ def _match(transaction: Transaction, request: _Request) -> None:
         raise PlanChanged(key=str(request.key), problem=f"it was begun on the streams {sorted(names)}")
 
 
-def _check_targets(transaction: Transaction, tables: Tables) -> None:
+def _check_targets(transaction: Transaction, tables: Tables, limits: Limits) -> None:
     """The registered targets still lie where they lay. Raises TargetChanged, before a job would (step 10)."""
     for statement in transaction.plan.statements:
-        found = open_target(statement.target, tables).state().table_id
-        if found != statement.target.table_id:
-            raise TargetChanged(target=statement.target.name, expected=statement.target.table_id, found=found)
+        name, expected = statement.target.name, statement.target.table_id
+        metadata = open_target(statement.target, tables).state().metadata
+        if metadata.table_id != expected:
+            raise TargetChanged(target=name, expected=expected, found=metadata.table_id)
+        require_memory(name, metadata, limits)
 
 
 def _open(

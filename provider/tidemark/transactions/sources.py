@@ -74,7 +74,7 @@ def end_time(window: StreamWindow, tables: Tables) -> datetime | None:
     """When the version at the window's end was committed; None where its log can no longer tell."""
     try:
         return tables(window.source).timestamp(window.end)
-    except SourceError:
+    except (SourceError, OSError):
         return None
 
 

@@ -17,11 +17,20 @@ from tidemark.errors import (
 )
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Addressing, TableRef
+from tidemark.model.table_log import Metadata
 from tidemark.model.transactions import PlannedWrite, Statement
 from tidemark.transactions.limits import Limits
 from tidemark.transactions.sources import Tables
 
-__all__ = ["RETENTION", "TargetHead", "look_at_targets", "open_target", "plan_statements", "retention"]
+__all__ = [
+    "RETENTION",
+    "TargetHead",
+    "look_at_targets",
+    "open_target",
+    "plan_statements",
+    "require_memory",
+    "retention",
+]
 
 RETENTION = "delta.setTransactionRetentionDuration"
 SECONDS = {
@@ -84,11 +93,16 @@ def retention(setting: str) -> timedelta:
     return timedelta(seconds=sum(int(count) * SECONDS[unit] for count, unit in parts))
 
 
+def require_memory(target: str, metadata: Metadata, limits: Limits) -> None:
+    """The target remembers transactions for as long as a window may be pinned (step 6, V9)."""
+    setting = metadata.configuration.get(RETENTION)
+    if setting is not None and retention(setting) < limits.longest_pin:
+        raise TargetForgetsTransactions(target=target, retention=setting, needed=str(limits.longest_pin))
+
+
 def _look(write: PlannedWrite, tables: Tables, limits: Limits) -> TargetHead:
     log = open_target(write.target, tables)
     version = log.head()
     metadata = log.state(version).metadata
-    setting = metadata.configuration.get(RETENTION)
-    if setting is not None and retention(setting) < limits.longest_pin:
-        raise TargetForgetsTransactions(target=write.target, retention=setting, needed=str(limits.longest_pin))
+    require_memory(write.target, metadata, limits)
     return TargetHead(write, TableRef(write.target, log.uri, metadata.table_id, Addressing.PATH), version)
