@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -45,10 +46,10 @@ class DeltaLog:
         return self._files().head
 
     def earliest(self) -> int:
-        """The earliest version from which every commit up to the head is still there."""
-        commits = self._files().commits
-        first = commits[-1]
-        for version in reversed(commits):
+        """The earliest version from which every commit up to the head is there; head + 1 if not even the head is."""
+        files = self._files()
+        first = files.head + 1
+        for version in reversed(files.commits):
             if first - version > 1:
                 break
             first = version
@@ -94,16 +95,27 @@ class DeltaLog:
         return exact if exact is not None else self._file_times()[version]
 
     def version_at(self, when: datetime) -> int:
-        """The newest version committed at or before `when`. Raises VersionNotFound for a time before the first."""
-        found = [version for version, time in self._times() if time <= when]
-        if not found:
-            commits = self._files().commits
-            label = f"at {when.isoformat()}"
-            raise VersionNotFound(table=self.uri, version=label, earliest=commits[0], latest=commits[-1])
-        return found[-1]
+        """The newest version committed at or before `when`, as far as commits are kept.
+
+        In-commit timestamps count from the version on that turned them on, file times before it. Raises
+        VersionNotFound for a time before the first.
+        """
+        files = self._files()
+        exact = [version for version in files.commits if version >= self._exact_from(files.head)]
+        if exact and (count := bisect_right(exact, when, key=self._exact_time)):
+            return exact[count - 1]
+        times = {version: time for version, time in self._file_times().items() if version not in set(exact)}
+        if count := bisect_right(list(times.values()), when):
+            return list(times)[count - 1]
+        label = f"at {when.isoformat()}"
+        earliest = files.commits[0] if files.commits else files.head
+        raise VersionNotFound(table=self.uri, version=label, earliest=earliest, latest=files.head)
 
     def has_changes(self, after: int, through: int) -> bool:
-        """Whether any commit of after + 1 … through changed rows (R120, R123): log only, never a false negative."""
+        """Whether any commit of after + 1 … through changed rows (R120, R123): log only, never a false negative.
+
+        Raises VersionNotFound (past the head), LogIncomplete (a gap), CorruptLog.
+        """
         for version in range(through, after, -1):
             name = commit_name(version)
             for _, body in actions.parse_lines(self._commit_bytes(version, after), _FILE_KINDS, name):
@@ -128,6 +140,7 @@ class DeltaLog:
         try:
             return self.storage.read_bytes(commit_name(version))
         except FileNotFoundError as error:
+            self._require_version(self._files(), version)
             raise LogIncomplete(path=self.uri, version=version, start=start) from error
 
     def _commit(self, version: int, start: int, previous: datetime | None) -> Commit:
@@ -162,6 +175,14 @@ class DeltaLog:
             return _from_millis(info["inCommitTimestamp"])
         return _not_before(self.storage.modified_at(commit_name(version)), previous)
 
+    def _exact_time(self, version: int) -> datetime:
+        found = self._in_commit_time(version)
+        if found is None:
+            raise CorruptLog(
+                file=commit_name(version), problem="it lacks the in-commit timestamp that the table promises"
+            )
+        return found
+
     def _in_commit_time(self, version: int) -> datetime | None:
         data = self._commit_bytes(version, version)
         for _, body in actions.parse_lines(data, frozenset({b"commitInfo"}), commit_name(version)):
@@ -170,18 +191,21 @@ class DeltaLog:
         return None
 
     def _file_times(self) -> dict[int, datetime]:
+        """Version → time of each commit file, ascending and never backwards."""
+        written = self.storage.modified_times(LOG_DIRECTORY)
         times: dict[int, datetime] = {}
         previous: datetime | None = None
-        for version in self._files().commits:
-            previous = _not_before(self.storage.modified_at(commit_name(version)), previous)
+        for version in list_log(written).commits:
+            previous = _not_before(written[commit_name(version).rsplit("/", 1)[-1]], previous)
             times[version] = previous
         return times
 
-    def _times(self) -> Iterable[tuple[int, datetime]]:
-        by_file = self._file_times()
-        for version, time in by_file.items():
-            exact = self._in_commit_time(version)
-            yield version, exact if exact is not None else time
+    def _exact_from(self, head: int) -> int:
+        """The version from which in-commit timestamps order the log; head + 1 where they are off."""
+        settings = self.state(head).metadata.configuration
+        if settings.get("delta.enableInCommitTimestamps", "false").lower() != "true":
+            return head + 1
+        return int(settings.get("delta.inCommitTimestampEnablementVersion", 0))
 
 
 class _StateFold:

@@ -14,6 +14,7 @@ import fsspec
 __all__ = ["Storage", "canonical_uri"]
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated")  # local and sftp, s3, abfs, gcs
 
 
 def canonical_uri(location: str) -> str:
@@ -31,6 +32,13 @@ def canonical_uri(location: str) -> str:
     if not rest.startswith("//"):
         rest = "//" + rest.lstrip("/")
     return _without_last_slash(f"{scheme.lower()}:{rest}")
+
+
+def _to_millis(time: datetime | float) -> datetime:
+    """Delta knows file times to the millisecond; a finer one would lie after the time that its history shows."""
+    aware = time if isinstance(time, datetime) else datetime.fromtimestamp(time, UTC)
+    aware = aware.astimezone(UTC) if aware.tzinfo else aware.replace(tzinfo=UTC)
+    return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
 
 
 def _without_last_slash(path: str) -> str:
@@ -68,9 +76,17 @@ class Storage:
         return opened
 
     def modified_at(self, name: str) -> datetime:
-        """Modification time, UTC."""
-        modified: datetime = self._filesystem.modified(self._below(name))
-        return modified.astimezone(UTC) if modified.tzinfo else modified.replace(tzinfo=UTC)
+        """Modification time, UTC, in whole milliseconds as Delta sees it."""
+        return _to_millis(self._filesystem.modified(self._below(name)))
+
+    def modified_times(self, directory: str) -> dict[str, datetime]:
+        """Name → modification time, as `modified_at`, of everything directly below `directory`, in one listing."""
+        times: dict[str, datetime] = {}
+        for entry in self._filesystem.ls(self._below(directory), detail=True, **self._fresh()):
+            name = str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]
+            listed = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
+            times[name] = self.modified_at(f"{directory}/{name}") if listed is None else _to_millis(listed)
+        return times
 
     def _below(self, name: str) -> str:
         if _SCHEME.match(name):

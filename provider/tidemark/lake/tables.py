@@ -14,6 +14,7 @@ from tidemark.model.streams import Addressing, TableRef
 __all__ = ["resolve", "table_ref"]
 
 _BY_PATH = re.compile(r"^delta\.`(.+)`$", re.IGNORECASE)
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 def resolve(name: str, lake_root: str, options: Mapping[str, str] | None = None) -> tuple[str, Addressing]:
@@ -24,8 +25,8 @@ def resolve(name: str, lake_root: str, options: Mapping[str, str] | None = None)
     """
     by_path = _BY_PATH.match(name.strip())
     if by_path or "/" in name:
-        return canonical_uri(by_path[1] if by_path else name.strip()), Addressing.PATH
-    parts = [part.strip("`") for part in name.strip().split(".")]
+        return canonical_uri(by_path[1].replace("``", "`") if by_path else name.strip()), Addressing.PATH
+    parts = [quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(name.strip())]
     uri = canonical_uri("/".join((canonical_uri(lake_root), *parts)))
     if not Storage(uri, options).exists(LOG_DIRECTORY):
         raise TableNotFound(path=f"{uri} (for the name {name!r})")
