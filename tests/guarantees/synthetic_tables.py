@@ -80,6 +80,11 @@ class SyntheticTable:
     def head(self) -> int:
         return max(self.written)
 
+    def reload(self) -> None:
+        """See what another process has committed."""
+        files = sorted(self.log.glob("*.json"))
+        self.written = {int(f.stem): [json.loads(line) for line in f.read_text().splitlines()] for f in files}
+
     def append(self, rows: int = 1) -> int:
         """A commit with changed data; returns its version."""
         return self._commit([_add(f"part-{uuid.uuid4()}.parquet", rows)], operation="WRITE")
