@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tidemark.testing import SHORT_LIVED_JVM
+
+os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers that tests submit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,127 @@
+"""Kill -9 at any of twelve points, then retry: targets right, each change once in the history, offset right.
+
+Real Airflow tasks, real spark-submit. A point in the worker kills the worker, a point in the job kills driver and JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.guarantees.kill_point_writes import name_of
+from tidemark.control.store import ControlStore
+from tidemark.kill_points import KILL_AT, KILL_ONCE, POINTS
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.transactions.streams import get_stream, stream_history
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.xdist_group("kill")]
+
+HERE = Path(__file__).parent
+IN_THE_WORKER = tuple(point for point in POINTS if point.split(".")[0] in {"begin", "submit", "commit", "event"})
+
+
+class Installation:
+    """An Airflow home with a lake, in which runs are killed."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.lake = home / "lake" / "kill"
+        self.environment = {
+            **os.environ,
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(HERE),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "TIDEMARK_SPARK_MASTER": "local[1]",
+            "TIDEMARK_LAKE_ROOT": str(home / "lake"),
+            "PYTHONPATH": str(HERE.parent.parent),
+        }
+
+    def run(self, *arguments: str, kill_at: str | None = None) -> subprocess.CompletedProcess[str]:
+        more = {KILL_AT: kill_at, KILL_ONCE: str(self.home / f"killed_{kill_at}")} if kill_at else {}
+        return subprocess.run(
+            [sys.executable, *arguments],
+            env={**self.environment, **more},
+            start_new_session=True,
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+
+    def script(self, action: str, *points: str, kill_at: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self.run(str(HERE / "killed_run.py"), action, *points, kill_at=kill_at)
+
+    def write_marks(self, table: str) -> int:
+        log = DeltaLog.open(str(self.lake / table))
+        marks = [json.loads(c.user_metadata) for c in log.commits(0, log.head()) if c.user_metadata]
+        return sum(mark["kind"] == "write" for mark in marks)
+
+
+@pytest.fixture(scope="module")
+def installation(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """Every point has a stream and two targets of its own; the source changes once, after the streams were made."""
+    made = Installation(tmp_path_factory.mktemp("killed"))
+    source = f"delta.`{made.lake}/source`"
+    spark.sql(
+        f"CREATE TABLE {source} (id INT, name STRING) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+    )
+    spark.sql(f"INSERT INTO {source} VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    for point in POINTS:
+        mirror, history = (f"delta.`{made.lake}/{kind}_{name_of(point)}`" for kind in ("mirror", "history"))
+        spark.sql(f"CREATE TABLE {mirror} USING delta AS SELECT * FROM {source}")
+        spark.sql(f"CREATE TABLE {history} (id INT, name STRING, action STRING) USING delta")
+    migrated = made.run("-m", "airflow", "db", "migrate")
+    assert migrated.returncode == 0, migrated.stderr
+    prepared = made.script("prepare", *POINTS)
+    assert prepared.returncode == 0, prepared.stderr
+    spark.sql(f"INSERT INTO {source} VALUES (4, 'four')")
+    spark.sql(f"UPDATE {source} SET name = 'zwei' WHERE id = 2")
+    spark.sql(f"DELETE FROM {source} WHERE id = 3")
+    return made
+
+
+@pytest.fixture(scope="module")
+def killed(installation: Installation) -> dict[str, subprocess.CompletedProcess[str]]:
+    """Each point's first attempt, then one process that retries them all."""
+    first = {point: installation.script("run", point, kill_at=point) for point in POINTS}
+    retried = installation.script("run", *POINTS)
+    assert retried.returncode == 0, retried.stdout[-4000:] + retried.stderr[-4000:]
+    return first
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("point", POINTS)
+def test_a_retry_after_a_kill_delivers_each_change_once(
+    spark: SparkSession,
+    installation: Installation,
+    killed: dict[str, subprocess.CompletedProcess[str]],
+    point: str,
+) -> None:
+    assert (installation.home / f"killed_{point}").exists(), killed[point].stdout[-3000:] + killed[point].stderr[-3000:]
+    assert killed[point].returncode == (-9 if point in IN_THE_WORKER else 1)
+
+    mirror, history = f"mirror_{name_of(point)}", f"history_{name_of(point)}"
+    rows = {
+        kind: spark.read.format("delta").load(str(installation.lake / kind)).collect() for kind in (mirror, history)
+    }
+    assert sorted(tuple(row) for row in rows[mirror]) == [(1, "one"), (2, "zwei"), (4, "four")]
+    assert sorted(tuple(row) for row in rows[history]) == [
+        (2, "two", "DELETE"),
+        (2, "zwei", "INSERT"),
+        (3, "three", "DELETE"),
+        (4, "four", "INSERT"),
+    ]
+    assert [installation.write_marks(table) for table in (mirror, history)] == [1, 1]
+
+    store = ControlStore(f"sqlite:///{installation.home}/tidemark.db")
+    stream = get_stream(store, f"s_{name_of(point)}")
+    assert stream.offset.version == DeltaLog.open(str(installation.lake / "source")).head()
+    assert len(stream_history(store, stream.name)) == 2  # creation and this one move
