@@ -1,0 +1,129 @@
+"""The Spark job that lets time pass on the board: each hour that changes anything is one commit."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from flights.replay_plan import BoardChange, Status, changes_by_hour, hours_to_replay, moment, scheduled_within
+from flights.tables import BOARD_SCHEMA, KEY
+from flights.year import flights_between
+
+__all__ = ["Replayed", "replay"]
+
+APP_ID = "flights-replay"  # its Delta transaction version is the last hour that the board has
+OFF_BOARD = "cancelled"
+PROGRESS_EVERY = 5.0  # seconds
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a run of the replay did; `hours` counts those that changed the board. Times are ISO 8601, UTC."""
+
+    since: str | None
+    until: str | None
+    hours: int
+    changes: int
+    cancelled: int
+
+
+def replay(spark: SparkSession, board: str, days: int) -> Replayed:
+    """Replay the next `days` days on the table at `board`, then compact it, which no stream notices.
+
+    Each hour is one commit under the Delta transaction (APP_ID, hour). A run that died is taken up at its first hour
+    that is not in the table, and Delta skips an hour that is: no flight is ever put on the board twice.
+    """
+    hours = hours_to_replay(_last_hour(spark, board), days)
+    changes = changes_by_hour(flights_between(*scheduled_within(hours)), hours) if hours else {}
+    if not changes:
+        return Replayed(since=None, until=None, hours=0, changes=0, cancelled=0)
+    said = time.monotonic()
+    for done, (hour, on_board) in enumerate(changes.items(), start=1):
+        _write_hour(spark, board, hour, on_board)
+        if time.monotonic() - said > PROGRESS_EVERY or done == len(changes):
+            said = time.monotonic()
+            _say(f"{moment(hour):%Y-%m-%d %H:%M} UTC: hour {done} of {len(changes)}, {len(on_board)} flights changed")
+    spark.sql(f"OPTIMIZE delta.`{board}`")
+    everything = [change for on_board in changes.values() for change in on_board]
+    return Replayed(
+        since=moment(min(changes)).isoformat(),
+        until=moment(max(changes) + 1).isoformat(),
+        hours=len(changes),
+        changes=len(everything),
+        cancelled=sum(change.status is None for change in everything),
+    )
+
+
+def _last_hour(spark: SparkSession, board: str) -> int | None:
+    """The last hour that the table has. Delta's Python API does not show transactions, so its log is asked."""
+    log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, board)  # type: ignore[union-attr]
+    found = log.unsafeVolatileSnapshot().transactions().get(APP_ID)
+    return int(found.get()) if found.isDefined() else None
+
+
+def _write_hour(spark: SparkSession, board: str, hour: int, changes: Sequence[BoardChange]) -> None:
+    from delta.tables import DeltaTable
+
+    news = _as_rows(spark, hour, changes)
+    dates = [change.flight.service_date for change in changes]
+    match = F.col("t.service_date").between(F.lit(min(dates)), F.lit(max(dates)))  # skips the files of other days
+    for column in KEY:
+        match &= F.col(f"t.{column}").eqNullSafe(F.col(f"s.{column}"))
+    cancelled = F.col("s.status") == OFF_BOARD
+    merge = (
+        DeltaTable.forPath(spark, board)
+        .alias("t")
+        .merge(news.alias("s"), match)
+        .whenMatchedDelete(cancelled)
+        .whenMatchedUpdateAll()
+        .whenNotMatchedInsertAll(~cancelled)
+    )
+    spark.conf.set("spark.databricks.delta.write.txnAppId", APP_ID)
+    spark.conf.set("spark.databricks.delta.write.txnVersion", str(hour))
+    try:
+        merge.execute()
+    finally:
+        spark.conf.unset("spark.databricks.delta.write.txnAppId")
+        spark.conf.unset("spark.databricks.delta.write.txnVersion")
+
+
+def _as_rows(spark: SparkSession, hour: int, changes: Sequence[BoardChange]) -> DataFrame:
+    """One row a flight with the columns of the board, as they are once the hour is over.
+
+    As an Arrow table, so that Spark plans with the rows at hand and not with a scan that it would have to materialize.
+    """
+    schema = to_arrow_schema(BOARD_SCHEMA, timezone="UTC")
+    rows = [dict(zip(schema.names, _row(hour, change), strict=True)) for change in changes]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema), BOARD_SCHEMA)
+
+
+def _row(hour: int, change: BoardChange) -> tuple[object, ...]:
+    flight, status = change.flight, change.status
+    left = status in (Status.DEPARTED, Status.LANDED)
+    return (
+        flight.service_date,
+        flight.carrier,
+        flight.number,
+        flight.origin,
+        flight.dest,
+        flight.tailnum,
+        flight.distance,
+        flight.scheduled_departure,
+        OFF_BOARD if status is None else status.value,
+        flight.departure_delay if left else None,
+        flight.arrival_delay if status is Status.LANDED else None,
+        moment(hour) + timedelta(hours=1),
+    )
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"tidemark: {line}\n")  # the mark of a line for the task log
+    sys.stdout.flush()
