@@ -348,7 +348,11 @@ def _with_metadata(commits: Iterable[Commit], before: Metadata) -> Iterable[tupl
 
 
 def _rewrites(commits: Iterable[Commit]) -> bool:
-    return any(not action.data_change for commit in commits for action in (*commit.adds, *commit.removes))
+    return any(
+        not all(action.data_change for action in commit.adds)
+        or not all(action.data_change for action in commit.removes)
+        for commit in commits
+    )
 
 
 def _rows(change: PathChange) -> int:

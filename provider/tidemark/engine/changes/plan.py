@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from tidemark.engine.changes.files import difference, only_these, physical_rows_of
-from tidemark.errors import CorruptLog, IncompatibleSchemaChange, SourceRecreated, TrackingInterrupted
+from tidemark.errors import CorruptLog, IncompatibleSchemaChange, SourceRecreated, TrackingInterrupted, VersionVacuumed
 from tidemark.lake.deletion_vectors import absolute
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
@@ -35,7 +35,7 @@ def plan_changes(log: DeltaLog, start: int, end: int, mode: StreamMode, *, reade
 
     `reader` is the stream's name, for errors. Raises RowTrackingDisabled or UnsupportedTableFeature as
     `require_readable` does, TrackingInterrupted (R85), SourceRecreated (R82), IncompatibleSchemaChange (R103), and
-    LogIncomplete or VersionNotFound where the log does not reach.
+    LogIncomplete or VersionNotFound where the log does not reach; VersionVacuumed if a deletion vector is gone.
     """
     before = log.state(start)
     commits = tuple(log.commits(start, end)) if end > start else ()
@@ -45,7 +45,7 @@ def plan_changes(log: DeltaLog, start: int, end: int, mode: StreamMode, *, reade
     if not fold.sound:
         raise CorruptLog(file=log.uri, problem=f"a file is added or removed twice between {start} and {end}")
     require_own_files((change.path for change in fold.changes), log.uri)
-    files = tuple(file for change in fold.changes for file in _Files(log, after, start, end).of(change))
+    files = _planned_files(fold, _Files(log, after, start, end))
     rows = {side: sum(file.rows for file in files if file.side == side) for side in (REMOVED, ADDED)}
     return ChangePlan(
         table_uri=log.uri,
@@ -64,6 +64,15 @@ def plan_changes(log: DeltaLog, start: int, end: int, mode: StreamMode, *, reade
 def _fold(mode: StreamMode, commits: Sequence[Commit], before: TableState) -> Fold:
     fold = choose if mode is StreamMode.STANDARD else fold_births
     return fold(commits, before.metadata, before.row_id_high_water_mark)
+
+
+def _planned_files(fold: Fold, files: _Files) -> tuple[PlannedFile, ...]:
+    try:
+        return tuple(file for change in fold.changes for file in files.of(change))
+    except FileNotFoundError as error:
+        raise VersionVacuumed(
+            table=files.log.uri, start=files.start, end=files.end, count=1, first=error.filename or str(error)
+        ) from error
 
 
 def _first_new_row_id(before: TableState) -> int:

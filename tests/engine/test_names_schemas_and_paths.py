@@ -1,0 +1,106 @@
+"""Odd names and paths, added, renamed and dropped columns, other partitionings: what a window shows of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.engine.lakes import Lake
+from tidemark.engine.workspace import Workspace
+from tidemark.errors import IncompatibleSchemaChange
+
+pytestmark = pytest.mark.spark
+
+MAPPING = {"delta__columnMapping__mode": "name"}
+
+
+@pytest.mark.parametrize("place", ["a b", "a.b", "100%", "a%20b", 'it\'s "q"', "żółw ä 日本", "a#b?c=d;e,f"])
+def test_any_path_is_read(spark: SparkSession, tmp_path: Path, place: str) -> None:
+    """Table, data directories and workspace each under the odd name; deletion vectors too."""
+    with Workspace(f"file://{tmp_path}/{place} room", "t") as workspace:
+        lake = Lake(spark, tmp_path / place / "tab le", workspace).create("k INT, p STRING", "PARTITIONED BY (p)")
+        value = place.replace("'", "''")
+        start = lake.sql(f"INSERT INTO {{t}} SELECT CAST(id AS INT), '{value}' FROM range(0, 4, 1, 1)")
+        lake.sql("UPDATE {t} SET k = 10 WHERE k = 1", "DELETE FROM {t} WHERE k = 2")
+        assert lake.changes(start) == [
+            ("DELETE", False, 2, place),
+            ("DELETE", True, 1, place),
+            ("INSERT", True, 10, place),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("name", "mapped"),
+    [
+        ("a.b", False),
+        ("per%cent", False),
+        ("quo'te\"s", False),
+        ("tick`s`", False),
+        ("größe", False),
+        ("side", False),
+        ("__side", False),
+        ("row_id", False),
+        ("image", False),
+        ("_metadata", False),
+        ("with space", True),
+        ("a, b;{c}(d)=e", True),
+        ("a.b.`c`%'\"ü", True),
+    ],
+)
+def test_any_column_name_is_read(lake: Lake, name: str, mapped: bool) -> None:
+    quoted = "`" + name.replace("`", "``") + "`"
+    lake.create(f"k INT, {quoted} STRING", **(MAPPING if mapped else {}))
+    start = lake.sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'a')")
+    lake.sql(f"UPDATE {{t}} SET {quoted} = 'b' WHERE k = 1", "INSERT INTO {t} VALUES (3, 'c')")
+    frame = lake.frame(start)
+    assert frame.columns[:2] == ["k", name]
+    assert sorted((row[2], row[3], row[0], row[1]) for row in frame.collect()) == [
+        ("DELETE", True, 1, "a"),
+        ("INSERT", False, 3, "c"),
+        ("INSERT", True, 1, "b"),
+    ]
+
+
+@pytest.mark.parametrize("mapping", [{}, MAPPING])
+def test_an_added_column_is_null_in_old_images(lake: Lake, mapping: dict[str, str]) -> None:
+    """R100: the change of schema alone gives no rows."""
+    start = lake.create(**mapping).sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'b')")
+    end = lake.sql("ALTER TABLE {t} ADD COLUMNS (extra INT)")
+    assert lake.changes(start, end) == []
+    assert lake.frame(start).columns[:3] == ["k", "v", "extra"]
+    lake.sql("UPDATE {t} SET extra = 5 WHERE k = 1", "DELETE FROM {t} WHERE k = 2")
+    assert lake.changes(start) == sorted(
+        [("DELETE", True, 1, "a", None), ("INSERT", True, 1, "a", 5), ("DELETE", False, 2, "b", None)], key=repr
+    )
+
+
+def test_a_renamed_column_has_both_images_under_the_new_name(lake: Lake) -> None:
+    """R101, and R102: a dropped one is in neither, and an update of it alone is none."""
+    start = lake.create("k INT, v STRING, w INT", **MAPPING).sql("INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 2)")
+    lake.sql("UPDATE {t} SET w = 7 WHERE k = 2", "ALTER TABLE {t} RENAME COLUMN v TO `new name`")
+    assert {row[:3] for row in lake.changes(start)} == {("DELETE", True, 2), ("INSERT", True, 2)}
+    lake.sql("ALTER TABLE {t} DROP COLUMN w")
+    assert lake.changes(start) == []
+    lake.sql("UPDATE {t} SET `new name` = 'z' WHERE k = 1")
+    assert lake.changes(start) == [("DELETE", True, 1, "a"), ("INSERT", True, 1, "z")]
+
+
+def test_old_files_are_read_under_their_own_partitioning(lake: Lake) -> None:
+    """Rows overwritten with another partitioning keep their values; read under the new one they were NULL."""
+    start = lake.create("k INT, v STRING", "PARTITIONED BY (v)").sql("INSERT INTO {t} VALUES (1, 'a')")
+    rows = lake.spark.sql("SELECT 2 AS k, 'b' AS v")
+    rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").partitionBy("k").save(str(lake.path))
+    assert lake.changes(start) == [("DELETE", False, 1, "a"), ("INSERT", False, 2, "b")]
+    assert lake.appended(start) == [("INSERT", False, 2, "b")]
+
+
+def test_another_type_is_refused_before_a_row_is_read(lake: Lake) -> None:
+    """R103: the error names the column and both types."""
+    start = lake.create().sql("INSERT INTO {t} VALUES (1, 'a')")
+    rows = lake.spark.sql("SELECT 2 AS k, 3 AS v")
+    rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(str(lake.path))
+    with pytest.raises(IncompatibleSchemaChange, match="'v' was of type string and is now of type integer") as raised:
+        lake.plan(start)
+    assert (raised.value.facts["start"], raised.value.facts["end"]) == (start, start + 1)
