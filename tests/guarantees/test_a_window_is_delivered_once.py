@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tidemark.errors import CommitRefused, JobsMayBeAlive, StreamLocked, SubmitRefused
+from tidemark.errors import CommitRefused, Fenced, JobsMayBeAlive, StreamLocked, SubmitRefused
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.transactions import TransactionState
 from tidemark.transactions.begin import get_transaction
 from tidemark.transactions.commit import commit
@@ -100,8 +103,6 @@ def test_commit_needs_evidence_for_every_statement_i3(world: World) -> None:
 
 
 def test_evidence_of_another_version_is_refused(world: World) -> None:
-    from dataclasses import replace
-
     world.source.append()
     transaction = world.open("one")
     evidence = world.run_unseen(transaction)
@@ -162,13 +163,11 @@ def test_what_is_half_written_must_be_finished_with_the_stored_plan(world: World
 
 
 def test_a_statement_that_met_a_fence_gets_a_new_version_v10(world: World) -> None:
-    from tidemark.errors import Fenced
-
     world.source.append()
     world.zombie(world.open("one"))
     world.clock.go(LONG)
 
-    def die_after_fencing(spec):  # type: ignore[no-untyped-def]
+    def die_after_fencing(spec: JobSpec) -> JobResult:
         world.run(spec)
         raise KeyboardInterrupt
 
@@ -192,3 +191,30 @@ def test_a_window_that_was_rolled_back_leaves_its_stored_state(world: World) -> 
     rollback(world.store, key_of("one"))
     rollback(world.store, key_of("never begun"))
     assert get_transaction(world.store, key_of("one")).state is TransactionState.RELEASED
+
+
+def test_a_copy_from_before_the_release_does_not_pass_for_the_new_window_v7(world: World) -> None:
+    world.source.append()
+    stale = world.open("one")
+    rollback(world.store, key_of("one"))
+    world.source.append()
+    fresh = world.open("one")
+    with pytest.raises(SubmitRefused):
+        world.submit(stale)
+    world.finish(fresh)
+    assert (world.holds(0), world.offset(), len(world.drivers)) == ({1: 1, 2: 1}, 2, 1)
+
+
+def test_a_copy_from_before_a_takeover_starts_no_job_v7(world: World) -> None:
+    world.source.append()
+    stale = world.open("one")
+    world.zombie(stale)
+    rollback(world.store, key_of("one"))
+
+    def run(spec: JobSpec) -> JobResult:
+        with pytest.raises(SubmitRefused):
+            world.submit(stale)
+        return world.run(spec)
+
+    world.begin_with(run, "two")
+    assert (world.holds(0), world.offset(), len(world.drivers)) == ({1: 1}, 1, 2)

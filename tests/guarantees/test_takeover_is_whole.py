@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
+
 import pytest
 
 from tidemark.errors import JobDied, StreamLocked, Superseded
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.transactions import TransactionState
-from tidemark.transactions.begin import get_transaction
+from tidemark.transactions.begin import begin, get_transaction
 from tidemark.transactions.commit import commit
+from tidemark.transactions.limits import Limits
 from tidemark.transactions.rollback import rollback
 from tidemark.transactions.submit import submit
 
@@ -56,7 +61,7 @@ def test_while_a_taker_works_the_first_key_waits(world: World) -> None:
     world.clock.go(SHORT)
     seen = []
 
-    def run(spec):  # type: ignore[no-untyped-def]
+    def run(spec: JobSpec) -> JobResult:
         for attempt in (lambda: world.begin("one"), lambda: world.begin("three")):
             with pytest.raises(StreamLocked) as locked:
                 attempt()
@@ -75,7 +80,7 @@ def test_a_takeover_that_fails_gives_the_lease_up(world: World) -> None:
     world.zombie(world.open("one"))
     world.clock.go(SHORT)
 
-    def die(spec):  # type: ignore[no-untyped-def]
+    def die(spec: JobSpec) -> JobResult:
         raise JobDied(key=str(spec.key), exit_code=1, tail="")
 
     with pytest.raises(JobDied):
@@ -89,7 +94,7 @@ def test_the_first_key_takes_its_window_back_when_the_taker_has_gone(world: Worl
     world.zombie(world.open("one"))
     world.clock.go(SHORT)
 
-    def vanish(spec):  # type: ignore[no-untyped-def]
+    def vanish(spec: JobSpec) -> JobResult:
         world.driver(spec).step()
         raise KeyboardInterrupt
 
@@ -109,7 +114,7 @@ def test_a_takers_own_retry_goes_on(world: World) -> None:
     class Gone(BaseException):
         pass
 
-    def vanish(spec):  # type: ignore[no-untyped-def]
+    def vanish(spec: JobSpec) -> JobResult:
         world.driver(spec).step()
         raise Gone
 
@@ -133,8 +138,6 @@ def test_an_unsubmitted_window_is_released_when_its_lease_is_over(world: World) 
 
 
 def test_without_a_way_to_run_jobs_a_submitted_window_stays_locked(world: World) -> None:
-    from tidemark.transactions.begin import begin
-
     world.source.append()
     world.zombie(world.open("one"))
     rollback(world.store, key_of("one"))
@@ -153,17 +156,12 @@ def test_all_streams_move_or_none_i8(two_streams: World) -> None:
 
 
 def test_the_lease_is_renewed_while_a_job_runs(world: World) -> None:
-    import time
-    from datetime import timedelta
-
-    from tidemark.transactions.limits import Limits
-
     world.source.append()
     limits = Limits(lease=timedelta(seconds=0.3))
     transaction = world.open("one", limits=limits)
     before = get_transaction(world.store, key_of("one")).lease_until
 
-    def slow(spec):  # type: ignore[no-untyped-def]
+    def slow(spec: JobSpec) -> JobResult:
         world.clock.go(timedelta(seconds=20))
         for _ in range(50):
             time.sleep(0.05)

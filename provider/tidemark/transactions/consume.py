@@ -32,9 +32,8 @@ def consume(
 ) -> Consumed:
     """Take what the streams have, write it once, move the offsets.
 
-    On failure the transaction is rolled back as `rollback` does and the error goes on; the same call with the same key
-    finishes it. After a commit the same call delivers nothing and returns the stored result. Raises what begin, submit
-    and commit raise.
+    On failure the transaction is rolled back as `rollback` does; the same call with the same key finishes it. After a
+    commit it delivers nothing and returns the stored result. Raises what begin, submit and commit raise.
     """
     begun = begin(
         store,

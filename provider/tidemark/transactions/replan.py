@@ -16,7 +16,7 @@ from tidemark.model.transactions import Transaction, TransactionKey, Transaction
 from tidemark.transactions.lease import LeaseKept
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.rollback import release
-from tidemark.transactions.running import order_job, run_to_the_end, same_window
+from tidemark.transactions.running import NewJob, order_job, run_to_the_end, same_window
 from tidemark.transactions.versions import draw_versions, require_jobs_ended
 
 __all__ = ["replan"]
@@ -49,39 +49,28 @@ def replan(
     The answer's state says which. A second run does the rest, or nothing. Raises SubmitRefused where the transaction
     changed meanwhile, and the fence job's error.
     """
-    job_id, store_id = store.new_id(), store.store_id
-
-    def order(connection: sa.Connection) -> _FenceOrder:
-        stored = transactions.current(connection, key)
-        if stored is None:
-            raise TransactionNotFound(key=str(key))
-        if stored.transaction.state is not TransactionState.OPEN:
-            return _FenceOrder(stored, 0, None)
-        if not stored.transaction.submitted:
-            return _FenceOrder(release(connection, store, stored), 0, None)
-        require_jobs_ended(connection, stored, store.clock())
-        statements = stored.transaction.plan.statements
-        spec = order_job(
-            connection,
-            store,
-            stored,
-            JobKind.FENCE,
-            statements,
-            job_id=job_id,
-            store_id=store_id,
-            places=places,
-            limits=limits,
-        )
-        return _FenceOrder(stored, jobs.count_writes(connection, stored.id), spec)
-
-    ordered = store.write(order)
+    new = NewJob.draw(store, places, limits)
+    ordered = store.write(lambda connection: _order(connection, store, key, new))
     if ordered.job is None:
         return ordered.stored.transaction
     with LeaseKept(store, ordered.stored.id, ordered.stored.transaction.superseded_by, limits):
-        result = run_to_the_end(store, job_id, ordered.job, run)
+        result = run_to_the_end(store, new.id, ordered.job, run)
     if result.error is not None:
         raise from_record(result.error)
     return store.write(lambda connection: _conclude(connection, store, ordered, result))
+
+
+def _order(connection: sa.Connection, store: ControlStore, key: TransactionKey, new: NewJob) -> _FenceOrder:
+    stored = transactions.current(connection, key)
+    if stored is None:
+        raise TransactionNotFound(key=str(key))
+    if stored.transaction.state is not TransactionState.OPEN:
+        return _FenceOrder(stored, 0, None)
+    if not stored.transaction.submitted:
+        return _FenceOrder(release(connection, store, stored), 0, None)
+    require_jobs_ended(connection, stored, store.clock())
+    spec = order_job(connection, store, stored, JobKind.FENCE, stored.transaction.plan.statements, new)
+    return _FenceOrder(stored, jobs.count_writes(connection, stored.id), spec)
 
 
 def _conclude(connection: sa.Connection, store: ControlStore, ordered: _FenceOrder, result: JobResult) -> Transaction:

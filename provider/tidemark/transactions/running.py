@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -14,7 +15,22 @@ from tidemark.model.jobs import JobKind, JobResult, JobSpec
 from tidemark.model.transactions import Statement, Transaction, TransactionState
 from tidemark.transactions.limits import JobPlaces, Limits, RunJob
 
-__all__ = ["order_job", "run_to_the_end", "same_window"]
+__all__ = ["NewJob", "order_job", "run_to_the_end", "same_window"]
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """Identity and surroundings of a job that is about to be ordered; drawn outside the store's transaction."""
+
+    id: str
+    store_id: str
+    places: JobPlaces
+    limits: Limits
+
+    @classmethod
+    def draw(cls, store: ControlStore, places: JobPlaces, limits: Limits) -> NewJob:
+        """A job id that was never used before."""
+        return cls(store.new_id(), store.store_id, places, limits)
 
 
 def same_window(stored: Transaction, given: Transaction) -> bool:
@@ -33,30 +49,26 @@ def order_job(
     stored: StoredTransaction,
     kind: JobKind,
     statements: Sequence[Statement],
-    *,
-    job_id: str,
-    store_id: str,
-    places: JobPlaces,
-    limits: Limits,
+    new: NewJob,
 ) -> JobSpec:
     """Keep the job and its deadline before it exists, and say what it is to do; the lease is renewed."""
     now = store.clock()
-    deadline = now + limits.job_deadline
-    jobs.insert(connection, job_id, stored.id, kind, statements, at=now, deadline=deadline)
+    deadline = now + new.limits.job_deadline
+    jobs.insert(connection, new.id, stored.id, kind, statements, at=now, deadline=deadline)
     if kind is JobKind.WRITE:
         latest = max(deadline, stored.transaction.job_deadline or deadline)
-        transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + limits.lease)
+        transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + new.limits.lease)
     return JobSpec(
         kind=kind,
-        store_id=store_id,
-        workspace=places.workspace,
-        result_uri=places.result_uri(job_id),
-        cancel_uri=places.cancel_uri(job_id),
+        store_id=new.store_id,
+        workspace=new.places.workspace,
+        result_uri=new.places.result_uri(new.id),
+        cancel_uri=new.places.cancel_uri(new.id),
         deadline=deadline,
         key=stored.transaction.key,
         windows=stored.transaction.windows,
         statements=tuple(statements),
-        options=places.options,
+        options=new.places.options,
     )
 
 

@@ -62,19 +62,7 @@ def create_stream(
         comment=comment,
     )
 
-    def create(connection: sa.Connection) -> Stream:
-        existing = streams.lookup(connection, name)
-        if existing is not None:
-            if if_not_exists:
-                return existing
-            if not or_replace:
-                raise StreamExists(stream=existing.name, source=existing.source.name)
-            _require_free(connection, store, existing, "replaced")
-            streams.drop(connection, existing, at=now, who=who, why="replaced")
-        streams.insert(connection, wanted, who=who)
-        return wanted
-
-    return store.write(create)
+    return store.write(lambda connection: _create(connection, store, wanted, who, or_replace, if_not_exists))
 
 
 def drop_stream(store: ControlStore, name: str, who: str) -> Stream:
@@ -162,6 +150,21 @@ def stream_transactions(store: ControlStore, name: str, limit: int = 20) -> tupl
         return tuple(stored.transaction for stored in transactions.of_stream(connection, uid, limit))
 
     return store.read(look)
+
+
+def _create(
+    connection: sa.Connection, store: ControlStore, wanted: Stream, who: str, or_replace: bool, if_not_exists: bool
+) -> Stream:
+    existing = streams.lookup(connection, wanted.name)
+    if existing is not None:
+        if if_not_exists:
+            return existing
+        if not or_replace:
+            raise StreamExists(stream=existing.name, source=existing.source.name)
+        _require_free(connection, store, existing, "replaced")
+        streams.drop(connection, existing, at=wanted.created_at, who=who, why="replaced")
+    streams.insert(connection, wanted, who=who)
+    return wanted
 
 
 def _require_free(connection: sa.Connection, store: ControlStore, stream: Stream, action: str) -> None:

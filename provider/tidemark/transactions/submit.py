@@ -16,7 +16,7 @@ from tidemark.model.jobs import JobKind, JobSpec
 from tidemark.model.transactions import Evidence, Transaction
 from tidemark.transactions.lease import LeaseKept
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
-from tidemark.transactions.running import order_job, run_to_the_end, same_window
+from tidemark.transactions.running import NewJob, order_job, run_to_the_end, same_window
 
 __all__ = ["submit"]
 
@@ -49,32 +49,13 @@ def submit(
     numbers = _numbers(transaction, only)
     if transaction.result is not None:
         return tuple(one for one in transaction.result.evidence if one.number in numbers)
-    job_id, store_id = store.new_id(), store.store_id
-
-    def decide(connection: sa.Connection) -> _Decision:
-        stored = _require_same(connection, transaction)
-        if all(window.empty for window in transaction.windows) or stored.evidence.keys() >= set(numbers):
-            return _Decision(stored.id, tuple(stored.evidence[n] for n in numbers if n in stored.evidence), None)
-        statements = [s for s in transaction.plan.statements if s.number in numbers]
-        spec = order_job(
-            connection,
-            store,
-            stored,
-            JobKind.WRITE,
-            statements,
-            job_id=job_id,
-            store_id=store_id,
-            places=places,
-            limits=limits,
-        )
-        return _Decision(stored.id, (), spec)
-
-    decision = store.write(decide)
+    new = NewJob.draw(store, places, limits)
+    decision = store.write(lambda connection: _decide(connection, store, transaction, numbers, new))
     if decision.job is None:
         return decision.evidence
     reach("submit.stored")
     with LeaseKept(store, decision.transaction_id, transaction.superseded_by, limits):
-        result = run_to_the_end(store, job_id, decision.job, run)
+        result = run_to_the_end(store, new.id, decision.job, run)
     if result.error is not None:
         error = from_record(result.error)
         if isinstance(error, Fenced):
@@ -91,6 +72,17 @@ def _numbers(transaction: Transaction, only: Sequence[int] | None) -> list[int]:
     if not set(only) <= set(known):
         raise InvalidArgument(argument="only", value=tuple(only), problem=f"the plan has the statements {known}")
     return sorted(set(only))
+
+
+def _decide(
+    connection: sa.Connection, store: ControlStore, transaction: Transaction, numbers: Sequence[int], new: NewJob
+) -> _Decision:
+    """Step 8; what has evidence, and what has nothing to read, needs no job."""
+    stored = _require_same(connection, transaction)
+    if all(window.empty for window in transaction.windows) or stored.evidence.keys() >= set(numbers):
+        return _Decision(stored.id, tuple(stored.evidence[n] for n in numbers if n in stored.evidence), None)
+    statements = [s for s in transaction.plan.statements if s.number in numbers]
+    return _Decision(stored.id, (), order_job(connection, store, stored, JobKind.WRITE, statements, new))
 
 
 def _require_same(connection: sa.Connection, transaction: Transaction) -> StoredTransaction:

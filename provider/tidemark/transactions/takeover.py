@@ -34,22 +34,7 @@ def takeover(
     A second run goes on where the first stopped, or returns the result. On failure the lease is given up, so that the
     next consumer may try. Raises StreamLocked while the holder's lease is valid, and what submit and commit raise.
     """
-
-    def take(connection: sa.Connection) -> Transaction:
-        stored = transactions.current(connection, key)
-        if stored is None:
-            raise TransactionNotFound(key=str(key))
-        if stored.transaction.state is not TransactionState.OPEN:
-            return stored.transaction
-        now = store.clock()
-        if stored.transaction.lease_until > now and stored.transaction.superseded_by != by:
-            held = ", ".join(window.stream_name for window in stored.transaction.windows)
-            raise StreamLocked(stream=held, holder=str(key), until=stored.transaction.lease_until)
-        stored = renumber_fenced(connection, stored, now)
-        transactions.take_over(connection, stored.id, by=by, owner=owner, until=now + limits.lease)
-        return transactions.by_id(connection, stored.id).transaction
-
-    taken = store.write(take)
+    taken = store.write(lambda connection: _take(connection, store, key, by, owner, limits))
     if taken.result is not None:
         return taken.result
     finished = False
@@ -61,3 +46,26 @@ def takeover(
         if not finished:
             give_up(store, key, holder=by)
     return result
+
+
+def _take(
+    connection: sa.Connection,
+    store: ControlStore,
+    key: TransactionKey,
+    by: TransactionKey,
+    owner: str,
+    limits: Limits,
+) -> Transaction:
+    """The lease has run out, or `by` has it already. One that has ended is handed back as it is."""
+    stored = transactions.current(connection, key)
+    if stored is None:
+        raise TransactionNotFound(key=str(key))
+    if stored.transaction.state is not TransactionState.OPEN:
+        return stored.transaction
+    now = store.clock()
+    if stored.transaction.lease_until > now and stored.transaction.superseded_by != by:
+        held = ", ".join(window.stream_name for window in stored.transaction.windows)
+        raise StreamLocked(stream=held, holder=str(key), until=stored.transaction.lease_until)
+    stored = renumber_fenced(connection, stored, now)
+    transactions.take_over(connection, stored.id, by=by, owner=owner, until=now + limits.lease)
+    return transactions.by_id(connection, stored.id).transaction
