@@ -182,3 +182,27 @@ def test_only_changed_rows_count_as_changes(tmp_path: Path) -> None:
     commit(tmp_path, 3, remove("a"))
     assert log.has_changes(0, 3)
     assert not log.has_changes(3, 3)
+
+
+def test_time_travel_goes_by_in_commit_timestamps_from_where_they_begin(tmp_path: Path) -> None:
+    log = born(tmp_path)
+    commit(tmp_path, 0, PROTOCOL, metadata(), at=NOON)
+    settings = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": "2"}
+    commit(tmp_path, 1, at=NOON + timedelta(minutes=1))
+    for version, minutes in ((2, 10), (3, 20)):
+        info = {"inCommitTimestamp": int((NOON + timedelta(minutes=minutes)).timestamp() * 1000)}
+        commit(tmp_path, version, {"commitInfo": info}, metadata(**settings), at=NOON)
+    assert [log.version_at(NOON + timedelta(minutes=m)) for m in (0, 1, 9, 10, 19, 20, 99)] == [0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_file_time_counts_in_whole_milliseconds(tmp_path: Path) -> None:
+    log = born(tmp_path)
+    commit(tmp_path, 0, PROTOCOL, metadata(), at=NOON + timedelta(microseconds=1999))
+    assert log.timestamp(0) == NOON + timedelta(milliseconds=1)
+    assert log.version_at(NOON + timedelta(milliseconds=1)) == 0
+
+
+def test_changes_past_the_head_are_not_taken_for_a_gap(tmp_path: Path) -> None:
+    log = born(tmp_path)
+    with pytest.raises(VersionNotFound):
+        log.has_changes(0, 1)
