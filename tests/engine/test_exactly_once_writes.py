@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from delta.exceptions import ConcurrentTransactionException
@@ -138,36 +140,32 @@ def test_a_fence_that_comes_after_the_write_finds_the_write(session, target):
 def test_a_late_writer_is_stopped_by_a_fence_that_came_while_it_wrote(spark, session, target):
     """Its own look found nothing, so only Delta's transaction number can stop it (V1, V10)."""
     stmt = statement(target)
+    started = Event()
+    slow = "INSERT INTO {} SELECT 2, coalesce(reflect('java.lang.Thread', 'sleep', 3000L), 'b')"
 
-    def fenced_meanwhile():
-        fence_statement(spark.newSession(), delivering(), stmt)
-        raise ConcurrentTransactionException("somebody used this number")
+    def write_slowly():
+        started.set()
+        sql(session, target, slow)()
 
-    with pytest.raises(Fenced):
-        write_statement(session, delivering(), stmt, fenced_meanwhile)
+    with ThreadPoolExecutor(1) as threads:
+        late = threads.submit(write_statement, session, delivering(), stmt, write_slowly)
+        started.wait()
+        assert fence_statement(spark.newSession(), delivering(), stmt).finding is Finding.FENCED
+        with pytest.raises(Fenced):
+            late.result()
     assert rows_of(session, target) == [(1, "a")]
 
 
 def test_a_late_writer_with_the_number_of_a_finished_write_changes_nothing(spark, session, target):
-    """A zombie that looked before the retry wrote: Delta skips its commit, and the mark read back is the retry's."""
+    """The retry writes between the late writer's look and its commit: the rows are there once."""
     stmt = statement(target)
+    other = spark.newSession()
 
-    def slow_write():
-        write_statement(spark.newSession(), delivering(), stmt, insert(session, target, (2, "b")))
+    def write_late():
+        write_statement(other, delivering(), stmt, insert(other, target, (2, "b")))
         insert(session, target, (2, "b"))()
 
-    retry_session = spark.newSession()
-    frame = retry_session.createDataFrame([(2, "b")], "id BIGINT, v STRING")
-
-    def retry():
-        frame.write.format("delta").mode("append").save(str(target))
-
-    def zombie():
-        write_statement(retry_session, delivering(), stmt, retry)
-        insert(session, target, (2, "b"))()
-
-    evidence = write_statement(session, delivering(), stmt, zombie)
-    assert evidence.commit_version == 1
+    assert write_statement(session, delivering(), stmt, write_late).commit_version == 1
     assert rows_of(session, target) == [(1, "a"), (2, "b")]
 
 
@@ -185,17 +183,6 @@ def test_a_restore_by_time_counts_too(session, target):
     write_statement(session, delivering(), stmt, insert(session, target, (2, "b")))
     session.sql(f"RESTORE TABLE delta.`{target}` TO TIMESTAMP AS OF '{before:%Y-%m-%d %H:%M:%S.%f}'")
     assert look(delivering(), stmt).finding is Finding.REWOUND
-
-
-def test_a_restore_that_keeps_the_write_or_brings_it_back_does_not_matter(session, target):
-    stmt = statement(target)
-    write_statement(session, delivering(), stmt, insert(session, target, (2, "b")))
-    insert(session, target, (3, "c"))()
-    session.sql(f"RESTORE TABLE delta.`{target}` TO VERSION AS OF 1")
-    assert look(delivering(), stmt).finding is Finding.DELIVERED
-    session.sql(f"RESTORE TABLE delta.`{target}` TO VERSION AS OF 0")
-    session.sql(f"RESTORE TABLE delta.`{target}` TO VERSION AS OF 2")
-    assert look(delivering(), stmt).finding is Finding.DELIVERED
 
 
 def test_a_replaced_table_is_another_table(session, tmp_path):

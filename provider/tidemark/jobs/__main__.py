@@ -22,6 +22,7 @@ from tidemark.model.jobs import JobResult, JobSpec
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOG_LEVEL = "spark.log.level"
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
 
 
@@ -41,12 +42,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _quiet_session(spec: JobSpec) -> SparkSession:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"tidemark {spec.kind.value} {spec.key}")
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("WARN")
-    return spark
+    if not SparkConf().contains(LOG_LEVEL):
+        builder = builder.config(LOG_LEVEL, "WARN")
+    return builder.getOrCreate()
 
 
 def _ender(spark: SparkSession, spec: JobSpec) -> Callable[[JobError], None]:

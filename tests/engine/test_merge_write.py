@@ -1,0 +1,125 @@
+"""A merge makes the target a mirror: per key the INSERT image, else the DELETE."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.statements import make, rows_of, statement
+from tidemark.engine.writes.exactly_once import open_target, target_schema
+from tidemark.engine.writes.merge import prepare_merge
+from tidemark.errors import AmbiguousMergeKey, MissingMergeKey, TargetDoesNotFit
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.transactions import SchemaEvolution, WriteAs
+
+pytestmark = pytest.mark.spark
+
+CHANGES = "id BIGINT, v STRING, `METADATA$ACTION` STRING, `METADATA$ISUPDATE` BOOLEAN, `METADATA$ROW_ID` STRING"
+
+
+def changes(spark, *rows, schema=CHANGES):
+    return spark.createDataFrame([(*row, False, "r") for row in rows], schema)
+
+
+def merge(frame, path, *keys, evolution=SchemaEvolution.FAIL):
+    stmt = statement(path, write_as=WriteAs.MERGE, keys=keys, schema_evolution=evolution)
+    prepared = prepare_merge(frame, stmt, target_schema(open_target(stmt, None)), keys)
+    try:
+        prepared.run()
+    finally:
+        prepared.close()
+
+
+def test_inserts_updates_deletes_and_key_changes_arrive_and_nulls_are_keys(spark, tmp_path):
+    path = tmp_path / "t"
+    make(spark, path, [(1, "a"), (2, "b"), (3, "c"), (None, "n"), (9, "stays")])
+    frame = changes(
+        spark,
+        (1, "a", "DELETE"),  # updated
+        (1, "A", "INSERT"),
+        (2, "b", "DELETE"),  # gone
+        (3, "c", "DELETE"),  # its key changed
+        (4, "c", "INSERT"),
+        (None, "n", "DELETE"),
+        (None, "N", "INSERT"),
+        (5, "e", "INSERT"),  # new
+        (6, "never there", "DELETE"),
+    )
+    merge(frame, path, "id")
+    got = spark.read.format("delta").load(str(path)).collect()
+    assert {tuple(row) for row in got} == {(1, "A"), (4, "c"), (None, "N"), (5, "e"), (9, "stays")}
+    assert len(got) == 5
+
+
+def test_rows_that_are_equal_already_stay_untouched(spark, tmp_path):
+    path = tmp_path / "t"
+    make(spark, path, [(1, "a"), (2, None)])
+    merge(changes(spark, (1, "a", "INSERT"), (2, None, "INSERT"), (3, "c", "INSERT")), path, "id")
+    (commit,) = DeltaLog.open(str(path)).commits(0, 1)
+    assert commit.operation_metrics["numTargetRowsUpdated"] == "0"
+    assert commit.operation_metrics["numTargetRowsInserted"] == "1"
+    assert commit.operation_metrics["numTargetRowsDeleted"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("rows", "duplicates"),
+    [
+        ([(1, "a", "INSERT"), (1, "b", "INSERT")], 1),
+        ([(1, "a", "DELETE"), (1, "b", "DELETE"), (2, "a", "DELETE"), (2, "b", "DELETE")], 2),
+        ([(None, "a", "INSERT"), (None, "b", "INSERT"), (None, "a", "DELETE")], 1),
+    ],
+)
+def test_a_key_that_stands_twice_on_its_side_is_refused_before_the_write(spark, tmp_path, rows, duplicates):
+    path = tmp_path / "t"
+    make(spark, path, [(1, "a")])
+    with pytest.raises(AmbiguousMergeKey) as refused:
+        merge(changes(spark, *rows), path, "id")
+    assert refused.value.facts["duplicates"] == duplicates
+    assert '"id":' in refused.value.facts["example"]
+    assert DeltaLog.open(str(path)).head() == 0
+
+
+def test_two_deletes_of_one_key_beside_its_insert_are_an_update(spark, tmp_path):
+    path = tmp_path / "t"
+    make(spark, path, [(1, "a")])
+    merge(changes(spark, (1, "a", "DELETE"), (1, "b", "DELETE"), (1, "c", "INSERT")), path, "id")
+    assert rows_of(spark, path) == [(1, "c")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [((), "none are given"), (("nope",), "the stream has no column nope"), (("ID", "x"), "has no column x")],
+)
+def test_missing_keys_are_named(spark, tmp_path, keys, problem):
+    path = tmp_path / "t"
+    make(spark, path, [(1, "a")])
+    with pytest.raises(MissingMergeKey, match=problem):
+        merge(changes(spark, (1, "a", "INSERT")), path, *keys)
+
+
+def test_new_columns_fail_or_are_added(spark, tmp_path):
+    path = tmp_path / "t"
+    make(spark, path, [(1, "a"), (2, "b")])
+    wide = changes(spark, (1, "a", 7, "INSERT"), schema=CHANGES.replace("v STRING,", "v STRING, extra INT,"))
+    with pytest.raises(TargetDoesNotFit, match="extra"):
+        merge(wide, path, "id")
+    merge(wide, path, "id", evolution=SchemaEvolution.ADD)
+    assert rows_of(spark, path) == [(1, "a", 7), (2, "b", None)]
+
+
+def test_odd_column_names_types_and_maps_are_carried(spark, tmp_path):
+    path = tmp_path / "t"
+    schema = "`a.key` INT, `wei rd` STRUCT<x: INT>, m MAP<STRING, INT>"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` ({schema.replace('INT, `wei', 'BIGINT, `wei')}) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    rows = [(1, (5,), {"a": 1}, "INSERT"), (2, None, None, "INSERT")]
+    frame = spark.createDataFrame(rows, schema + ", `METADATA$ACTION` STRING")
+    merge(frame, path, "A.KEY")
+    merge(frame, path, "A.KEY")
+    assert [(r[0], r[1], r[2]) for r in spark.read.format("delta").load(str(path)).orderBy("`a.key`").collect()] == [
+        (1, (5,), {"a": 1}),
+        (2, None, None),
+    ]
+    (commit,) = DeltaLog.open(str(path)).commits(1, 2)
+    assert commit.operation_metrics["numTargetRowsUpdated"] == "0"
