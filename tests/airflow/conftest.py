@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 HOME = Path(tempfile.mkdtemp(prefix="tidemark-airflow-"))
 os.environ.update(
@@ -22,6 +24,8 @@ os.environ.update(
 (HOME / "dags").mkdir()
 
 import pytest  # noqa: E402
+
+from tests.airflow.runs import Lake, Outcome  # noqa: E402
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -38,14 +42,17 @@ def airflow_home() -> Path:
 
 
 @pytest.fixture
-def run_dag(airflow_home: Path) -> Callable[..., Any]:
-    """Registers a DAG that a test has built, runs it, and returns its run."""
+def run_dag(airflow_home: Path) -> Callable[..., Outcome]:
+    """Registers a DAG that a test has built, runs it, and returns what became of it.
+
+    The same `at` names the same run: it is cleared and run again.
+    """
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.collection import update_dag_parsing_results_in_db
     from airflow.serialization.serialized_objects import LazyDeserializedDAG
     from airflow.utils.session import create_session
 
-    def run(dag: DAG, **arguments: Any) -> Any:
+    def run(dag: DAG, at: datetime | None = None) -> Outcome:
         with create_session() as session:
             DagBundlesManager().sync_bundles_to_db(session=session)
             session.commit()
@@ -59,7 +66,7 @@ def run_dag(airflow_home: Path) -> Callable[..., Any]:
                 session=session,
                 files_parsed=set(),
             )
-        return dag.test(**arguments)
+        return Outcome(dag.test() if at is None else dag.test(run_after=at, logical_date=at))
 
     return run
 
@@ -70,16 +77,6 @@ def hook(airflow_home: Path) -> TidemarkHook:
     from tidemark.hooks.tidemark import TidemarkHook
 
     return TidemarkHook()
-
-
-@pytest.fixture(scope="session")
-def spark(airflow_home: Path) -> Iterator[SparkSession]:
-    """Makes the tables that streams read, and reads what jobs wrote; jobs have a Spark of their own."""
-    from tidemark.testing import local_spark
-
-    session = local_spark(warehouse=HOME / "warehouse", cores=1, memory="1g")
-    yield session
-    session.stop()
 
 
 @pytest.fixture
@@ -96,3 +93,47 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[s
         return started
 
     return stand_in
+
+
+@pytest.fixture
+def warm_spark(
+    spark: SparkSession, spark_submit: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """Jobs run in the session's Spark instead of a new one each: the script hands the spec over and waits.
+
+    What it saves is the start of a JVM; job, worker and the files between them are the real ones.
+    """
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))  # what PYTHONPATH does for a submitted job
+    queue = tmp_path / "queue"
+    queue.mkdir()
+    started = spark_submit(
+        f'cd {queue}; echo "$spec" > $$.half; mv $$.half $$.spec\n'
+        "while [ ! -e $$.done ]; do sleep 0.05; done; cat $$.said; exit $(cat $$.done)"
+    )
+    ended = threading.Event()
+    server = threading.Thread(target=_serve, args=(spark, queue, ended), daemon=True)
+    server.start()
+    yield started
+    ended.set()
+    server.join()
+
+
+def _serve(spark: SparkSession, queue: Path, ended: threading.Event) -> None:
+    from tidemark.jobs.files import read_spec, write_result
+    from tidemark.jobs.run import run
+
+    while not ended.wait(0.05):
+        for request in queue.glob("*.spec"):
+            spec = read_spec(request.read_text().strip())
+            request.unlink()
+            said: list[str] = []
+            result = run(spark, spec, say=said.append)
+            write_result(spec.result_uri, result)
+            request.with_suffix(".said").write_text("".join(f"tidemark: {line}\n" for line in said))
+            request.with_suffix(".half").write_text("0" if result.error is None else "1")
+            request.with_suffix(".half").replace(request.with_suffix(".done"))
+
+
+@pytest.fixture(scope="session")
+def lake(spark: SparkSession) -> Lake:
+    return Lake(spark, HOME / "lake")

@@ -10,3 +10,9 @@ def keep_names(tx: Any) -> None:
     inserted = tx.stream("f").where("`METADATA$ACTION` = 'INSERT'")
     tx.append(inserted.select("id", "name"), "t.names")
     tx.sql("INSERT INTO t.counts SELECT count(*) AS n FROM f")
+
+
+def keep_inserted(tx: Any) -> None:
+    """Appends the inserted rows to the declared target."""
+    inserted = tx.stream("submitted").where("`METADATA$ACTION` = 'INSERT'")
+    tx.append(inserted.select("id", "name"), "t2.names")

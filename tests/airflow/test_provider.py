@@ -10,9 +10,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import airflow
 import jsonschema
 import pytest
+
+import airflow
 from tidemark.provider_info import get_provider_info
 
 pytestmark = pytest.mark.airflow

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
+
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import TidemarkHook
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from tidemark.errors import (
     JavaNotFound,
     JobCancelled,
@@ -161,7 +162,9 @@ def test_the_spec_is_private_and_storage_options_travel_by_environment_only(
 ) -> None:
     extra = '{"conn_type": "tidemark", "extra": {"storage_options": {"secret": "s3cr3t"}}}'
     monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", extra)
-    started = spark_submit(f'cp -p "$spec" {tmp_path}/kept; echo "$TIDEMARK_STORAGE_OPTIONS" > {tmp_path}/env; {RESULT}')
+    started = spark_submit(
+        f'cp -p "$spec" {tmp_path}/kept; echo "$TIDEMARK_STORAGE_OPTIONS" > {tmp_path}/env; {RESULT}'
+    )
     settings = TidemarkHook().settings
     SparkJob(settings).run(spec_in(tmp_path))
     assert stat.S_IMODE((tmp_path / "kept").stat().st_mode) == 0o600

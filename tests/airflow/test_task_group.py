@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG, TaskGroup, task, task_group
+
 from tidemark.assets import stream_asset
 from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.operators.transaction import WriteStreamOperator
@@ -16,6 +18,11 @@ pytestmark = pytest.mark.airflow
 
 def writer(name: str, **arguments: Any) -> WriteStreamOperator:
     return WriteStreamOperator(task_id=name, **{"target": name, "write_as": "append", **arguments})
+
+
+def parse(body: Callable[[], None]) -> None:
+    with DAG("parsed", schedule=None), stream_transaction("tx", streams="s"):
+        body()
 
 
 def build() -> tuple[DAG, TaskGroup]:
@@ -61,7 +68,7 @@ def test_the_plan_of_all_writers_is_handed_to_begin_in_the_order_of_the_file() -
     begin: Any = dag.get_task("tx.begin")
     assert [write["target"] for write in begin.writes] == ["mirror", ["a", "b"], "{{ params.where }}"]
     assert {str(write["stream"]) for write in begin.writes} == {"['s']"}
-    places = {name: getattr(dag.get_task(f"tx.{name}"), "first_statement") for name in ("mirror", "history", "late")}
+    places = {name: dag.get_task(f"tx.{name}").first_statement for name in ("mirror", "history", "late")}
     assert places == {"mirror": 0, "history": 1, "late": 3}
 
 
@@ -71,33 +78,39 @@ def test_commit_owns_the_streams_asset() -> None:
     assert not dag.get_task("tx.mirror").outlets
 
 
-def test_a_mapped_writer_is_refused_when_the_file_is_parsed() -> None:
-    with DAG("mapped", schedule=None), pytest.raises(NotYetSupported, match="mapped WriteStreamOperator"):  # noqa: SIM117
-        with stream_transaction("tx", streams="s"):
-            WriteStreamOperator.partial(task_id="w", write_as="append").expand(target=["a", "b"])
+def a_mapped_writer() -> None:
+    WriteStreamOperator.partial(task_id="w", write_as="append").expand(target=["a", "b"])
 
 
-def test_a_writer_in_a_mapped_group_is_refused_when_the_file_is_parsed() -> None:
-    with DAG("mapped_group", schedule=None), pytest.raises(NotYetSupported, match="mapped WriteStreamOperator"):  # noqa: SIM117
-        with stream_transaction("tx", streams="s"):
+def a_writer_in_a_mapped_group() -> None:
+    @task_group
+    def inner(target: str) -> None:
+        writer("w", target=target)
 
-            @task_group
-            def inner(target: str) -> None:
-                writer("w", target=target)
-
-            inner.expand(target=["a", "b"])
+    inner.expand(target=["a", "b"])
 
 
-def test_a_body_without_a_writer_is_refused() -> None:
-    with DAG("nothing", schedule=None), pytest.raises(InvalidArgument, match="no WriteStreamOperator"):  # noqa: SIM117
-        with stream_transaction("tx", streams="s"):
-            pass
+def nothing() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "named"),
+    [
+        (a_mapped_writer, NotYetSupported, "mapped WriteStreamOperator"),
+        (a_writer_in_a_mapped_group, NotYetSupported, "mapped WriteStreamOperator"),
+        (nothing, InvalidArgument, "no WriteStreamOperator"),
+    ],
+)
+def test_a_body_whose_plan_cannot_be_known_is_refused_when_the_file_is_parsed(
+    body: Callable[[], None], error: type[Exception], named: str
+) -> None:
+    with pytest.raises(error, match=named):
+        parse(body)
 
 
 def test_a_writer_in_an_inner_group_is_part_of_the_plan() -> None:
-    with DAG("inner", schedule=None) as dag, stream_transaction("tx", streams="s"):  # noqa: SIM117
-        with TaskGroup("more"):
-            writer("w")
+    with DAG("inner", schedule=None) as dag, stream_transaction("tx", streams="s"), TaskGroup("more"):
+        writer("w")
     begin: Any = dag.get_task("tx.begin")
     assert len(begin.writes) == 1
     assert dag.get_task("tx.more.w").upstream_task_ids == {"tx.begin"}

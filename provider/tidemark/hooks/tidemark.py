@@ -72,7 +72,7 @@ class TidemarkHook(BaseHook):
         return ControlStore(self.settings.control_store)
 
     def table_uri(self, name: str) -> str:
-        """The canonical URI that a table's name (path, ``delta.`path` ``, `schema.table`) leads to. Raises TableNotFound."""
+        """The canonical URI of a table's name (path, ``delta.`path` ``, `schema.table`). Raises TableNotFound."""
         from tidemark.lake.tables import resolve
 
         return resolve(name, self.settings.lake_root, self.settings.storage_options)[0]

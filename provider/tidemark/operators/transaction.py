@@ -199,8 +199,8 @@ class CommitTransactionOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The windows that were delivered, as ConsumeStreamOperator returns them."""
-        from tidemark.transactions.commit import commit
         from tidemark.transactions.begin import get_transaction
+        from tidemark.transactions.commit import commit
 
         store = self.hook.open_store()
         key = key_of(context, self.transaction)

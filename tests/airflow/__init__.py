@@ -1,0 +1,1 @@
+"""The Airflow face, by real runs."""

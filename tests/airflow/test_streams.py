@@ -1,0 +1,179 @@
+"""Making, moving, dropping, awaiting and listing streams: no JVM in any of it, but for turning row tracking on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from airflow.sdk import DAG
+
+from tests.airflow.runs import Lake, Outcome
+from tidemark.errors import NotYetSupported
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
+from tidemark.sensors.streams import StreamHasDataSensor
+from tidemark.transactions.streams import get_stream, stream_history
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+RunDag = Callable[..., Outcome]
+StandIn = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def source(lake: Lake) -> str:
+    """A table with three data commits after its creation: versions 1 to 3."""
+    lake.create("s.source", "id BIGINT", row_tracking=True)
+    for number in (1, 2, 3):
+        lake.sql(f"INSERT INTO {{t}} VALUES ({number})", "s.source")
+    lake.create("s.untracked", "id BIGINT")
+    return "s.source"
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    return lambda: " ".join((caplog.text + capfd.readouterr().out).split())
+
+
+def one(operator: type[Any], dag_id: str, **arguments: Any) -> DAG:
+    with DAG(dag_id, schedule=None, params={"at": "1"}) as dag:
+        operator(task_id="it", **arguments)
+    return dag
+
+
+def test_creating_a_stream_again_keeps_it_and_its_place(run_dag: RunDag, source: str, hook: TidemarkHook) -> None:
+    dag = one(CreateStreamOperator, "create", stream="s", on=source, at="{{ params.at }}", comment="first")
+    assert run_dag(dag).returned("it") == {
+        "stream": "s", "table": source, "mode": "standard", "version": 1, "created": True,
+    }  # fmt: skip
+    made = get_stream(hook.open_store(), "s")
+    later = one(CreateStreamOperator, "create", stream="S", on=str(hook.table_uri(source)))
+    assert run_dag(later).returned("it")["created"] is False
+    assert get_stream(hook.open_store(), "s") == made
+
+
+def test_a_stream_may_start_at_a_time(run_dag: RunDag, source: str, hook: TidemarkHook) -> None:
+    when = DeltaLog.open(hook.table_uri(source)).timestamp(2) + timedelta(milliseconds=1)
+    dag = one(CreateStreamOperator, "at_a_time", stream="timed", on=source, at=when.isoformat())
+    assert run_dag(dag).returned("it")["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"stream": "x", "on": "s.nowhere"}, "TableNotFound"),
+        ({"stream": "x", "on": "s.untracked"}, "RowTrackingDisabled"),
+        ({"stream": "x", "on": "S"}, "StreamOnStream"),
+        ({"stream": "s", "on": "s.source", "mode": "append_only"}, "StreamExists"),
+        ({"stream": "x", "on": "s.source", "mode": "insert_only"}, "NotYetSupported"),
+        ({"stream": "x", "on": "s.source", "mode": "all"}, "InvalidArgument"),
+        ({"stream": "x", "on": "s.source", "at": 99}, "VersionNotFound"),
+        ({"stream": "x", "on": "s.source", "at": "2026-01-01T00:00:00"}, "InvalidArgument"),
+    ],
+)
+def test_what_cannot_have_a_stream_is_said_by_name(
+    run_dag: RunDag, source: str, said: Callable[[], str], arguments: dict[str, Any], named: str
+) -> None:
+    assert run_dag(one(CreateStreamOperator, "refused", **arguments)).task("it") == "failed"
+    assert named in said()
+
+
+def test_row_tracking_is_turned_on_only_on_request(
+    run_dag: RunDag, source: str, warm_spark: Path, hook: TidemarkHook
+) -> None:
+    dag = one(CreateStreamOperator, "prepare", stream="prepared", on="s.untracked", enable_row_tracking=True)
+    made = run_dag(dag).returned("it")
+    log = DeltaLog.open(hook.table_uri("s.untracked"))
+    assert log.state().row_tracking
+    assert made["version"] == log.head()
+
+
+def test_advancing_passes_changes_over_and_says_who_and_why(run_dag: RunDag, source: str, hook: TidemarkHook) -> None:
+    dag = one(AdvanceStreamOperator, "advance", stream="s", to="2", why="these were loaded by hand")
+    assert run_dag(dag).returned("it")["version"] == 2
+    move = stream_history(hook.open_store(), "s")[-1]
+    assert (move.from_version, move.to_version, move.why) == (1, 2, "these were loaded by hand")
+    assert move.who.startswith("advance/")
+
+
+def test_advancing_to_now_leaves_nothing_to_deliver(
+    run_dag: RunDag, source: str, spark_submit: StandIn, said: Callable[[], str]
+) -> None:
+    started = spark_submit("exit 9")
+    waiting = one(StreamHasDataSensor, "waiting", stream="s", poke_interval=0.1, timeout=0.3)
+    assert run_dag(waiting).task("it") == "success"
+    assert run_dag(one(AdvanceStreamOperator, "skip", stream="s", to="now", why="x")).returned("it")["version"] == 3
+    assert run_dag(waiting).task("it") == "failed"
+    assert "has nothing new" in said()
+    assert not started.exists()
+
+
+def test_a_sensor_sees_a_change_and_not_a_commit_without_one(
+    run_dag: RunDag, source: str, lake: Lake, said: Callable[[], str]
+) -> None:
+    waiting = one(StreamHasDataSensor, "sees", stream="s", poke_interval=0.1, timeout=0.2)
+    lake.sql("OPTIMIZE {t}", source)
+    assert run_dag(waiting).task("it") == "failed"
+    lake.sql("INSERT INTO {t} VALUES (4)", source)
+    assert run_dag(waiting).task("it") == "success"
+
+
+def test_a_sensor_that_would_wait_for_a_vanished_stream_fails(
+    run_dag: RunDag, airflow_home: Path, said: Callable[[], str]
+) -> None:
+    assert run_dag(one(StreamHasDataSensor, "gone", stream="never was", mode="reschedule")).task("it") == "failed"
+    assert "StreamNotFound" in said()
+
+
+def test_a_deferrable_sensor_is_refused_for_now() -> None:
+    with pytest.raises(NotYetSupported, match="reschedule"):
+        StreamHasDataSensor(task_id="it", stream="s", deferrable=True)
+
+
+def test_the_command_line_shows_streams_in_every_format(run_dag: RunDag, source: str, hook: TidemarkHook) -> None:
+    table = cli("streams", "list")
+    assert "name" in table
+    assert "s.source" in table
+    rows = {row["name"]: row for row in json.loads(cli("streams", "list", "--output", "json"))}
+    behind = DeltaLog.open(hook.table_uri(source)).head() - 3
+    assert (rows["s"]["version"], rows["s"]["behind"]) == ("3", str(behind))
+    (shown,) = yaml.safe_load(cli("streams", "show", "S", "--output", "yaml"))
+    assert [move["why"] for move in shown["history"]][:2] == ["created", "these were loaded by hand"]
+    assert shown["comment"] == "first"
+    assert "these were loaded by hand" in cli("streams", "show", "s")
+
+
+def test_the_command_line_names_what_is_wrong(airflow_home: Path) -> None:
+    failed = subprocess.run(command("streams", "show", "never was"), capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "StreamNotFound: Stream 'never was' does not exist" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_the_command_line_migrates_and_checks_the_store(airflow_home: Path) -> None:
+    assert "is at revision" in cli("db", "migrate")
+    (row,) = json.loads(cli("db", "check", "--output", "json"))
+    assert row["control_store"].startswith("sqlite:///")
+
+
+def test_dropping_a_stream_is_harmless_to_repeat(run_dag: RunDag, source: str, said: Callable[[], str]) -> None:
+    drop = one(DropStreamOperator, "drop", stream="s")
+    assert run_dag(drop).returned("it") is True
+    assert run_dag(drop).returned("it") is False
+    assert run_dag(one(DropStreamOperator, "drop_strictly", stream="s", if_exists=False)).task("it") == "failed"
+    assert "StreamNotFound" in said()
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "airflow", "tidemark", *arguments]
+
+
+def cli(*arguments: str) -> str:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, check=True, timeout=120).stdout

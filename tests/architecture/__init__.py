@@ -1,0 +1,1 @@
+"""Rooms, layers and the wheel."""
