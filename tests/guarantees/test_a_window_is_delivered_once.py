@@ -218,3 +218,19 @@ def test_a_copy_from_before_a_takeover_starts_no_job_v7(world: World) -> None:
 
     world.begin_with(run, "two")
     assert (world.holds(0), world.offset(), len(world.drivers)) == ({1: 1}, 1, 2)
+
+
+def test_a_fence_counts_only_if_no_job_came_meanwhile_i11(world: World) -> None:
+    world.source.append()
+    transaction = world.open("one")
+    world.zombie(transaction)
+    world.clock.go(LONG)
+
+    def raced(spec: JobSpec) -> JobResult:
+        answer = world.run(spec)
+        world.zombie(transaction, steps=1)
+        return answer
+
+    with pytest.raises(SubmitRefused):
+        replan(world.store, key_of("one"), run=raced, places=world.places)
+    assert get_transaction(world.store, key_of("one")).state is TransactionState.OPEN
