@@ -30,7 +30,11 @@ with DAG(
     max_active_runs=1,  # a stream has one place, so its runs queue up
     allowed_run_types=["scheduled", "manual"],  # an offset has no date: there is nothing to backfill
     default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
-    params={"days": Param(1, type="integer", minimum=1, maximum=31, description="days of 2013 to replay in this run")},
+    params={
+        "days": Param(
+            1, type="number", exclusiveMinimum=0, maximum=31, description="days of 2013 to replay in this run"
+        )
+    },
     doc_md=__doc__,
     tags=["tidemark", "example"],
 ) as dag:

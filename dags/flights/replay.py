@@ -35,7 +35,7 @@ class Replayed:
     cancelled: int
 
 
-def replay(spark: SparkSession, board: str, days: int) -> Replayed:
+def replay(spark: SparkSession, board: str, days: float) -> Replayed:
     """Replay the next `days` days on the table at `board`, then compact it, which no stream notices.
 
     Each hour is one commit under the Delta transaction (APP_ID, hour). A run that died is taken up at its first hour

@@ -75,15 +75,16 @@ def moment(hour: int) -> datetime:
     return YEAR_STARTS + timedelta(hours=hour)
 
 
-def hours_to_replay(replayed: int | None, days: int) -> range:
+def hours_to_replay(replayed: int | None, days: float) -> range:
     """The next `days` × 24 hours after the last replayed one (None: nothing yet); empty once the year is over.
 
-    Raises ValueError if `days` is not positive.
+    Raises ValueError if that is less than one hour.
     """
-    if days < 1:
-        raise ValueError(f"days={days}: a replay takes at least one day")
+    hours = round(days * HOURS_A_DAY)
+    if hours < 1:
+        raise ValueError(f"days={days}: a replay takes at least one hour")
     start = FIRST_HOUR if replayed is None else replayed + 1
-    return range(start, min(start + days * HOURS_A_DAY, LAST_HOUR + 1))
+    return range(start, min(start + hours, LAST_HOUR + 1))
 
 
 def scheduled_within(hours: range) -> tuple[datetime, datetime]:

@@ -1,0 +1,56 @@
+# Every target sets up what it needs. `make` alone lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+HOME_DIR := $(CURDIR)/.home
+DAYS ?= 1
+WORKERS ?= 2
+
+# Airflow and Tidemark with nothing of the user's: a home of their own, no connection.
+AIRFLOW := env AIRFLOW_HOME="$(HOME_DIR)" AIRFLOW__CORE__DAGS_FOLDER="$(CURDIR)/dags" AIRFLOW__CORE__LOAD_EXAMPLES=False \
+  PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONWARNINGS=ignore
+
+.PHONY: help setup test demo ui soak lint bench clean check-java
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+check-java:
+	@.ci/check-java
+
+$(STAMP): pyproject.toml | check-java
+	@.ci/setup
+	@touch $@
+
+setup: $(STAMP) ## virtual environment, packages, Delta's jars
+	@echo "Ready: $(BIN)/python"
+
+lint: $(STAMP) ## ruff, mypy, the layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check -q .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+test: $(STAMP) ## lint, then all tests
+	@$(MAKE) lint
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "not soak"
+
+soak: $(STAMP) ## long random runs (RUNS=300)
+	@TIDEMARK_SOAK_RUNS=$(or $(RUNS),300) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m soak
+
+bench: $(STAMP) ## benchmarks; see tests/benchmarks
+	@$(BIN)/python -m tests.benchmarks
+
+demo: $(STAMP) ## real flights through a stream, DAYS=1; again: it goes on
+	@$(AIRFLOW) $(BIN)/python dags/flights/demo.py --days $(DAYS)
+
+ui: $(STAMP) ## Airflow with the example DAGs at http://localhost:8080
+	@$(AIRFLOW) PORT=$(or $(PORT),8080) .ci/ui
+
+clean: ## what the demo, the tests and the tools left; .venv stays
+	@rm -rf .home .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse metastore_db derby.log
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,0 +1,117 @@
+"""`make demo`: runs the DAG flights_stream once, without a scheduler, and shows what each task does.
+
+A second run goes on where the first one stopped: the replay knows from its table, the delivery from its stream.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+DAG = "flights_stream"
+STARTING, ENDING = "[DAG TEST] starting task_id=", "[DAG TEST] end task task_id="
+TOLD_BY_TASKS = ("task.stdout", "task.stderr")
+PROGRESS_FILE = "_submission.py"  # progress of Spark jobs
+
+
+@dataclass
+class Telling:
+    """Turns Airflow's log, one JSON object a line, into what is worth seeing."""
+
+    started: float = field(default_factory=time.monotonic)
+    task: str = ""
+    task_started: float = 0.0
+    failed: bool = False
+
+    def lines(self, entry: Mapping[str, Any]) -> Iterator[str]:
+        event = str(entry.get("event", ""))
+        if event.startswith(STARTING):
+            self.task, self.task_started = event.removeprefix(STARTING).split()[0], time.monotonic()
+            yield f"\n[{time.monotonic() - self.started:4.0f} s] {self.task}"
+        elif event.startswith(ENDING):
+            yield f"         done in {time.monotonic() - self.task_started:.0f} s"
+        elif entry.get("logger") in TOLD_BY_TASKS or entry.get("filename") == PROGRESS_FILE:
+            yield f"         {event}"
+        elif entry.get("level") in ("error", "critical"):
+            self.failed = True
+            yield f"         {event}: {_reason(entry)}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--days", type=float, default=1, help="days of 2013 to let pass")
+    days = parser.parse_args().days
+    home = Path(os.environ["AIRFLOW_HOME"])
+    home.mkdir(parents=True, exist_ok=True)
+    print(f"Airflow's home is {home}: no connection, the lake in {home / 'lake'}, Spark on this machine")
+    _migrate(home)
+    code = _run(days, home)
+    if code != 0:
+        print(f"\nThe run failed. All of its log: {home / 'demo.log'}")
+        return code
+    _look_next(home)
+    return 0
+
+
+def _migrate(home: Path) -> None:
+    if not (home / "airflow.db").exists():
+        print("Making Airflow's own database (once)", flush=True)
+    subprocess.run(["airflow", "db", "migrate"], check=True, capture_output=True)
+
+
+def _run(days: float, home: Path) -> int:
+    """Run the DAG in a process of its own; its log goes to a file and, told, to the terminal."""
+    command = ["airflow", "dags", "test", DAG, "--conf", json.dumps({"days": days})]
+    environment = os.environ | {"AIRFLOW__LOGGING__JSON_LOGS": "True", "PYTHONUNBUFFERED": "1"}
+    print(f"Running {DAG} with days={days:g}", flush=True)
+    telling = Telling()
+    with (home / "demo.log").open("w", encoding="utf-8") as log:
+        run = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert run.stdout is not None
+        for line in run.stdout:
+            log.write(line)
+            for told in telling.lines(_entry(line)):
+                print(told, flush=True)
+    return run.wait() or int(telling.failed)
+
+
+def _entry(line: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _reason(entry: Mapping[str, Any]) -> str:
+    """The message of the last exception of the chain, if the entry has one."""
+    raised = entry.get("exception") or entry.get("error_detail") or []
+    last = raised[-1] if isinstance(raised, list) and raised else {}
+    return f"{last.get('exc_type', '')} {last.get('exc_value', '')}".strip() if isinstance(last, dict) else str(last)
+
+
+def _look_next(home: Path) -> None:
+    print("\nThe stream as it stands now:", flush=True)
+    subprocess.run(["airflow", "tidemark", "streams", "list"], check=False, stderr=subprocess.DEVNULL)
+    print(
+        f"""
+Look next
+  make demo               the day after: the board goes on, only what changes is delivered
+  make demo DAYS=7        a week at once: one window, each change still once
+  make ui                 the same DAG in Airflow's pages, on a schedule
+  AIRFLOW_HOME={home} .venv/bin/airflow tidemark streams show board_changes
+  {home / "demo.log"}     everything the tasks said
+  {home / "lake" / "nyc"}     the tables: board, board_mirror, board_history"""
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
