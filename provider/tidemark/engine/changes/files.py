@@ -15,7 +15,7 @@ from tidemark.lake.paths import file_uri
 from tidemark.model.table_log import DeletionVector
 from tidemark.planning.change_sets import ChangePlan, Form, physical_rows
 
-__all__ = ["difference", "only_these", "physical_rows_of", "require_files"]
+__all__ = ["difference", "only_these", "physical_rows_of", "require_files", "require_present"]
 
 _THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
 
@@ -49,9 +49,18 @@ def require_files(log: DeltaLog, plan: ChangePlan) -> None:
 
     Run it before the read, and again when a read fails for a file: VACUUM may have come between.
     """
-    missing = _missing(log, sorted({uri for file in plan.files for uri in _uris(file.path, file.deletion_vector)}))
+    uris = {uri for file in plan.files for uri in _uris(file.path, file.deletion_vector)}
+    require_present(log, uris, plan.start, plan.end)
+
+
+def require_present(log: DeltaLog, uris: Iterable[str], start: int, end: int) -> None:
+    """Raises VersionVacuumed if one of these absolute, percent-encoded URIs leads to no file."""
+    asked = sorted(uris)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        there = pool.map(log.storage.exists, asked)
+        missing = [uri for uri, exists in zip(asked, there, strict=True) if not exists]
     if missing:
-        raise VersionVacuumed(table=log.uri, start=plan.start, end=plan.end, count=len(missing), first=missing[0])
+        raise VersionVacuumed(table=log.uri, start=start, end=end, count=len(missing), first=missing[0])
 
 
 def _positions(log: DeltaLog, vector: DeletionVector | None) -> BitMap64:
@@ -62,9 +71,3 @@ def _uris(path: str, vector: DeletionVector | None) -> Iterable[str]:
     yield path
     if vector and vector.storage_type == "p":
         yield vector.path_or_inline
-
-
-def _missing(log: DeltaLog, uris: list[str]) -> list[str]:
-    with ThreadPoolExecutor(_THREADS) as pool:
-        there = pool.map(log.storage.exists, uris)
-        return [uri for uri, exists in zip(uris, there, strict=True) if not exists]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from functools import reduce
+from urllib.parse import quote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tidemark.engine.changes.files import require_files
+from tidemark.engine.changes.files import require_files, require_present
 from tidemark.engine.changes.log_only import commit_of, side_column
 from tidemark.engine.changes.net import CHANGE, net
 from tidemark.engine.workspace import Workspace
@@ -18,6 +19,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
 from tidemark.model.table_log import Metadata
 from tidemark.planning.change_sets import Candidate, ChangePlan, PlannedFile
+from tidemark.planning.source_support import require_readable
 
 __all__ = ["read_changes", "read_snapshot"]
 
@@ -48,9 +50,14 @@ def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace
 
 
 def read_snapshot(spark: SparkSession, log: DeltaLog, version: int) -> DataFrame:
-    """All rows of a version as inserts (R10); same columns as `read_changes`."""
-    table = spark.read.format("delta").option("versionAsOf", version).load(log.uri)
+    """All rows of a version as inserts (R10); columns as in `read_changes`, lazy in the same way.
+
+    Raises RowTrackingDisabled, UnsupportedTableFeature, VersionVacuumed, LogIncomplete, VersionNotFound.
+    """
     state = log.state(version)
+    require_readable(state, f"delta.`{log.uri}`")
+    table = spark.read.format("delta").option("versionAsOf", version).load(log.uri)
+    require_present(log, map(_encoded, table.inputFiles()), version, version)
     return table.select(
         *(F.col(_quoted(name)) for name in _names(state.metadata)),
         F.lit("INSERT").alias(ACTION),
@@ -95,6 +102,12 @@ def _row_id(table_id: str, row_id: Column) -> Column:
 
 def _field(struct: str, name: str) -> Column:
     return F.col(struct).getField(name).alias(name)
+
+
+def _encoded(path: str) -> str:
+    """Spark names files without percent-encoding."""
+    scheme, rest = path.split(":", 1)
+    return f"{scheme}:{quote(rest)}"
 
 
 def _quoted(name: str) -> str:

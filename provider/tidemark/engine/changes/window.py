@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,14 +27,16 @@ def read_window(
     SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange.
     """
     log = _open(window, options)
-    if window.kind is WindowKind.INITIAL_ROWS:
-        return read_snapshot(spark, log, window.start)
-    return read_changes(spark, log, _planned(log, window), workspace)
+    with _stale_without_history(window):
+        if window.kind is WindowKind.INITIAL_ROWS:
+            return read_snapshot(spark, log, window.start)
+        return read_changes(spark, log, _planned(log, window), workspace)
 
 
 def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> ChangePlan:
     """What `read_window` would read for a window of changes, without Spark; same errors."""
-    return _planned(_open(window, options), window)
+    with _stale_without_history(window):
+        return _planned(_open(window, options), window)
 
 
 def _open(window: StreamWindow, options: Mapping[str, str] | None) -> DeltaLog:
@@ -53,8 +56,13 @@ def _open(window: StreamWindow, options: Mapping[str, str] | None) -> DeltaLog:
 
 
 def _planned(log: DeltaLog, window: StreamWindow) -> ChangePlan:
+    return plan_changes(log, window.start, window.end, window.mode, reader=window.stream_name)
+
+
+@contextmanager
+def _stale_without_history(window: StreamWindow) -> Iterator[None]:
     try:
-        return plan_changes(log, window.start, window.end, window.mode, reader=window.stream_name)
+        yield
     except (LogIncomplete, VersionNotFound) as error:
         raise StreamStale(
             stream=window.stream_name, version=window.start, table=window.source.name, reason=str(error)

@@ -1,0 +1,56 @@
+"""A plan reads the rows that changed, leaves nothing behind, and touches neither the table nor the user's settings."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.engine.lakes import Lake
+from tidemark.engine.workspace import Workspace
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_scattered_delete_reads_the_deleted_rows_only(lake: Lake) -> None:
+    start = lake.create().sql("INSERT INTO {t} SELECT CAST(id AS INT), 'a' FROM range(0, 1000, 1, 4)")
+    lake.sql("DELETE FROM {t} WHERE k % 100 = 7")
+    said = lake.plan(start).explain()
+    assert said["added"] == {"files": 0, "rows": 0, "bytes": 0}
+    assert (said["removed"]["files"], said["removed"]["rows"]) == (4, 10)
+    assert (said["candidate"], said["netting"]) == ("state", "one_side")
+    assert len(lake.changes(start)) == 10
+
+
+def test_what_came_and_went_and_what_was_only_rewritten_is_not_read(lake: Lake) -> None:
+    start = lake.create().sql("INSERT INTO {t} SELECT CAST(id AS INT), 'a' FROM range(0, 1000, 1, 4)")
+    middle = lake.sql("INSERT INTO {t} SELECT 1, 'gone' FROM range(0, 50, 1, 1)", "DELETE FROM {t} WHERE v = 'gone'")
+    assert lake.plan(start, middle).empty
+    lake.sql("UPDATE {t} SET v = 'b' WHERE k = 3", "OPTIMIZE {t}")
+    said = lake.plan(start).explain()
+    assert (said["candidate"], said["removed"]["rows"], said["added"]["rows"]) == ("data_change", 1, 1)
+
+
+def test_reading_leaves_table_and_settings_as_they_were(lake: Lake) -> None:
+    start = lake.create().sql("INSERT INTO {t} VALUES (1, 'a')")
+    lake.sql("UPDATE {t} SET v = 'b'")
+    before = sorted(path for path in lake.path.rglob("*"))
+    settings = dict(lake.spark.conf.getAll)
+    frame = lake.frame(start)
+    assert len(frame.collect()) == len(frame.collect()) == 2
+    assert sorted(path for path in lake.path.rglob("*")) == before
+    assert dict(lake.spark.conf.getAll) == settings
+    lake.workspace.close()
+    assert not [path for path in Path(lake.workspace.root.removeprefix("file://")).rglob("*") if path.is_file()]
+
+
+def test_orphans_of_a_workspace_go_by_age(tmp_path: Path) -> None:
+    dead = Workspace(f"file://{tmp_path}/a b%", "dead/owner")
+    dead.write(f"{dead.new_directory()}/_delta_log/0.json", b"{}")
+    alive = Workspace(f"file://{tmp_path}/a b%", "alive")
+    now = datetime.now(UTC)
+    assert alive.sweep(now - timedelta(hours=1)) == 0
+    assert alive.sweep(now + timedelta(hours=1)) == 1
+    assert alive.sweep(now + timedelta(hours=1)) == 0
+    dead.close()
