@@ -6,7 +6,7 @@ import atexit
 import getpass
 import tempfile
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["connect"]
-
-ORPHANS_AFTER = timedelta(days=2)
 
 
 def connect(

@@ -63,11 +63,11 @@ class Lake:
     ) -> StreamDescription:
         """A stream on the Delta table `on`, its offset at the current version or at the given point (R1, R8).
 
-        `mode`: standard or append_only (R4). `show_initial_rows`: the first consumption gets the rows of the start
-        point (R10). `enable_row_tracking` turns it on where it is off: up to three commits on the live table, before
-        the offset is taken (R3). With `if_not_exists` a second run changes nothing. Raises StreamExists,
-        InvalidArgument, TableNotFound, NotADeltaTable, RowTrackingDisabled, UnsupportedTableFeature, StreamOnStream,
-        TrackingInterrupted (R8g), VersionNotFound, StreamNotFound, TransactionOpen, NotYetSupported (views).
+        `mode`: standard or append_only (R4). `show_initial_rows`: the rows of the start point come first (R10).
+        `enable_row_tracking` turns it on where it is off, by up to three commits, before the offset is taken (R3).
+        With `if_not_exists` a second run changes nothing. Raises StreamExists, InvalidArgument, TableNotFound,
+        NotADeltaTable, RowTrackingDisabled, UnsupportedTableFeature, StreamOnStream, TrackingInterrupted (R8g),
+        VersionNotFound, StreamNotFound, TransactionOpen, NotYetSupported (views).
         """
         if or_replace and if_not_exists:
             raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
@@ -75,14 +75,12 @@ class Lake:
         if if_not_exists and (kept := self._find(name)) is not None:
             return self._describe(kept)
         source = self._source(on, enable_row_tracking=enable_row_tracking)
-        log = self._around.tables(source)
-        version = self._start(log, source, name, at=at, before=before)
         created = streams.create_stream(
             self._around.store,
             name=name,
             source=source,
             mode=kind,
-            at_version=version,
+            at_version=self._start(self._around.tables(source), source, name, at=at, before=before),
             who=self._around.who,
             initial_rows=show_initial_rows,
             or_replace=or_replace,

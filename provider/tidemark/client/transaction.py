@@ -121,7 +121,7 @@ class LakeTransaction:
         one target has its part already, the transaction stays pinned and the next one on its streams finishes it.
         """
         self._require_open()
-        self._ended = True
+        self._end()
         if not self._writes:
             self._release()
             return None
@@ -141,7 +141,7 @@ class LakeTransaction:
     def rollback(self) -> None:
         """Give the streams back; nothing was written. A second call does nothing."""
         if not self._ended:
-            self._ended = True
+            self._end()
             self._release()
 
     def _head(self, source: TableRef) -> int | None:
@@ -220,6 +220,11 @@ class LakeTransaction:
             raise CommitRefused(
                 key=str(self._key), problem=f"another transaction has moved {window.stream_name} since it was read"
             )
+
+    def _end(self) -> None:
+        self._ended = True
+        for pinned in self._frames.values():
+            pinned.close()
 
     def _undo(self) -> None:
         around = self._around

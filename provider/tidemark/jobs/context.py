@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tidemark.engine.writes.exactly_once import Delivering
@@ -24,6 +25,7 @@ class JobContext:
     spec: JobSpec
     options: Mapping[str, str]
     progress: Progress
+    started_at: datetime
     stop_if_due: Callable[[], None]
 
     @property

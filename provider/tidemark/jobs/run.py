@@ -44,9 +44,12 @@ def run(
     (None: it is not ours to end). Harmless to repeat: each kind of job says what a second run does.
     """
     context = spark.sparkContext
-    watch = Watch(context, spec, lambda: exists(spec.cancel_uri), clock, end)
+    tag = f"tidemark {spec.result_uri}".replace(",", "_")
+    watch = Watch(spec, lambda: exists(spec.cancel_uri), lambda: context.cancelJobsWithTag(tag), clock, end)
+    context.addJobTag(tag)
     with watch, Progress(context, len(spec.statements), say) as progress:
-        job = JobContext(own_session(spark), spec, dict(options or {}), progress, watch.stop_if_due)
+        session = own_session(spark)
+        job = JobContext(session, spec, dict(options or {}), progress, utc_now(), watch.stop_if_due)
         try:
             watch.stop_if_due()
             return JOBS[spec.kind](job)
@@ -55,6 +58,8 @@ def run(
         except Exception as error:  # noqa: BLE001 - the edge of the process: a user's function may raise anything
             reason = watch.due()
             return JobResult(error=(reason or _failed(error)).to_record())
+        finally:
+            context.removeJobTag(tag)
 
 
 def own_session(spark: SparkSession) -> SparkSession:

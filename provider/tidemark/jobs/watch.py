@@ -5,38 +5,34 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobError
 from tidemark.model.jobs import JobSpec
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-
 __all__ = ["Watch"]
 
-SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_TO_END = 20.0
 
 
 class Watch:
     """As a context: looks for the marker and at the clock all the time the job runs.
 
-    When the job is due to stop, its Spark jobs are cancelled and `stop_if_due` raises. If it has not left the context
+    When the job is due to stop, `cancel` ends its Spark jobs and `stop_if_due` raises. If it has not left the context
     some seconds later, `end` is called, which should end the process: a late writer is worse than a dead one.
     """
 
     def __init__(
         self,
-        context: SparkContext,
         spec: JobSpec,
         cancelled: Callable[[], bool],
+        cancel: Callable[[], None],
         clock: Callable[[], datetime],
         end: Callable[[JobError], None] | None = None,
     ) -> None:
-        self._context = context
         self._spec = spec
         self._cancelled = cancelled
+        self._cancel = cancel
         self._clock = clock
         self._end = end
         self._left = threading.Event()
@@ -63,10 +59,13 @@ class Watch:
             raise reason
 
     def _watch(self) -> None:
+        overdue = 0.0
         while not self._left.wait(SECONDS_BETWEEN_LOOKS):
             reason = self.due()
-            if reason is not None:
-                self._context.cancelAllJobs()
-                if not self._left.wait(SECONDS_TO_END) and self._end is not None:
-                    self._end(reason)
+            if reason is None:
+                continue
+            self._cancel()
+            overdue += SECONDS_BETWEEN_LOOKS
+            if overdue >= SECONDS_TO_END and self._end is not None:
+                self._end(reason)
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import timedelta
 
 from tidemark.engine.workspace import Workspace
 from tidemark.engine.writes.append import prepare_append
@@ -21,13 +22,16 @@ from tidemark.planning.delivery import Finding
 
 __all__ = ["write"]
 
+ORPHANS_AFTER = timedelta(days=7)  # as long as Delta itself keeps files that nobody needs
+
 
 def write(job: JobContext) -> JobResult:
     """Deliver the windows to every target. A second run writes only what is missing and returns the same evidence.
 
     What can be refused (columns, keys, SQL) is refused for all statements before the first is written.
     """
-    workspace = Workspace(job.spec.workspace, _owner(job))
+    workspace = Workspace(job.spec.workspace, _owner(job), options=job.options)
+    workspace.sweep(job.started_at - ORPHANS_AFTER)
     try:
         streams = PinnedStreams(job.session, job.spec.windows, workspace, job.options)
         with ExitStack() as kept:

@@ -34,6 +34,16 @@ class FunctionTransaction:
         self._statements = tuple(statements)
         self._tables = {name: path for s in statements for name, path in s.write.tables.items()}
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Names of the transaction's streams, so that one function can serve several."""
+        return self._streams.names
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The declared targets, in their order."""
+        return tuple(statement.write.target for statement in self._statements)
+
     def stream(self, name: str) -> DataFrame:
         """The stream's rows in this transaction's window, the same however often (R20). Raises StreamNotFound."""
         return self._streams.frame(name)

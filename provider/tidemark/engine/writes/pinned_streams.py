@@ -38,6 +38,7 @@ class PinnedStreams:
         self._options = options
         self._prefix = prefix
         self._frames: dict[str, DataFrame] = {}
+        self._views: set[str] = set()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,4 +66,10 @@ class PinnedStreams:
         window = self.window(name)
         view = f"{self._prefix}_{self.names.index(window.stream_name)}"
         self.frame(name).createOrReplaceTempView(view)
+        self._views.add(view)
         return view
+
+    def close(self) -> None:
+        """Take the views away; DataFrames that were made from them stay. A second run finds none."""
+        while self._views:
+            self.session.catalog.dropTempView(self._views.pop())

@@ -1,0 +1,230 @@
+"""Jobs: SQL and functions as writers, several statements, fences, dry runs, and when a job has to stop."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.engine.statements import KEY, make, rows_of, statement
+from tidemark.engine.writes.sql import query_text
+from tidemark.errors import from_record
+from tidemark.jobs.files import read_spec, write_result
+from tidemark.jobs.run import run
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.codec import from_json, to_json
+from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.streams import StreamMode, StreamWindow, TableRef, WindowKind
+from tidemark.model.transactions import WriteAs
+from tidemark.planning.statements import parse_statement
+
+pytestmark = pytest.mark.spark
+
+HERE = "tests.engine.writer_functions"
+
+
+class Room:
+    """A source with a window of one DELETE (2) and two INSERTs (3, 4), and two empty targets."""
+
+    def __init__(self, spark, path):
+        self.spark, self.path, self.lines = spark, path, []
+        source = path / "source"
+        make(spark, source, [(1, "a"), (2, "b")])
+        spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+        log = DeltaLog.open(str(source))
+        start = log.head()
+        spark.sql(f"INSERT INTO delta.`{source}` VALUES (3, 'c'), (4, 'd')")
+        spark.sql(f"DELETE FROM delta.`{source}` WHERE id = 2")
+        self.window = StreamWindow(
+            "uid-1",
+            "s",
+            TableRef("source", log.uri, log.state().table_id),
+            StreamMode.STANDARD,
+            WindowKind.CHANGES,
+            start,
+            log.head(),
+        )
+        for name in ("mirror", "counts"):
+            make(spark, path / name, [])
+
+    def statement(self, number, target, **write):
+        found = statement(self.path / target, number=number, **write)
+        return _named(found, target)
+
+    def spec(self, *statements, kind=JobKind.WRITE, seconds=600, **more):
+        return JobSpec(
+            kind=kind,
+            store_id="store",
+            workspace=f"{self.path}/work",
+            result_uri=f"{self.path}/result.json",
+            cancel_uri=f"{self.path}/cancel",
+            deadline=datetime.now(UTC) + timedelta(seconds=seconds),
+            key=KEY,
+            windows=(self.window,),
+            statements=statements,
+            **more,
+        )
+
+    def run(self, *statements, **more):
+        return run(self.spark, self.spec(*statements, **more), say=self.lines.append)
+
+    def rows(self, target):
+        return rows_of(self.spark, self.path / target)
+
+    def head(self, target):
+        return DeltaLog.open(str(self.path / target)).head()
+
+
+def _named(found, name):
+    from dataclasses import replace
+
+    return replace(found, target=replace(found.target, name=name), write=replace(found.write, target=name))
+
+
+@pytest.fixture
+def room(spark, tmp_path):
+    return Room(spark, tmp_path)
+
+
+def test_statements_run_in_order_and_a_second_run_finds_them_all(room):
+    statements = (
+        room.statement(1, "mirror", write_as=WriteAs.MERGE, keys=("id",)),
+        room.statement(
+            2,
+            "counts",
+            write_as=WriteAs.SQL,
+            sql="INSERT INTO counts SELECT count(*), max(s.METADATA$ACTION) FROM s, mirror m WHERE m.id = 3",
+            tables={"mirror": str(room.path / "mirror")},
+        ),
+    )
+    result = room.run(*statements)
+    assert result.error is None
+    assert room.rows("mirror") == [(3, "c"), (4, "d")]
+    assert room.rows("counts") == [(3, "INSERT")]
+    assert [line for line in room.lines if line.startswith("statement")] == [
+        "statement 1 of 2 (merge into mirror) written: 2 inserted, 0 updated, 0 deleted, version 1",
+        "statement 2 of 2 (sql into counts) written: 1 inserted, version 1",
+    ]
+    again = room.run(*statements)
+    assert [(e.number, e.commit_version, e.found) for e in again.evidence] == [(1, 1, True), (2, 1, True)]
+    assert not list((room.path / "work").rglob("*.json"))
+
+
+def test_nothing_is_written_when_a_later_statement_is_refused(room):
+    first = room.statement(1, "mirror", write_as=WriteAs.MERGE, keys=("id",))
+    for sql, problem in (
+        ("INSERT INTO counts SELECT nope, 'x' FROM s", "nope"),
+        ("INSERT INTO counts SELECT 1", "column"),
+        ("DELETE FROM counts WHERE id IN (SELECT id FROM s)", "(?i)subquer"),
+    ):
+        result = room.run(first, room.statement(2, "counts", write_as=WriteAs.SQL, sql=sql))
+        assert result.error is not None
+        assert result.error.error == "StatementRefused"
+        assert re.search(problem, str(from_record(result.error)))
+    assert (room.head("mirror"), room.head("counts")) == (0, 0)
+
+
+def test_a_function_writes_its_declared_targets_once(room):
+    statements = [
+        room.statement(n, target, write_as=WriteAs.FUNCTION, source=None, function=f"{HERE}:write_both")
+        for n, target in ((1, "mirror"), (2, "counts"))
+    ]
+    assert room.run(*statements).error is None
+    assert (room.rows("mirror"), room.rows("counts")) == ([(3, "c"), (4, "d")], [(3, "rows")])
+    assert [e.found for e in room.run(*statements).evidence] == [True, True]
+    assert room.rows("counts") == [(3, "rows")]
+
+
+def test_a_declared_target_that_the_function_leaves_out_gets_its_mark(room):
+    statements = [
+        room.statement(n, target, write_as=WriteAs.FUNCTION, source=None, function=f"{HERE}:write_one")
+        for n, target in ((1, "mirror"), (2, "counts"))
+    ]
+    result = room.run(*statements)
+    assert [(e.number, e.commit_version) for e in result.evidence] == [(1, 1), (2, 1)]
+    assert (room.rows("mirror"), room.rows("counts")) == ([], [(3, "sql")])
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("write_twice", "StatementRefused", "second time"),
+        ("write_elsewhere", "StatementRefused", "not a declared target"),
+        ("write_from_another_session", "StatementRefused", "another Spark session"),
+        ("no_such_function", "StatementRefused", "cannot be imported"),
+        ("break_down", "JobFailed", "RuntimeError: the user's own mistake"),
+    ],
+)
+def test_what_a_function_may_not_do_is_said(room, name, error, message):
+    stmt = room.statement(1, "counts", write_as=WriteAs.FUNCTION, source=None, function=f"{HERE}:{name}")
+    result = room.run(stmt)
+    assert result.error.error == error
+    assert message in result.error.message
+
+
+def test_a_fence_job_says_what_was_written_and_what_is_shut_out(room):
+    first = room.statement(1, "mirror", write_as=WriteAs.MERGE, keys=("id",))
+    second = room.statement(2, "counts", write_as=WriteAs.SQL, sql="INSERT INTO counts SELECT count(*), 'x' FROM s")
+    room.run(first)
+    for _ in range(2):
+        result = room.run(first, second, kind=JobKind.FENCE)
+        assert result.facts == {"fenced": [2], "written": [1], "lost": []}
+        assert [e.number for e in result.evidence] == [1]
+    assert room.run(second).error.error == "Fenced"
+    assert room.rows("counts") == []
+
+
+def test_a_dry_run_says_what_would_be_read_and_touches_nothing(room):
+    result = room.run(room.statement(1, "mirror"), kind=JobKind.DRY_RUN)
+    assert result.error is None
+    assert (result.facts["s"]["from"], result.facts["s"]["to"]) == (room.window.start, room.window.end)
+    assert len(result.facts["s"]) > 3
+    assert from_json(JobResult, to_json(result)) == result
+    assert room.head("mirror") == 0
+
+
+def test_prepare_turns_row_tracking_on_once(room):
+    path = str(room.path / "counts")
+    result = room.run(kind=JobKind.PREPARE, options={"table": path})
+    assert result.facts == {path: room.head("counts")}
+    assert DeltaLog.open(path).state().row_tracking
+    assert room.run(kind=JobKind.PREPARE, options={"table": path}).facts == result.facts
+
+
+def test_a_job_stops_at_its_deadline_and_at_the_cancel_marker(room):
+    stmt = room.statement(1, "mirror", write_as=WriteAs.MERGE, keys=("id",))
+    assert room.run(stmt, seconds=-1).error.error == "JobDeadlineExceeded"
+    (room.path / "cancel").touch()
+    assert room.run(stmt).error.error == "JobCancelled"
+    assert room.head("mirror") == 0
+
+
+def test_a_running_statement_is_cancelled_at_the_deadline(room):
+    slow = "INSERT INTO counts SELECT id, reflect('java.lang.Thread', 'sleep', 60000L) FROM s"
+    result = room.run(room.statement(1, "counts", write_as=WriteAs.SQL, sql=slow), seconds=6)
+    assert result.error.error == "JobDeadlineExceeded"
+    assert room.head("counts") == 0
+
+
+def test_spec_and_result_travel_as_files_whole_or_not_at_all(room):
+    spec = room.spec(room.statement(1, "mirror"))
+    path = room.path / "a spec.json"
+    path.write_text(to_json(spec))
+    assert read_spec(str(path)) == spec
+    assert read_spec(f"file://{str(path).replace(' ', '%20')}") == spec
+    write_result(f"{room.path}/new/result.json", JobResult(facts={"é": 1}))
+    assert from_json(JobResult, (room.path / "new/result.json").read_text()) == JobResult(facts={"é": 1})
+    assert [p.name for p in (room.path / "new").iterdir()] == ["result.json"]
+
+
+def test_streams_win_over_tables_of_the_same_name_but_not_over_the_target(spark):
+    class Streams:
+        names = ("s", "counts")
+
+        def view(self, name):
+            return f"view_of_{name}"
+
+    parsed = parse_statement("INSERT INTO counts SELECT * FROM s JOIN other")
+    text = query_text(parsed, Streams(), {"counts": "/c", "other": "/o", "s": "/not-this"})
+    assert text == "INSERT INTO delta.`/c` SELECT * FROM view_of_s AS `s` JOIN delta.`/o` AS `other`"
