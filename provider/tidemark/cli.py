@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow.cli.cli_config import ARG_OUTPUT, ActionCommand, Arg, CLICommand, GroupCommand
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg, CLICommand, GroupCommand
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.errors import TidemarkError
@@ -32,21 +32,27 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             name="list",
             help="List streams: where each stands and how far behind it is",
             func=list_streams,
-            args=(_CONNECTION, ARG_OUTPUT),
+            args=(_CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="show",
             help="Show a stream and the history of its offset",
             func=show_stream,
-            args=(_NAME, _CONNECTION, ARG_OUTPUT),
+            args=(_NAME, _CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
     )
     store = (
         ActionCommand(
-            name="migrate", help="Bring the control store to this release", func=migrate, args=(_CONNECTION,)
+            name="migrate",
+            help="Bring the control store to this release",
+            func=migrate,
+            args=(_CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
-            name="check", help="Say whether the control store can be used", func=check, args=(_CONNECTION, ARG_OUTPUT)
+            name="check",
+            help="Say whether the control store can be used",
+            func=check,
+            args=(_CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
     )
     return [

@@ -116,6 +116,7 @@ def test_a_dry_run_says_what_would_be_read_and_touches_nothing(
     shown = done.returned("m")
     assert shown["windows"] == [{"stream": "m", "from": 4, "to": 5, "initial_rows": False}]
     assert "m" in shown["reads"]
+    assert done.events("m") == []
     assert (lake.version("t.mirror"), get_stream(store, "m"), stream_history(store, "m")) == before
     assert not any(t.key.dag_id == "dry" for t in stream_transactions(store, "m"))
 

@@ -28,8 +28,7 @@ class SparkApplication(SparkJob):
 
         self.require_ready()
         with tempfile.TemporaryDirectory(prefix="tidemark-") as directory:
-            submission = self._submission = self._new_submission(Path(directory))
-            submission._application_args = list(arguments)
+            submission = self._submission = self._new_submission(Path(directory), arguments)
             # The hook raises for a bad exit code with the last lines of stdout only; the tail here has stderr too.
             with self._ending_the_group(submission), contextlib.suppress(AirflowException):
                 submission.submit(str(application), start_new_session=True, cwd=directory)

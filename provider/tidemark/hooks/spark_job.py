@@ -63,7 +63,7 @@ class SparkJob:
         self.require_ready()
         result = local_path(spec.result_uri)
         directory = self._prepare(spec, result)
-        submission = self._submission = self._new_submission(directory)
+        submission = self._submission = self._new_submission(directory, [str(directory / _SPEC)])
         with self._deadline(spec), self._ending_the_group(submission):
             self._submit(submission, directory)
         failed = True
@@ -101,7 +101,7 @@ class SparkJob:
         _write_private(directory / _SPEC, to_json(spec))
         return directory
 
-    def _new_submission(self, directory: Path) -> Submission:
+    def _new_submission(self, directory: Path, arguments: Sequence[str]) -> Submission:
         from tidemark.hooks._archive import spark_side_archive
         from tidemark.hooks._submission import Submission, master_of, spark_connection
 
@@ -114,7 +114,7 @@ class SparkJob:
             conf={**_JOB_SETTINGS, **small, **DELTA_SETTINGS, **settings.spark_conf},
             packages=settings.spark_packages,
             py_files=str(spark_side_archive(settings.jobs_root.parent / "archives")),
-            application_args=[str(directory / _SPEC)],
+            application_args=list(arguments),
             env_vars=self._environment(),
             name="tidemark",
         )

@@ -85,6 +85,7 @@ class ConsumeStreamOperator(TidemarkOperator):
         self._job.require_ready()
         most = whole_number_of("max_commits", self.max_commits)
         if flag_of("dry_run", self.only_plan):
+            self.outlets = []  # a success with outlets would be an event
             return explain(hook, request.streams, key=key_of(context), max_commits=most, run=self._job.run)
         store = hook.open_store()
         consumed = consume(
