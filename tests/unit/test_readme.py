@@ -1,0 +1,58 @@
+"""What the README and the docs say can be done: targets exist, links lead somewhere, names are real."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "provider" / "CHANGELOG.md", *sorted((ROOT / "provider" / "docs").rglob("*.md"))]
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def by_name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_make_targets_that_are_named_exist(page: Path) -> None:
+    named = set(re.findall(r"(?:`|^ {4})make ([a-z]+)", TEXTS[page], re.MULTILINE))
+    assert named <= TARGETS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", TEXTS[page]) if "://" not in link]
+    assert [link for link in links if not (page.parent / link.partition("#")[0]).exists()] == []
+
+
+def test_the_readme_names_the_test_command_and_ci_runs_it() -> None:
+    assert "make test" in TEXTS[ROOT / "README.md"]
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("test")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_python_in_the_pages_parses_and_its_imports_are_there(page: Path) -> None:
+    for code in re.findall(r"```python\n(.*?)```", TEXTS[page], re.DOTALL):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = (ROOT / "provider" / node.module.replace(".", "/")).with_suffix(".py")
+                text = module.read_text(encoding="utf-8")
+                assert [name.name for name in node.names if name.name not in text] == []
+
+
+def test_every_error_that_the_docs_name_is_in_the_error_tree() -> None:
+    page = TEXTS[ROOT / "provider" / "docs" / "how-to" / "consume-a-stream.md"]
+    table = page.partition("| error | what to do |")[2].partition("\n\n")[0]
+    named = [
+        name
+        for row in table.splitlines()
+        for name in re.findall(r"`([A-Z]\w+)`", row.split("|")[1:2][0] if "|" in row else "")
+    ]
+    errors = (ROOT / "provider" / "tidemark" / "errors.py").read_text(encoding="utf-8")
+    assert named
+    assert [name for name in named if f"class {name}(" not in errors] == []
