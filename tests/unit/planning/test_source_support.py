@@ -1,0 +1,110 @@
+"""Which tables a stream can read, and how files of an earlier schema are read: by values, without Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tidemark.errors import RowTrackingDisabled, UnsupportedTableFeature
+from tidemark.model.table_log import Metadata, Protocol, TableState
+from tidemark.planning.source_schema import first_difference, partition_columns, partition_values
+from tidemark.planning.source_support import READABLE_FEATURES, require_own_files, require_readable
+
+NEEDED = ("rowTracking", "domainMetadata")
+
+
+def state(*features: str, **configuration: str) -> TableState:
+    given = {"delta.enableRowTracking": "true", **{name.replace("__", "."): v for name, v in configuration.items()}}
+    metadata = Metadata("id", '{"type":"struct","fields":[]}', (), given)
+    return TableState(1, metadata, Protocol(3, 7, (), (*NEEDED, *features)), None)
+
+
+def test_a_table_with_every_readable_feature_is_readable() -> None:
+    require_readable(state(*READABLE_FEATURES, delta__columnMapping__mode="name"), "delta.`/t`")
+
+
+@pytest.mark.parametrize(
+    "feature",
+    ["typeWidening", "variantType", "collations-preview", "catalogManaged", "catalogOwned-preview", "of tomorrow"],
+)
+@pytest.mark.parametrize("side", ["reader", "writer"])
+def test_any_other_feature_is_refused_by_its_name(feature: str, side: str) -> None:
+    protocol = Protocol(3, 7, (feature,), NEEDED) if side == "reader" else Protocol(3, 7, (), (*NEEDED, feature))
+    with pytest.raises(UnsupportedTableFeature) as raised:
+        require_readable(TableState(1, state().metadata, protocol, None), "delta.`/t`")
+    assert raised.value.facts["feature"] == feature
+
+
+def test_column_mapping_by_id_is_refused() -> None:
+    with pytest.raises(UnsupportedTableFeature, match="columnMapping by id"):
+        require_readable(state("columnMapping", delta__columnMapping__mode="id"), "delta.`/t`")
+
+
+def test_a_table_without_row_tracking_says_how_to_turn_it_on() -> None:
+    with pytest.raises(RowTrackingDisabled, match=r"ALTER TABLE delta\.`/t` SET TBLPROPERTIES"):
+        require_readable(state(delta__enableRowTracking="false"), "delta.`/t`")
+
+
+@pytest.mark.parametrize("path", ["file:///t/a.parquet", "s3://b/a.parquet", "/t/a.parquet"])
+def test_files_outside_the_table_are_a_shallow_clone(path: str) -> None:
+    require_own_files(["part-0.parquet", "p=a%3Ab/part-0.parquet"], "delta.`/t`")
+    with pytest.raises(UnsupportedTableFeature, match="shallow clone"):
+        require_own_files(["part-0.parquet", path], "delta.`/t`")
+
+
+def schema(*columns: tuple[str, Any], partitions: tuple[str, ...] = (), **physical: str) -> Metadata:
+    fields = [
+        {
+            "name": name,
+            "type": kind,
+            "nullable": True,
+            "metadata": {"delta.columnMapping.physicalName": physical[name]} if name in physical else {},
+        }
+        for name, kind in columns
+    ]
+    return Metadata("id", json.dumps({"type": "struct", "fields": fields}), partitions, {})
+
+
+def struct(*columns: tuple[str, Any]) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(schema(*columns).schema_json)
+    return parsed
+
+
+def test_columns_may_come_go_and_be_renamed() -> None:
+    old = schema(("a", "long"), ("b", "string"), a="c1", b="c2")
+    assert first_difference(old, schema(("b", "long"), ("new", "date"), b="c1", new="c9")) is None
+    nested = struct(("x", "integer")), struct(("x", "integer"), ("y", "integer"))
+    assert first_difference(schema(("s", nested[0])), schema(("S", nested[1]))) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("integer", "long", "column 'a' was of type integer and is now of type long"),
+        ("decimal(9,2)", "decimal(10,2)", "of type decimal"),
+        (struct(("x", "integer")), struct(("x", "string")), "column 'a.x' was of type integer"),
+        (
+            {"type": "array", "elementType": "long"},
+            {"type": "array", "elementType": "date"},
+            "column 'a[]' was of type",
+        ),
+        (
+            {"type": "map", "keyType": "long", "valueType": struct(("x", "long"))},
+            {"type": "map", "keyType": "long", "valueType": struct(("x", "date"))},
+            "column 'a.value.x' was of type",
+        ),
+    ],
+)
+def test_another_type_is_a_difference_at_any_depth(before: Any, after: Any, problem: str) -> None:
+    found = first_difference(schema(("a", before)), schema(("a", after)))
+    assert found is not None
+    assert problem in found
+
+
+def test_partitioning_is_that_of_the_file_under_the_names_of_now() -> None:
+    old = schema(("p", "string"), ("q", "string"), partitions=("p", "q"), p="P1", q="Q1")
+    new = schema(("renamed", "string"), ("k", "long"), renamed="p1", k="k1")
+    assert partition_columns(old, new) == ("p1",)
+    assert partition_values({"P1": "x", "Q1": None}, ("p1",)) == {"p1": "x"}
