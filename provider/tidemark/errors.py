@@ -1,29 +1,29 @@
 """The one error tree. The docstring of a class is its message, filled with the facts that it carries as attributes.
 
-    TidemarkError
-    ├── NotYetSupported
-    ├── InvalidArgument
-    ├── SourceError                 the table that a stream reads
-    │   ├── TableNotFound · NotADeltaTable · SourceMoved
-    │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
-    │   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog
-    │   └── VersionVacuumed · VersionNotFound
-    ├── StreamError                 the stream itself
-    │   ├── StreamNotFound · StreamExists · StreamOnStream
-    │   ├── StreamStale · SourceRecreated · TrackingInterrupted
-    │   └── StreamLocked
-    ├── TargetError                 the table that a statement writes
-    │   ├── TargetNotFound · TargetNotDelta · TargetDoesNotFit · TargetForgetsTransactions
-    │   ├── MissingMergeKey · AmbiguousMergeKey
-    │   └── TargetChanged · TargetRewound · SerialReused
-    ├── TransactionError            the protocol
-    │   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
-    │   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
-    │   └── StatementRefused
-    ├── StoreError
-    │   └── StoreUnreachable · StoreNotMigrated
-    └── JobError
-        └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
+TidemarkError
+├── NotYetSupported
+├── InvalidArgument
+├── SourceError                 the table that a stream reads
+│   ├── TableNotFound · NotADeltaTable · SourceMoved
+│   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
+│   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog
+│   └── VersionVacuumed · VersionNotFound
+├── StreamError                 the stream itself
+│   ├── StreamNotFound · StreamExists · StreamOnStream
+│   ├── StreamStale · SourceRecreated · TrackingInterrupted
+│   └── StreamLocked
+├── TargetError                 the table that a statement writes
+│   ├── TargetNotFound · TargetNotDelta · TargetDoesNotFit · TargetForgetsTransactions
+│   ├── MissingMergeKey · AmbiguousMergeKey
+│   └── TargetChanged · TargetRewound · SerialReused
+├── TransactionError            the protocol
+│   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
+│   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
+│   └── StatementRefused
+├── StoreError
+│   └── StoreUnreachable · StoreNotMigrated
+└── JobError
+    └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class SourceError(TidemarkError):
 
 
 class TableNotFound(SourceError):
-    """There is no table at {path}: the directory does not exist or holds no _delta_log. Check the name or the lake root."""
+    """There is no table at {path}: the directory does not exist or holds no _delta_log. Check the name or the lake
+    root.
+    """
 
 
 class NotADeltaTable(SourceError):
@@ -96,7 +98,8 @@ class RowTrackingDisabled(SourceError):
     """Row tracking is off on {table}, so its rows have no stable ids and no stream can read it. Turn it on with
     ALTER TABLE {sql_name} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true'), or create the stream with
     enable_row_tracking=True. Either makes up to three commits on the live table and upgrades its protocol: writers that
-    do not support the rowTracking feature (delta-rs up to 1.6, Delta before 3.2) can no longer write to it."""
+    do not support the rowTracking feature (delta-rs up to 1.6, Delta before 3.2) can no longer write to it.
+    """
 
 
 class UnsupportedTableFeature(SourceError):
@@ -105,12 +108,14 @@ class UnsupportedTableFeature(SourceError):
 
 class IncompatibleSchemaChange(SourceError):
     """Between versions {start} and {end} of {table} the schema changed in a way that old rows cannot follow: {problem}.
-    The stream is not stale: read it up to the version before the change with max_commits, then recreate it."""
+    The stream is not stale: read it up to the version before the change with max_commits, then recreate it.
+    """
 
 
 class LogIncomplete(SourceError):
     """The log of {path} lacks version {version}, which is needed to read on from version {start}: log cleanup has
-    removed it. The changes since then can no longer be read."""
+    removed it. The changes since then can no longer be read.
+    """
 
 
 class UnsupportedCheckpoint(SourceError):
@@ -123,7 +128,8 @@ class CorruptLog(SourceError):
 
 class VersionVacuumed(SourceError):
     """Data files of {table} that the range ({start}, {end}] needs are gone ({count}, the first {first}): VACUUM has
-    removed them. The changes in this range are lost for this stream; recreate it to go on from now."""
+    removed them. The changes in this range are lost for this stream; recreate it to go on from now.
+    """
 
 
 class VersionNotFound(SourceError):
@@ -143,7 +149,8 @@ class StreamNotFound(StreamError):
 
 class StreamExists(StreamError):
     """Stream {stream!r} already exists on {source}. Use if_not_exists to keep it and its offset, or or_replace to start
-    a new one at the current version (its place is lost)."""
+    a new one at the current version (its place is lost).
+    """
 
 
 class StreamOnStream(StreamError):
@@ -151,22 +158,26 @@ class StreamOnStream(StreamError):
 
 
 class StreamStale(StreamError):
-    """The stream {stream!r} has become stale: its offset, version {version}, lies outside the retained history of {table}
-    ({reason}). Unread changes can no longer be had; recreate the stream to go on from now."""
+    """The stream {stream!r} has become stale: its offset, version {version}, lies outside the retained history of
+    {table} ({reason}). Unread changes can no longer be had; recreate the stream to go on from now.
+    """
 
 
 class SourceRecreated(StreamError):
     """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} now has the id {found}, the
-    stream was created on {expected}. A new table with an old name is another table (R91); recreate the stream."""
+    stream was created on {expected}. A new table with an old name is another table (R91); recreate the stream.
+    """
 
 
 class TrackingInterrupted(StreamError):
     """Change tracking is not enabled or has been missing for the time range requested on table {table!r} (stream
-    {stream!r}): {problem}. Recreate the stream."""
+    {stream!r}): {problem}. Recreate the stream.
+    """
 
 
 class StreamLocked(StreamError):
-    """Stream {stream!r} is held by the open transaction {holder} until {until}. It is free when that ends; try again."""
+    """Stream {stream!r} is held by the open transaction {holder} until {until}. It is free when that ends; try again.
+    """
 
 
 # --- the table that a statement writes --------------------------------------------------------------------------------
@@ -189,8 +200,10 @@ class TargetDoesNotFit(TargetError):
 
 
 class TargetForgetsTransactions(TargetError):
-    """The target {target} forgets its transactions after {retention} (delta.setTransactionRetentionDuration), sooner than
-    the {needed} that a window may stay pinned, so a late writer could write twice. Raise the property or unset it."""
+    """The target {target} forgets its transactions after {retention} (delta.setTransactionRetentionDuration), sooner
+    than the {needed} that a window may stay pinned, so a late writer could write twice. Raise the property or unset
+    it.
+    """
 
 
 class MissingMergeKey(TargetError):
@@ -199,23 +212,27 @@ class MissingMergeKey(TargetError):
 
 class AmbiguousMergeKey(TargetError):
     """The merge key ({keys}) is not unique in the changes for {target}: {duplicates} keys stand for more than one row,
-    for example {example}. Nothing was written. Choose keys that identify a row."""
+    for example {example}. Nothing was written. Choose keys that identify a row.
+    """
 
 
 class TargetChanged(TargetError):
     """The target {target} was recreated while its window was pinned: it had the id {expected}, now {found}. Whether it
-    has the changes cannot be known from its log; redo the statement to write the window into the new table."""
+    has the changes cannot be known from its log; redo the statement to write the window into the new table.
+    """
 
 
 class TargetRewound(TargetError):
-    """The target {target} was rewound (RESTORE or replaced) below the write of transaction {app_id} version {txn_version}:
-    the changes are gone from it. Redo the statement to write the window again."""
+    """The target {target} was rewound (RESTORE or replaced) below the write of transaction {app_id} version
+    {txn_version}: the changes are gone from it. Redo the statement to write the window again.
+    """
 
 
 class SerialReused(TargetError):
     """The log of {target} holds transaction {app_id} at version {found}, but not with the mark of version {txn_version}
     of this window: another control store gave out the number, or this one was restored from a backup. Nothing of this
-    window was written there; recreate the stream to get a new identity."""
+    window was written there; recreate the stream to get a new identity.
+    """
 
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
@@ -227,7 +244,8 @@ class TransactionError(TidemarkError):
 
 class PlanChanged(TransactionError):
     """Transaction {key} was begun with another plan ({problem}). Its window may be half written under the stored plan;
-    put the old plan back and retry, or replan to release it."""
+    put the old plan back and retry, or replan to release it.
+    """
 
 
 class Superseded(TransactionError):
@@ -274,7 +292,8 @@ class StoreUnreachable(StoreError):
 
 
 class StoreNotMigrated(StoreError):
-    """The control store {url} is at revision {found}, this release needs {needed}. Run `airflow tidemark db migrate`."""
+    """The control store {url} is at revision {found}, this release needs {needed}. Run `airflow tidemark db migrate`.
+    """
 
 
 class JobError(TidemarkError):

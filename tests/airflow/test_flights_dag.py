@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
+
     from tests.airflow.conftest import Lake, Outcome
 
 DAGS = Path(__file__).parents[2] / "dags"

@@ -1,6 +1,7 @@
 """The JSON form of the model: dataclasses, enums, tuples, mappings and UTC times, both ways.
 
-Strict: an unknown key, a missing field or a naive time is an error, so that two releases which disagree stop at the edge.
+Strict: an unknown key, a missing field or a naive time is an error, so that two releases which disagree stop at the
+edge.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def from_plain(kind: Any, plain: Any) -> Any:
 def _dataclass_from_plain(kind: type, plain: Any) -> Any:
     hints = typing.get_type_hints(kind)
     unknown = set(plain) - set(hints)
-    missing = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING} - set(plain)
+    missing = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING} - set(
+        plain
+    )
     if unknown or missing:
         raise ValueError(f"{kind.__name__}: unknown {sorted(unknown)}, missing {sorted(missing)}")
     return kind(**{name: from_plain(hints[name], entry) for name, entry in plain.items()})

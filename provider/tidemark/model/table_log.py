@@ -90,7 +90,8 @@ class Protocol:
 class Commit:
     """One committed version: its file actions, and metaData, protocol, row-id mark where it changed them.
 
-    `timestamp` is the in-commit timestamp where the commit has one, else the modification time of the commit file (UTC).
+    `timestamp` is the in-commit timestamp where the commit has one, else the modification time of the commit file
+    (UTC).
     """
 
     version: int
