@@ -176,7 +176,8 @@ class TrackingInterrupted(StreamError):
 
 
 class StreamLocked(StreamError):
-    """Stream {stream!r} is held by the open transaction {holder} until {until}. It is free when that ends; try again.
+    """Stream {stream!r} is held by the open transaction {holder} until {until}. It is free when that
+    ends; try again.
     """
 
 
@@ -292,7 +293,8 @@ class StoreUnreachable(StoreError):
 
 
 class StoreNotMigrated(StoreError):
-    """The control store {url} is at revision {found}, this release needs {needed}. Run `airflow tidemark db migrate`.
+    """The control store {url} is at revision {found}, this release needs {needed}. Run
+    `airflow tidemark db migrate`.
     """
 
 
