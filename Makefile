@@ -37,13 +37,16 @@ lint: $(STAMP) ## ruff, mypy, the layers
 
 test: $(STAMP) ## lint, then all tests
 	@$(MAKE) lint
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "not soak"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not soak"
 
-soak: $(STAMP) ## long random runs (RUNS=300)
-	@TIDEMARK_SOAK_RUNS=$(or $(RUNS),300) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m soak
+soak: $(STAMP) ## long random runs: the protocol, and HISTORIES=300 on real Spark
+	@TIDEMARK_HISTORIES=$(or $(HISTORIES),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_histories.py
+	@$(BIN)/python -m pytest -q -m soak
 
-bench: $(STAMP) ## benchmarks; see tests/benchmarks
-	@$(BIN)/python -m tests.benchmarks
+bench: $(STAMP) ## benchmarks; what they said is in tests/benchmarks/RESULTS.md
+	@$(BIN)/python -m tests.benchmarks.has_data
+	@$(BIN)/python -m tests.benchmarks.change_sets
+	@$(BIN)/python -m tests.benchmarks.operator_overhead
 
 demo: $(STAMP) ## real flights through a stream, DAYS=1; again: it goes on
 	@$(AIRFLOW) $(BIN)/python dags/flights/demo.py --days $(DAYS)
