@@ -81,12 +81,26 @@ def test_a_window_before_the_log_begins_is_stale(lake: Lake) -> None:
 
 
 def test_a_table_recreated_under_its_name_is_another_table(lake: Lake) -> None:
-    """R82, R91: seen at the head, and inside a window whose end has the old id again."""
+    """R82, R91: seen at the head, and inside a window whose end has the old id again (RESTORE brings it back)."""
     start = lake.create().sql("INSERT INTO {t} VALUES (1, 'a')")
     old = lake.log.state().table_id
     with pytest.raises(SourceRecreated) as raised:
         plan_window(window(lake, start, start, table_id="another"))
     assert raised.value.facts["found"] == old
+    given = window(lake, start, start + 2)
+    metadata = lake.log.state().metadata
+    for version, table_id in ((start + 1, "another"), (start + 2, old)):
+        body = {
+            "id": table_id,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": metadata.schema_json,
+            "partitionColumns": [],
+            "configuration": dict(metadata.configuration),
+        }
+        (lake.path / "_delta_log" / f"{version:020d}.json").write_text(json.dumps({"metaData": body}))
+    with pytest.raises(SourceRecreated) as raised:
+        plan_window(given)
+    assert (raised.value.facts["found"], raised.value.facts["stream"]) == ("another", "s")
 
 
 def test_tracking_that_was_switched_in_the_window_is_named(lake: Lake) -> None:
@@ -107,6 +121,12 @@ def test_a_shallow_clone_is_refused_by_name(lake: Lake) -> None:
     clone.sql("DELETE FROM {t} WHERE k = 1")
     with pytest.raises(UnsupportedTableFeature, match="shallow clone"):
         clone.plan(start)
+
+
+def test_a_source_that_has_a_column_of_the_stream_is_refused_by_name(lake: Lake) -> None:
+    lake.create("k INT, `metadata$Action` STRING").sql("INSERT INTO {t} VALUES (1, 'a')")
+    with pytest.raises(UnsupportedTableFeature, match=r"column metadata.Action"):
+        lake.plan(0)
 
 
 def test_column_mapping_by_id_is_refused_by_name(lake: Lake) -> None:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 
 from tidemark.errors import RowTrackingDisabled, UnsupportedTableFeature
+from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
 from tidemark.model.table_log import TableState
+from tidemark.planning import source_schema
 
 __all__ = ["READABLE_FEATURES", "require_own_files", "require_readable"]
 
@@ -49,6 +51,11 @@ def require_readable(state: TableState, table: str) -> None:
     mode = state.metadata.configuration.get("delta.columnMapping.mode", "none")
     if mode not in ("none", "name"):
         raise UnsupportedTableFeature(table=table, feature=f"columnMapping by {mode}", instead="Map columns by name.")
+    for field in source_schema.fields(state.metadata):
+        if field.name.upper() in (ACTION, IS_UPDATE, ROW_ID):
+            raise UnsupportedTableFeature(
+                table=table, feature=f"column {field.name}", instead="A stream shows a column of this name: rename it."
+            )
     if not state.row_tracking:
         raise RowTrackingDisabled(table=table, sql_name=table)
 
