@@ -124,7 +124,13 @@ def _say(result: CommitResult, task_started: Any) -> None:
         span = f"({window.from_version}, {window.to_version}]"
         if window.initial_rows:
             span = f"with the rows at version {window.from_version}"
-        if is_empty(result):
+        if is_empty(result) and earlier:
+            log.warning(
+                "%s: this run found nothing new at %s; what came since is for the next run",
+                window.stream,
+                result.committed_at.isoformat(timespec="seconds"),
+            )
+        elif is_empty(result):
             log.info("%s: nothing new; the offset is at version %s", window.stream, window.to_version)
         elif earlier:
             log.warning(

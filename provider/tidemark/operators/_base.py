@@ -13,6 +13,7 @@ from airflow.sdk import BaseOperator
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.model.transactions import TransactionKey
+from tidemark.operators._retries import retry_policy
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -21,7 +22,7 @@ __all__ = ["TidemarkOperator", "flag_of", "key_of", "owner_of", "python_path_of"
 
 
 class TidemarkOperator(BaseOperator):
-    """An operator with a Tidemark connection.
+    """An operator with a Tidemark connection. An error that a retry cannot help fails the task at once.
 
     :param conn_id: Airflow connection of type `tidemark`; the default one need not exist. (templated)
     """
@@ -31,6 +32,7 @@ class TidemarkOperator(BaseOperator):
     ui_color = "#d8eef0"
 
     def __init__(self, *, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
+        kwargs.setdefault("retry_policy", retry_policy())
         super().__init__(**kwargs)
         self.conn_id = conn_id
 

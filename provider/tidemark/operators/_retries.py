@@ -1,0 +1,43 @@
+"""Which errors a retry cannot help: they fail the task at once, whatever `retries` says."""
+
+from __future__ import annotations
+
+from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+
+from tidemark import errors
+
+__all__ = ["PERMANENT", "retry_policy"]
+
+PERMANENT: tuple[type[errors.TidemarkError], ...] = (
+    errors.NotYetSupported,
+    errors.InvalidArgument,
+    errors.NotADeltaTable,
+    errors.RowTrackingDisabled,
+    errors.UnsupportedTableFeature,
+    errors.IncompatibleSchemaChange,
+    errors.VersionVacuumed,
+    errors.StreamExists,
+    errors.StreamOnStream,
+    errors.StreamStale,
+    errors.SourceRecreated,
+    errors.TrackingInterrupted,
+    errors.TargetNotDelta,
+    errors.TargetDoesNotFit,
+    errors.TargetForgetsTransactions,
+    errors.TargetChanged,
+    errors.TargetRewound,
+    errors.MissingMergeKey,
+    errors.AmbiguousMergeKey,
+    errors.PlanChanged,
+    errors.StatementRefused,
+    errors.StoreNotMigrated,
+    errors.JavaNotFound,
+    errors.SparkNotFound,
+)
+
+
+def retry_policy() -> ExceptionRetryPolicy:
+    """Fails at once for what only a person can mend; a lock, a dead job or an unreachable store is tried again."""
+    names: list[type[BaseException] | str] = [f"{kind.__module__}.{kind.__qualname__}" for kind in PERMANENT]
+    reason = "Trying again cannot help; see the message."
+    return ExceptionRetryPolicy([RetryRule(exception=names, action=RetryAction.FAIL, reason=reason)])

@@ -1,0 +1,38 @@
+"""The Spark side travels as one zip that needs neither Tidemark nor Airflow where it arrives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tidemark.hooks._archive import spark_side_archive
+
+IMPORT_FROM = """
+import sys
+sys.path = [{archive!r}] + [entry for entry in sys.path if not entry.endswith("provider")]
+for blocked in ("airflow", "sqlalchemy", "alembic"):
+    sys.modules[blocked] = None
+import tidemark, tidemark.jobs.run, tidemark.jobs.registry, tidemark.engine.changes.window
+print(tidemark.__file__)
+"""
+
+
+def test_the_archive_is_complete_without_the_worker_side(tmp_path: Path) -> None:
+    archive = spark_side_archive(tmp_path)
+    code = IMPORT_FROM.format(archive=str(archive))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(archive))
+    with zipfile.ZipFile(archive) as opened:
+        rooms = {name.split("/")[1] for name in opened.namelist()}
+    assert not rooms & {"control", "transactions", "hooks", "operators", "cli.py", "client.py"}
+
+
+def test_equal_sources_make_one_file(tmp_path: Path) -> None:
+    first = spark_side_archive(tmp_path)
+    made = first.stat().st_mtime_ns
+    assert spark_side_archive(tmp_path) == first
+    assert first.stat().st_mtime_ns == made
+    assert list(tmp_path.iterdir()) == [first]
