@@ -55,7 +55,11 @@ _CONNECTION_TYPE: dict[str, object] = {
             "Lake root", "Where schema.table names live, as a path or URI. Empty: lake under AIRFLOW_HOME."
         ),
         "spark_conn_id": _text("Spark connection", "Id of the Spark connection that runs jobs. Empty: local[*]."),
-        "spark_conf": _text("Spark settings", "JSON object of Spark settings that every job gets.", "multiline"),
+        "spark_conf": _text(
+            "Spark settings",
+            "JSON object of Spark settings for every job. They can be seen in process lists: no secrets here.",
+            "multiline",
+        ),
         "spark_packages": _text(
             "Spark packages", "Maven coordinates that hold Delta Lake. A single '-': Spark has it already."
         ),
