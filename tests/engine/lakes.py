@@ -61,8 +61,7 @@ class Lake:
     ) -> list[tuple[Any, ...]]:
         """(action, is update, *columns), sorted."""
         frame = self.frame(start, end, mode)
-        names = [f"`{name}`" for name in frame.columns if name not in (ACTION, IS_UPDATE, ROW_ID)]
-        return sorted((tuple(row) for row in frame.select(ACTION, IS_UPDATE, *names).collect()), key=repr)
+        return sorted(((row[-3], row[-2], *row[:-3]) for row in map(tuple, frame.collect())), key=repr)
 
     def ids(self, start: int, end: int | None = None) -> dict[tuple[str, Any], str]:
         """(action, first column) → METADATA$ROW_ID."""

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 MAPPING = {"delta__columnMapping__mode": "name"}
 
 
-PLAIN = ["a.b", "per%cent", "quo'te\"s", "tick`s`", "größe", "side", "__side", "row_id", "image", "_metadata"]
+PLAIN = ["a.b", "per%cent", "quo'te\"s", "tick`s`", "größe", "side", "__side", "row_id", "image"]
 MAPPED = [*PLAIN, "with space", "a, b;{c}(d)=e", "a.b.`c`%'\"ü", "new\tline"]
 
 
@@ -37,7 +37,7 @@ def test_any_path_is_read(spark: SparkSession, tmp_path: Path, place: str) -> No
 
 @pytest.mark.parametrize(("names", "mapping"), [(PLAIN, {}), (MAPPED, MAPPING)])
 def test_any_column_name_is_read(lake: Lake, names: list[str], mapping: dict[str, str]) -> None:
-    """Those of Delta's and our own hidden columns too."""
+    """Names that we use ourselves too. (`_metadata` is not among them: Delta's own UPDATE fails on it.)"""
     quoted = ["`" + name.replace("`", "``") + "`" for name in names]
     lake.create(f"k INT, {', '.join(f'{name} STRING' for name in quoted)}", **mapping)
     values = ", ".join(f"'{number}'" for number in range(len(names)))

@@ -45,6 +45,19 @@ def test_reading_leaves_table_and_settings_as_they_were(lake: Lake) -> None:
     assert not [path for path in Path(lake.workspace.root.removeprefix("file://")).rglob("*") if path.is_file()]
 
 
+def test_a_session_that_leaves_replay_to_delta_keeps_its_settings(lake: Lake) -> None:
+    """Our small logs are replayed in one partition all the same, and only ours."""
+    session = lake.spark.newSession()
+    session.conf.unset("spark.databricks.delta.snapshotPartitions")
+    start = lake.create().sql("INSERT INTO {t} VALUES (1, 'a')")
+    lake.sql("UPDATE {t} SET v = 'b'")
+    settings = dict(session.conf.getAll)
+    here = Lake(session, lake.path, lake.workspace)
+    assert here.changes(start) == [("DELETE", True, 1, "a"), ("INSERT", True, 1, "b")]
+    assert dict(session.conf.getAll) == settings
+    assert session.conf.get("spark.databricks.delta.snapshotPartitions", None) is None
+
+
 def test_orphans_of_a_workspace_go_by_age(tmp_path: Path) -> None:
     dead = Workspace(f"file://{tmp_path}/a b%", "dead/owner")
     dead.write(f"{dead.new_directory()}/_delta_log/0.json", b"{}")
