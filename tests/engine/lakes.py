@@ -12,7 +12,7 @@ from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, StreamMode
+from tidemark.model.streams import ACTION, ROW_ID, StreamMode
 from tidemark.planning.change_sets import ChangePlan
 
 __all__ = ["Lake"]
