@@ -49,10 +49,10 @@ def test_a_session_that_leaves_replay_to_delta_keeps_its_settings(lake: Lake) ->
     """Our small logs are replayed in one partition all the same, and only ours."""
     session = lake.spark.newSession()
     session.conf.unset("spark.databricks.delta.snapshotPartitions")
-    start = lake.create().sql("INSERT INTO {t} VALUES (1, 'a')")
-    lake.sql("UPDATE {t} SET v = 'b'")
-    settings = dict(session.conf.getAll)
     here = Lake(session, lake.path, lake.workspace)
+    start = here.create().sql("INSERT INTO {t} VALUES (1, 'a')")
+    here.sql("UPDATE {t} SET v = 'b'")  # Delta itself puts settings into a session that uses it
+    settings = dict(session.conf.getAll)
     assert here.changes(start) == [("DELETE", True, 1, "a"), ("INSERT", True, 1, "b")]
     assert dict(session.conf.getAll) == settings
     assert session.conf.get("spark.databricks.delta.snapshotPartitions", None) is None
