@@ -28,7 +28,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Stream as StoredStream
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.model.transactions import TransactionKey
-from tidemark.planning.source_support import require_readable
+from tidemark.lake.sources import require_stream_source
 from tidemark.planning.statements import path_name
 from tidemark.transactions import streams
 from tidemark.transactions.sources import look_at_sources, window_from
@@ -205,13 +205,13 @@ class Lake:
                 raise
             raise StreamOnStream(source=stream.name, table=stream.source.name) from error
         try:
-            require_readable(self._around.tables(source).state(), source.name)
+            require_stream_source(self._around.tables(source), source.name)
         except RowTrackingDisabled:
             if not enable_row_tracking:
                 raise
             table = path_name(source.path)
             self._around.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-            require_readable(self._around.tables(source).state(), source.name)
+            require_stream_source(self._around.tables(source), source.name)
         return source
 
     def _start(self, log: DeltaLog, source: TableRef, name: str, *, at: Point | None, before: Point | None) -> int:

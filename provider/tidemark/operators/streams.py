@@ -74,7 +74,7 @@ class CreateStreamOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}."""
-        from tidemark.planning.source_support import require_readable
+        from tidemark.lake.sources import require_stream_source
         from tidemark.transactions import streams
 
         mode = _mode_of(self.mode)
@@ -88,7 +88,7 @@ class CreateStreamOperator(TidemarkOperator):
             return self._keep(kept, table, mode)
         if flag_of("enable_row_tracking", self.enable_row_tracking):
             self._turn_on_row_tracking(context, table)
-        require_readable(self.hook.open_table(table).state(), f"delta.`{table.path}`")
+        require_stream_source(self.hook.open_table(table), f"delta.`{table.path}`")
         made = streams.create_stream(
             store,
             name=self.stream,

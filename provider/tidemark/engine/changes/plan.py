@@ -140,6 +140,8 @@ class _Files:
         if form.size is None or form.base_row_id is None or form.default_row_commit_version is None:
             raise CorruptLog(file=self.log.uri, problem=f"the log does not describe {form.path} fully")
         columns = source_schema.partition_columns(form.metadata, self.after)
+        if columns and form.partition_values is None:
+            raise CorruptLog(file=self.log.uri, problem=f"the log does not say which partition {form.path} belongs to")
         return PlannedFile(
             side=side,
             path=file_uri(self.log.uri, form.path),
