@@ -25,10 +25,10 @@ from tidemark.errors import (
     TrackingInterrupted,
 )
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.sources import require_stream_source
 from tidemark.model.streams import Stream as StoredStream
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.model.transactions import TransactionKey
-from tidemark.lake.sources import require_stream_source
 from tidemark.planning.statements import path_name
 from tidemark.transactions import streams
 from tidemark.transactions.sources import look_at_sources, window_from
