@@ -8,6 +8,7 @@ starts no Spark job for the stream.
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +21,8 @@ from tidemark.operators.transaction import WriteStreamOperator
 from tidemark.task_groups.stream_transaction import stream_transaction
 
 STREAM = "board_changes"
+
+log = logging.getLogger("flights")
 
 with DAG(
     "flights_stream",
@@ -43,7 +46,7 @@ with DAG(
     def replay(params: dict[str, Any]) -> dict[str, Any]:
         """Creates the tables if they are missing; a retry goes on at the first hour that the board lacks."""
         replayed = run_job("replay", days=params["days"])
-        print(replay_line(replayed))
+        log.info(replay_line(replayed))
         return replayed
 
     # Made once, when the board has its first rows: they come first (show_initial_rows), its changes afterwards.
@@ -65,7 +68,7 @@ with DAG(
         """Fails if the mirror is not what the source was at the offset, which is not what it is by now."""
         report = run_job("report", version=delivered["to"])
         for line in summary_lines(report):
-            print(line)
+            log.info(line)
         if report["mirror_differs"] or report["history_differs"]:
             raise ValueError(f"The targets do not agree with the source as of version {report['version']}")
         return report

@@ -18,7 +18,7 @@ from typing import Any
 
 DAG = "flights_stream"
 STARTING, ENDING = "[DAG TEST] starting task_id=", "[DAG TEST] end task task_id="
-TOLD_BY_TASKS = ("task.stdout", "task.stderr")
+TOLD_BY_TASKS = "flights"  # the logger of the DAG's own tasks
 PROGRESS_FILE = "_submission.py"  # progress of Spark jobs
 
 
@@ -37,7 +37,7 @@ class Telling:
             yield f"\n[{time.monotonic() - self.started:4.0f} s] {self.task}"
         elif event.startswith(ENDING):
             yield f"         done in {time.monotonic() - self.task_started:.0f} s"
-        elif entry.get("logger") in TOLD_BY_TASKS or entry.get("filename") == PROGRESS_FILE:
+        elif entry.get("logger") == TOLD_BY_TASKS or entry.get("filename") == PROGRESS_FILE:
             yield f"         {event}"
         elif entry.get("level") in ("error", "critical"):
             yield f"         {event}: {_reason(entry)}"
