@@ -40,7 +40,7 @@ class Telling:
         elif entry.get("logger") == TOLD_BY_TASKS or entry.get("filename") == PROGRESS_FILE:
             yield f"         {event}"
         elif entry.get("level") in ("error", "critical"):
-            yield f"         {event}: {_reason(entry)}"
+            yield f"         {event}. {_reason(entry)}"
 
 
 def main() -> int:
@@ -90,10 +90,10 @@ def _entry(line: str) -> Mapping[str, Any]:
 
 
 def _reason(entry: Mapping[str, Any]) -> str:
-    """The message of the last exception of the chain, if the entry has one."""
-    raised = entry.get("exception") or entry.get("error_detail") or []
-    last = raised[-1] if isinstance(raised, list) and raised else {}
-    return f"{last.get('exc_type', '')} {last.get('exc_value', '')}".strip() if isinstance(last, dict) else str(last)
+    """The message of the exception that the entry has; its causes come after it in the list."""
+    for raised in entry.get("exception") or ():
+        return f"{raised['exc_type']}: {raised['exc_value']}"
+    return ""
 
 
 def _look_next(home: Path) -> None:

@@ -38,8 +38,9 @@ def test_progress_and_what_the_tasks_say_are_shown_and_the_rest_is_not() -> None
 
 
 def test_an_error_is_shown_with_its_reason() -> None:
-    telling = Telling().lines({"event": "Task failed", "level": "error", "error_detail": [{"exc_type": "JobDied"}]})
-    assert [line.strip() for line in telling] == ["Task failed: JobDied"]
+    raised = [{"exc_type": "JobDied", "exc_value": "exit code 1"}, {"exc_type": "OSError", "exc_value": "the cause"}]
+    telling = Telling().lines({"event": "Task failed", "level": "error", "exception": raised})
+    assert [line.strip() for line in telling] == ["Task failed. JobDied: exit code 1"]
 
 
 def test_the_summary_says_how_the_day_went_and_whether_the_targets_agree() -> None:
