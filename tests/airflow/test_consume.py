@@ -165,8 +165,16 @@ def test_bad_arguments_fail_the_task_in_words_before_anything_is_written(
     hook: TidemarkHook, arguments: dict[str, Any], named: str,
 ) -> None:  # fmt: skip
     with DAG("bad_arguments", schedule=None) as dag:
-        ConsumeStreamOperator(task_id="k", stream="m", retries=2, **arguments)
-    assert run_dag(dag).task("k") == "failed"  # at once: a retry could not help
+        ConsumeStreamOperator(task_id="k", stream="m", **arguments)
+    assert run_dag(dag).task("k") == "failed"
     assert named in " ".join((caplog.text + capfd.readouterr().out).split())
     assert not no_spark.exists()
     assert not any(t.key.dag_id == "bad_arguments" for t in stream_transactions(hook.open_store(), "m"))
+
+
+def test_an_error_that_a_retry_cannot_help_uses_up_no_retries(run_dag: RunDag, source: str, no_spark: Path) -> None:
+    with DAG("no_retries", schedule=None) as dag:
+        ConsumeStreamOperator(task_id="k", stream="m", target="t.mirror", write_as="merge", retries=2)
+    failed = run_dag(dag)
+    assert failed.task("k") == "failed"
+    assert failed.run.get_task_instance("k").try_number == 1
