@@ -63,7 +63,7 @@ def judge(
     if not ours:
         used = any(commit.transactions.get(mark.app_id) == mark.txn_version for commit in seen)  # lower: a spent one
         return Delivery(Finding.FOREIGN if used else Finding.FREE, found_id, number=mark.txn_version if used else None)
-    commit, found = ours[-1]
+    commit, found = _origin(ours)
     if found.kind is MarkKind.FENCE:
         return Delivery(Finding.FENCED, found_id, commit.version)
     if found != mark:
@@ -71,6 +71,15 @@ def judge(
     if not _stands(commit.version, seen, version_at):
         return Delivery(Finding.REWOUND, found_id, commit.version)
     return Delivery(Finding.DELIVERED, found_id, commit.version, rows=row_counts(commit))
+
+
+def _origin(marked: list[tuple[Commit, Mark]]) -> tuple[Commit, Mark]:
+    """The commit that the newest mark comes from: auto compaction follows a write under the same session settings, so
+    its commit repeats the mark, but not the transaction entry.
+    """
+    mark = marked[-1][1]
+    same = [commit for commit, other in marked if other == mark]
+    return next((commit for commit in reversed(same) if mark.app_id in commit.transactions), same[0]), mark
 
 
 def _numbers(commit: Commit, app_id: str) -> list[int]:
@@ -95,7 +104,7 @@ def _stands(version: int, commits: list[Commit], version_at: RestorePoint) -> bo
         if operation == "RESTORE":
             to = _restored_to(commit, version_at)
             current = to >= version and holds.get(to, False)
-        elif operation.startswith(("CREATE OR REPLACE", "REPLACE")):
+        elif operation.startswith(("CREATE OR REPLACE", "REPLACE", "CLONE")):
             current = False
         holds[commit.version] = current
     return current

@@ -66,6 +66,15 @@ def test_a_mark_without_an_entry_is_as_good_since_entries_expire():
     assert finding(commit(5, mark=MARK)).finding is Finding.DELIVERED
 
 
+@pytest.mark.parametrize("entry", [{MARK.app_id: MARK.txn_version}, {}])
+def test_a_compaction_that_repeats_the_mark_is_not_the_write(entry):
+    write = commit(5, mark=MARK, metrics={"numOutputRows": "3"}, transactions=entry)
+    compacted = commit(6, "OPTIMIZE", mark=MARK)
+    found = finding(write, compacted)
+    assert (found.finding, found.version, found.rows) == (Finding.DELIVERED, 5, {"inserted": 3})
+    assert finding(write, compacted, restored(7, 5)).finding is Finding.DELIVERED
+
+
 def test_a_fence_is_never_read_as_a_write():
     assert finding(written(5, replace(MARK, kind=MarkKind.FENCE))).finding is Finding.FENCED
 
@@ -104,6 +113,7 @@ def test_the_same_number_for_something_else_is_foreign(other):
         ([restored(6, 4), restored(7, 5), restored(8, 6)], Finding.REWOUND),
         ([commit(6, "CREATE OR REPLACE TABLE AS SELECT")], Finding.REWOUND),
         ([commit(6, "REPLACE TABLE"), restored(7, 5)], Finding.DELIVERED),
+        ([commit(6, "CLONE")], Finding.REWOUND),
         ([commit(6, "RESTORE")], Finding.REWOUND),
         ([commit(6, "DELETE"), commit(7, "OPTIMIZE")], Finding.DELIVERED),
     ],
