@@ -7,6 +7,7 @@ import pytest
 from tidemark.errors import (
     InvalidArgument,
     JobsMayBeAlive,
+    LogIncomplete,
     SubmitRefused,
     TargetChanged,
     TargetForgetsTransactions,
@@ -93,6 +94,18 @@ def test_a_late_driver_keeps_a_recreated_target_closed_v11(world: World) -> None
     assert not zombie.alive
     world.finish(world.open("two", streams=("t",)))
     assert world.holds(0, "t") == {2: 1}
+
+
+def test_redo_does_not_take_a_log_that_was_cleaned_up_for_an_empty_one(world: World) -> None:
+    world.source.append()
+    world.zombie(world.open("one"), steps=2)  # the write stands in the first target, unreported
+    world.targets[0].append()
+    world.targets[0].checkpoint()
+    world.targets[0].clean_up(before=world.targets[0].head())
+    world.clock.go(LONG)
+    with pytest.raises(LogIncomplete):
+        redo(world.store, key_of("one"))
+    assert world.offset() == 0
 
 
 def test_redo_waits_until_no_job_can_be_alive_v11(world: World) -> None:

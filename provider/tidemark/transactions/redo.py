@@ -41,7 +41,8 @@ def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_tabl
     Waits for no one: JobsMayBeAlive until every job has surely ended. Then, for each statement: a live write mark in
     the target's log is adopted, with the table id of today (V12); a target without one gets a new version, so that the
     next run writes the window into it. Nothing is written here; run the transaction again afterwards. A second run
-    before that changes versions only. Raises SubmitRefused where the transaction is not open or changed meanwhile.
+    before that changes versions only. Raises SubmitRefused where the transaction is not open or changed meanwhile, and
+    LogIncomplete where a target's log no longer tells whether it has the window.
     """
     before = store.read(lambda connection: _ended(connection, store, key))
     tries = store.read(lambda connection: jobs.count_writes(connection, before.id))
@@ -88,7 +89,10 @@ def _look(statement: Statement, transaction: Transaction, store_id: str, tables:
 
 
 def _history(log: DeltaLog, statement: Statement, table: TableRef, head: int) -> Iterable[Commit]:
-    """From the base version on; a table with another id may count its versions anew."""
-    kept = log.earliest() - 1
-    after = max(statement.base_version, kept) if table.table_id == statement.target.table_id else kept
+    """From the base version on; a table with another id may count its versions anew.
+
+    Raises LogIncomplete where log cleanup has taken some of it: the mark may have stood there.
+    """
+    same = table.table_id == statement.target.table_id
+    after = statement.base_version if same else log.earliest() - 1
     return log.commits(after, head) if head > after else ()
