@@ -250,7 +250,9 @@ class PlanChanged(TransactionError):
 
 
 class Superseded(TransactionError):
-    """Transaction {key} was finished by {by} after its lease had run out; its window is delivered."""
+    """Transaction {key} is no longer in these hands: {by} took its place after the lease had run out. Its window is not
+    lost; whoever holds it finishes it.
+    """
 
 
 class Fenced(TransactionError):

@@ -55,7 +55,7 @@ def _commit(
     if transaction.result is not None:
         return transaction.result
     if transaction.superseded_by != by:
-        raise Superseded(key=str(key), by=str(transaction.superseded_by))
+        raise Superseded(key=str(key), by=str(transaction.superseded_by or key))
     if transaction.state is not TransactionState.OPEN:
         raise CommitRefused(key=str(key), problem=f"it is {transaction.state.value}")
     evidence = _complete(stored, given)
