@@ -37,6 +37,8 @@ def local_spark(
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} {SHORT_LIVED_JVM}",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",

@@ -154,6 +154,7 @@ def test_a_declared_target_that_the_function_leaves_out_gets_its_mark(room):
         ("write_from_another_session", "StatementRefused", "another Spark session"),
         ("no_such_function", "StatementRefused", "cannot be imported"),
         ("break_down", "JobFailed", "RuntimeError: the user's own mistake"),
+        ("go_on_after_a_failure", "TargetDoesNotFit", "it has no column unknown"),
     ],
 )
 def test_what_a_function_may_not_do_is_said(room, name, error, message):

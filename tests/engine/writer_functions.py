@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+from tidemark.errors import TargetDoesNotFit
 
 
 def write_both(tx):
@@ -33,3 +37,8 @@ def write_from_another_session(tx):
 def break_down(tx):
     write_one(tx)
     raise RuntimeError("the user's own mistake")
+
+
+def go_on_after_a_failure(tx):
+    with suppress(TargetDoesNotFit):
+        tx.append(tx.stream("s").selectExpr("id AS unknown"), "counts")

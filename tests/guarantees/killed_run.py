@@ -64,7 +64,7 @@ def run(points: list[str]) -> None:
                 session=session,
                 files_parsed=set(),
             )
-        finished = dag.test(logical_date=LOGICAL_DATE)
+        finished = dag.test(logical_date=LOGICAL_DATE, run_after=LOGICAL_DATE)
         if str(finished.state) != "success":
             sys.exit(f"{point}: the run ended as {finished.state}")
 

@@ -6,7 +6,6 @@ import json
 import os
 import random
 from collections.abc import Iterator
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ COMMITS = 12
 WINDOWS = 5
 
 Content = dict[str, Any]
+Snapshot = dict[int, Content]
 Change = tuple[str, bool, int, str]
 
 
@@ -42,8 +42,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 def test_windows_equal_the_difference_of_snapshots(
     seed: int, spark: SparkSession, workspace: Workspace, tmp_path: Path
 ) -> None:
-    table = history(spark, tmp_path / "t ä%20'1", seed)
-    snapshots = read_snapshots(table)
+    table, snapshots = history(spark, tmp_path / "t ä%20'1", seed)
     log = DeltaLog.open(str(table.path))
     said = f"seed {seed}, {table.shape}:\n" + "\n".join(f"  {n}: {text}" for n, text in enumerate(table.done))
     for _ in range(WINDOWS):
@@ -56,27 +55,27 @@ def test_windows_equal_the_difference_of_snapshots(
         )
 
 
-def history(spark: SparkSession, path: Path, seed: int) -> Table:
+def history(spark: SparkSession, path: Path, seed: int) -> tuple[Table, list[Snapshot]]:
+    """A table and what each of its versions held, read while it was the newest one."""
     chance = random.Random(seed)
     table = create(spark, path, random_shape(chance), chance)
+    snapshots: list[Snapshot] = [read_snapshot(table, version) for version in range(table.version + 1)]
     for _ in range(4 * COMMITS):
         if table.version >= COMMITS:
             break
         act(table)
-    return table
+        snapshots += [read_snapshot(table, version) for version in range(len(snapshots), table.version + 1)]
+    return table, snapshots
 
 
-def read_snapshots(table: Table) -> list[dict[int, Content]]:
-    """Every version's rows by row id, read in one query."""
-    parts = []
-    for version in range(table.version + 1):
-        frame = table.spark.read.format("delta").option("versionAsOf", version).load(str(table.path))
-        parts.append(frame.select(F.lit(version), F.col("_metadata.row_id"), as_json(frame, frame.columns)))
-    snapshots: list[dict[int, Content]] = [{} for _ in parts]
-    for version, row_id, text in reduce(DataFrame.union, parts).collect():
-        assert row_id not in snapshots[version]
-        snapshots[version][row_id] = json.loads(text)
-    return snapshots
+def read_snapshot(table: Table, version: int) -> Snapshot:
+    """A version's rows by row id."""
+    reader = table.spark.read.format("delta")
+    frame = (reader.option("versionAsOf", version) if version < table.version else reader).load(str(table.path))
+    rows = frame.select(F.col("_metadata.row_id"), as_json(frame, frame.columns)).collect()
+    snapshot = {row_id: json.loads(text) for row_id, text in rows}
+    assert len(snapshot) == len(rows)
+    return snapshot
 
 
 def columns(table: Table, version: int) -> list[str]:
@@ -98,14 +97,14 @@ def seen(content: Content, names: list[str]) -> str:
     return json.dumps({name: content.get(name) for name in names}, ensure_ascii=False, sort_keys=True)
 
 
-def standard(old: dict[int, Content], new: dict[int, Content], names: list[str]) -> list[Change]:
+def standard(old: Snapshot, new: Snapshot, names: list[str]) -> list[Change]:
     before, after = ({row_id: seen(row, names) for row_id, row in rows.items()} for rows in (old, new))
     gone = [("DELETE", row_id in after, row_id, row) for row_id, row in before.items() if after.get(row_id) != row]
     come = [("INSERT", row_id in before, row_id, row) for row_id, row in after.items() if before.get(row_id) != row]
     return sorted(gone + come)
 
 
-def appended(snapshots: list[dict[int, Content]], start: int, end: int, names: list[str]) -> list[Change]:
+def appended(snapshots: list[Snapshot], start: int, end: int, names: list[str]) -> list[Change]:
     """Walk the versions: a row is born in the first one that shows its id (R60)."""
     known = {row_id for rows in snapshots[: start + 1] for row_id in rows}
     born = []
