@@ -29,6 +29,7 @@ class FunctionTransaction:
     def __init__(self, streams: PinnedStreams, delivering: Delivering, statements: Sequence[Statement]) -> None:
         self.spark: SparkSession = streams.session
         self.evidence: dict[int, Evidence] = {}
+        self.failures: dict[int, Exception] = {}
         self._streams = streams
         self._delivering = delivering
         self._statements = tuple(statements)
@@ -105,7 +106,11 @@ class FunctionTransaction:
             finally:
                 prepared.close()
 
-        self.evidence[statement.number] = write_statement(self.spark, self._delivering, statement, checked_write)
+        try:
+            self.evidence[statement.number] = write_statement(self.spark, self._delivering, statement, checked_write)
+        except Exception as error:
+            self.failures[statement.number] = error
+            raise
 
 
 def load_function(name: str) -> Callable[[FunctionTransaction], object]:
@@ -128,11 +133,14 @@ def run_function(
     statements: Sequence[Statement],
 ) -> tuple[Evidence, ...]:
     """Call `function` once. A declared target that it leaves out gets an empty commit with the mark, so that the plan
-    is whole. A second run calls it again, but writes only what is not there yet.
+    is whole; one whose write failed does not, even if the function went on: that would pass for delivered. A second
+    run calls it again, but writes only what is not there yet.
     """
     tx = FunctionTransaction(streams, delivering, statements)
     function(tx)
     for statement in statements:
         if statement.number not in tx.evidence:
+            if statement.number in tx.failures:
+                raise tx.failures[statement.number]
             tx.evidence[statement.number] = write_statement(tx.spark, delivering, statement, lambda: None)
     return tuple(tx.evidence[statement.number] for statement in statements)

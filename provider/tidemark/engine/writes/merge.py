@@ -79,7 +79,7 @@ def _key_columns(
 
 def _one_row_per_key(rows: DataFrame, fitted: Sequence[FittedColumn], keys: Sequence[FittedColumn]) -> DataFrame:
     """Columns: the fitted ones, whether the key goes, and how many INSERTs and rows it stood for."""
-    is_insert = F.col(quoted(ACTION)) == "INSERT"
+    is_insert = ~F.col(quoted(ACTION)).eqNullSafe("DELETE")
     image = F.struct(*(column.expression for column in fitted))
     shaped = rows.select(*(k.expression for k in keys), image.alias(IMAGE), is_insert.alias(INSERTS))
     return (
