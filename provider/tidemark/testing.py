@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,18 @@ SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def local_spark(
-    *, warehouse: str | Path | None = None, cores: int = 2, app_name: str = "tidemark", memory: str = "2g"
+    *,
+    warehouse: str | Path | None = None,
+    cores: int = 2,
+    app_name: str = "tidemark",
+    memory: str = "2g",
+    more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A local Spark session with Delta, its snapshots and shuffles sized for small tables; reused while it is alive.
+    """A local Spark session with Delta, its snapshots and shuffles sized for small tables and no code generated for them; reused
+    while it is alive.
 
-    `warehouse` is where managed tables go (default: a fresh temporary directory). Spark resolves Delta's jars itself,
-    which takes some seconds the first time.
+    `warehouse` is where managed tables go (default: a fresh temporary directory). `more` are further Spark settings,
+    which win. Spark resolves Delta's jars itself, which takes some seconds the first time.
     """
     import tempfile
 
@@ -44,6 +51,6 @@ def local_spark(
         "spark.log.level": "WARN",
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
-    for name, value in settings.items():
+    for name, value in {**settings, **(more or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

@@ -29,6 +29,11 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode
 from tidemark.testing import local_spark
 
+AS_IN_PRODUCTION = {
+    "spark.driver.extraJavaOptions": "",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.adaptive.enabled": "true",
+}
 Answer = tuple[tuple[object, ...], ...]
 
 
@@ -182,7 +187,7 @@ def main() -> None:
     given = parser.parse_args()
     print(f"load at the start: {', '.join(f'{load:.1f}' for load in psutil.getloadavg())}", flush=True)
     with _home(given.home) as home:
-        spark = local_spark(warehouse=home, memory="4g", app_name="change sets")
+        spark = local_spark(warehouse=home, memory="4g", app_name="change sets", more=AS_IN_PRODUCTION)
         if given.native:
             spark.conf.set("spark.databricks.delta.v2.enableMode", "AUTO")
             spark.conf.set("spark.databricks.delta.changelogV2.enabled", "true")
