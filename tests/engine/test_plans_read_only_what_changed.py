@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from tests.engine.lakes import Lake
 from tidemark.engine.workspace import Workspace
@@ -67,3 +68,16 @@ def test_orphans_of_a_workspace_go_by_age(tmp_path: Path) -> None:
     assert alive.sweep(now + timedelta(hours=1)) == 1
     assert alive.sweep(now + timedelta(hours=1)) == 0
     dead.close()
+
+
+def test_sweeping_bears_an_owner_who_closes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Workspace(f"file://{tmp_path}", "other")
+    other.write(f"{other.new_directory()}/_delta_log/0.json", b"{}")
+    seen = LocalFileSystem.modified
+
+    def closed_first(self: LocalFileSystem, path: str) -> datetime:
+        other.close()
+        return seen(self, path)
+
+    monkeypatch.setattr(LocalFileSystem, "modified", closed_first)
+    assert Workspace(f"file://{tmp_path}", "mine").sweep(datetime.now(UTC) + timedelta(hours=1)) == 0

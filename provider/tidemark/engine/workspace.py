@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,12 +81,15 @@ class Workspace:
             if (written := self._written_at(filesystem, entry)) is not None and written < older_than
         ]
         for orphan in orphans:
-            filesystem.rm(orphan, recursive=True)
+            with suppress(FileNotFoundError):  # another job sweeps too
+                filesystem.rm(orphan, recursive=True)
         return len(orphans)
 
     def _written_at(self, filesystem: Any, directory: str) -> datetime | None:
-        files = filesystem.find(directory)
-        times = [filesystem.modified(file) for file in files]
+        try:
+            times = [filesystem.modified(file) for file in filesystem.find(directory)]
+        except FileNotFoundError:  # its owner has closed meanwhile
+            return None
         return min((_utc(time) for time in times), default=None)
 
     def _at(self, uri: str) -> tuple[Any, str]:
