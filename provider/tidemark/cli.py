@@ -40,6 +40,18 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             func=show_stream,
             args=(_NAME, _CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
+        ActionCommand(
+            name="release",
+            help="Free a stream from its open transaction, if no target holds any of its window",
+            func=release,
+            args=(_NAME, _CONNECTION, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="redo",
+            help="Let the open transaction of a stream be finished on its targets as they are now",
+            func=redo,
+            args=(_NAME, _CONNECTION, ARG_VERBOSE),
+        ),
     )
     store = (
         ActionCommand(
@@ -60,7 +72,9 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             name="tidemark",
             help="Streams on Delta tables",
             subcommands=(
-                GroupCommand(name="streams", help="List and show streams", subcommands=streams),
+                GroupCommand(
+                    name="streams", help="List and show streams, free them, redo their writes", subcommands=streams
+                ),
                 GroupCommand(name="db", help="Migrate and check the control store", subcommands=store),
             ),
         )
@@ -94,6 +108,43 @@ def show_stream(args: Namespace) -> None:
         return
     _print([{"property": name, "value": value} for name, value in facts.items()], args.output)
     _print(moves, args.output)
+
+
+@suppress_logs_and_warning
+def release(args: Namespace) -> None:
+    """Runs a Spark job that shuts late writers out, where anything was submitted; a second run does what is left.
+
+    Exit code 1 where a target holds its part already: the next run on the stream finishes the transaction.
+    """
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.transactions import TransactionState
+    from tidemark.transactions.replan import replan
+    from tidemark.transactions.streams import open_transaction
+
+    with _errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = hook.open_store()
+        key = open_transaction(store, args.name).key
+        job = SparkJob(hook.settings)
+        job.require_ready()
+        left = replan(store, key, run=job.run, places=hook.job_places())
+    if left.state is TransactionState.OPEN:
+        raise SystemExit(f"Transaction {key} is written in part already, so it must be finished: run its task again.")
+    print(f"Transaction {key} is {left.state.value}; the stream {args.name} is free.")
+
+
+@suppress_logs_and_warning
+def redo(args: Namespace) -> None:
+    """Writes nothing itself; the next run of the task, or the next one on the stream, does."""
+    from tidemark.transactions.redo import redo as redo_transaction
+    from tidemark.transactions.streams import open_transaction
+
+    with _errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = hook.open_store()
+        key = open_transaction(store, args.name).key
+        redo_transaction(store, key, tables=hook.open_table)
+    print(f"Transaction {key} goes on with the targets as they are now: run its task again.")
 
 
 @suppress_logs_and_warning

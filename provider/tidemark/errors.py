@@ -219,13 +219,15 @@ class AmbiguousMergeKey(TargetError):
 
 class TargetChanged(TargetError):
     """The target {target} was recreated while its window was pinned: it had the id {expected}, now {found}. Whether it
-    has the changes cannot be known from its log; redo the statement to write the window into the new table.
+    has the changes cannot be known from its log; `airflow tidemark streams redo` lets the next run write the window
+    into the new table.
     """
 
 
 class TargetRewound(TargetError):
     """The target {target} was rewound (RESTORE or replaced) below the write of transaction {app_id} version
-    {txn_version}: the changes are gone from it. Redo the statement to write the window again.
+    {txn_version}: the changes are gone from it. `airflow tidemark streams redo` lets the next run
+    write the window again.
     """
 
 
@@ -245,7 +247,7 @@ class TransactionError(TidemarkError):
 
 class PlanChanged(TransactionError):
     """Transaction {key} was begun with another plan ({problem}). Its window may be half written under the stored plan;
-    put the old plan back and retry, or replan to release it.
+    put the old plan back and retry, or free its streams with `airflow tidemark streams release`.
     """
 
 
@@ -272,7 +274,9 @@ class TransactionNotFound(TransactionError):
 
 
 class TransactionOpen(TransactionError):
-    """Stream {stream!r} cannot be {action} while transaction {key} is open on it. Finish or release that first."""
+    """Stream {stream!r} cannot be {action} while transaction {key} is open on it. Finish that first, or free the
+    stream with `airflow tidemark streams release`.
+    """
 
 
 class JobsMayBeAlive(TransactionError):

@@ -134,7 +134,7 @@ def _say(result: CommitResult, task_started: Any) -> None:
             log.info("%s: nothing new; the offset is at version %s", window.stream, window.to_version)
         elif earlier:
             log.warning(
-                "%s: window %s was delivered at %s; use replay to deliver it again",
+                "%s: window %s was delivered at %s and is not delivered again",
                 window.stream,
                 span,
                 result.committed_at.isoformat(timespec="seconds"),

@@ -1,0 +1,41 @@
+"""A stream whose transaction cannot go on is freed, or finished on other targets, from the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.guarantees.world import World, key_of
+
+pytestmark = pytest.mark.airflow
+
+
+def streams(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "AIRFLOW_HOME": str(root / "airflow"),
+        "TIDEMARK_CONTROL_STORE": f"sqlite:///{root}/control.db",
+        "TIDEMARK_LAKE_ROOT": str(root),
+    }
+    command = [sys.executable, "-m", "airflow", "tidemark", "streams", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_transaction_that_wrote_nothing_is_redone_and_released(tmp_path: Path) -> None:
+    world = World(tmp_path, f"sqlite:///{tmp_path}/control.db")
+    world.clock.now = datetime.now(UTC)
+    world.stream()
+    world.source.append()
+    world.open("one")
+    redone = streams(tmp_path, "redo", "s")
+    assert (redone.returncode, str(key_of("one")) in redone.stdout) == (0, True)
+    assert world.open("one").plan.statements[0].txn_version == 2
+    assert "the stream s is free" in streams(tmp_path, "release", "s").stdout
+    again = streams(tmp_path, "release", "s")
+    assert (again.returncode, "TransactionNotFound" in again.stderr) == (1, True)
+    assert world.consume("two").result.windows[0].to_version == 1
