@@ -55,7 +55,7 @@ def test_begin_comes_first_commit_last_and_rollback_is_a_teardown() -> None:
     assert begin.upstream_task_ids == {"before"}
     assert begin.downstream_task_ids == {"tx.mirror", "tx.history", "tx.rollback"}
     assert commit.upstream_task_ids == {"tx.late", "tx.history"}
-    assert rollback.upstream_task_ids == {"tx.commit", "tx.begin"}
+    assert rollback.upstream_task_ids == {"tx.begin", "tx.mirror", "tx.history", "tx.late", "tx.commit"}
 
 
 def test_what_follows_the_group_follows_the_commit() -> None:

@@ -65,7 +65,7 @@ def stream_transaction(
         rollback = RollbackTransactionOperator(
             task_id="rollback", transaction=str(transaction.group_id), conn_id=conn_id
         )
-    _wire(begin, body, commit)
+    _wire(begin, body, commit, rollback)
     commit >> rollback.as_teardown(setups=begin, on_failure_fail_dagrun=False)
 
 
@@ -110,11 +110,15 @@ def _in_mapped_group(task: BaseOperator, transaction: TaskGroup) -> bool:
     return False
 
 
-def _wire(begin: BaseOperator, body: Sequence[BaseOperator], commit: BaseOperator) -> None:
-    """Begin before every root of the body, every leaf of it before commit."""
+def _wire(begin: BaseOperator, body: Sequence[BaseOperator], commit: BaseOperator, rollback: BaseOperator) -> None:
+    """Begin before every root of the body, every leaf of it before commit; rollback waits for the writers too, since
+    commit fails as soon as one of them does.
+    """
     inside = {task.task_id for task in body}
     for task in body:
         if task.upstream_task_ids.isdisjoint(inside):
             begin >> task
         if task.downstream_task_ids.isdisjoint(inside) and not task.is_teardown:
             task >> commit
+        if isinstance(task, WriteStreamOperator):
+            task >> rollback
