@@ -25,8 +25,7 @@ def local_spark(
     memory: str = "2g",
     more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A local Spark session with Delta, its snapshots and shuffles sized for small tables and no code generated for them; reused
-    while it is alive.
+    """A local Spark session with Delta, for small tables: few partitions, no generated code; reused while it is alive.
 
     `warehouse` is where managed tables go (default: a fresh temporary directory). `more` are further Spark settings,
     which win. Spark resolves Delta's jars itself, which takes some seconds the first time.
