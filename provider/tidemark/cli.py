@@ -27,32 +27,7 @@ _NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-cal
 
 def get_tidemark_cli_commands() -> list[CLICommand]:
     """The commands that the provider adds to `airflow`."""
-    streams = (
-        ActionCommand(
-            name="list",
-            help="List streams: where each stands and how far behind it is",
-            func=list_streams,
-            args=(_CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
-        ),
-        ActionCommand(
-            name="show",
-            help="Show a stream and the history of its offset",
-            func=show_stream,
-            args=(_NAME, _CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
-        ),
-        ActionCommand(
-            name="release",
-            help="Free a stream from its open transaction, if no target holds any of its window",
-            func=release,
-            args=(_NAME, _CONNECTION, ARG_VERBOSE),
-        ),
-        ActionCommand(
-            name="redo",
-            help="Let the open transaction of a stream be finished on its targets as they are now",
-            func=redo,
-            args=(_NAME, _CONNECTION, ARG_VERBOSE),
-        ),
-    )
+    streams = _stream_commands()
     store = (
         ActionCommand(
             name="migrate",
@@ -79,6 +54,35 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             ),
         )
     ]
+
+
+def _stream_commands() -> tuple[ActionCommand, ...]:
+    return (
+        ActionCommand(
+            name="list",
+            help="List streams: where each stands and how far behind it is",
+            func=list_streams,
+            args=(_CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="show",
+            help="Show a stream and the history of its offset",
+            func=show_stream,
+            args=(_NAME, _CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="release",
+            help="Free a stream from its open transaction, if no target holds any of its window",
+            func=release,
+            args=(_NAME, _CONNECTION, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="redo",
+            help="Let the open transaction of a stream be finished on its targets as they are now",
+            func=redo,
+            args=(_NAME, _CONNECTION, ARG_VERBOSE),
+        ),
+    )
 
 
 @suppress_logs_and_warning
