@@ -47,26 +47,11 @@ def run_dag(airflow_home: Path) -> Callable[..., Outcome]:
 
     The same `at` names the same run: it is cleared and run again.
     """
-    from airflow.dag_processing.bundles.manager import DagBundlesManager
-    from airflow.dag_processing.collection import update_dag_parsing_results_in_db
-    from airflow.serialization.serialized_objects import LazyDeserializedDAG
-    from airflow.utils.session import create_session
+    from tests.dag_runs import run_registered
 
     def run(dag: DAG, at: datetime | None = None) -> Outcome:
-        with create_session() as session:
-            DagBundlesManager().sync_bundles_to_db(session=session)
-            session.commit()
-            update_dag_parsing_results_in_db(
-                bundle_name="dags-folder",
-                bundle_version=None,
-                dags=[LazyDeserializedDAG.from_dag(dag)],
-                import_errors={},
-                parse_duration=None,
-                warnings=set(),
-                session=session,
-                files_parsed=set(),
-            )
-        return Outcome(dag.test() if at is None else dag.test(run_after=at, logical_date=at))
+        when = {} if at is None else {"run_after": at, "logical_date": at}
+        return Outcome(run_registered(dag, **when))
 
     return run
 

@@ -68,25 +68,9 @@ def dags(low: int) -> dict[str, Any]:
 
 def run(dag: Any, at: datetime) -> None:
     """One run by the real task runner; a failed one ends the benchmark."""
-    from airflow.dag_processing.bundles.manager import DagBundlesManager
-    from airflow.dag_processing.collection import update_dag_parsing_results_in_db
-    from airflow.serialization.serialized_objects import LazyDeserializedDAG
-    from airflow.utils.session import create_session
+    from tests.dag_runs import run_registered
 
-    with create_session() as session:
-        DagBundlesManager().sync_bundles_to_db(session=session)
-        session.commit()
-        update_dag_parsing_results_in_db(
-            bundle_name="dags-folder",
-            bundle_version=None,
-            dags=[LazyDeserializedDAG.from_dag(dag)],
-            import_errors={},
-            parse_duration=None,
-            warnings=set(),
-            session=session,
-            files_parsed=set(),
-        )
-    finished = dag.test(logical_date=at)
+    finished = run_registered(dag, logical_date=at)
     if str(finished.state) != "success":
         sys.exit(f"{dag.dag_id} ended as {finished.state}")
 

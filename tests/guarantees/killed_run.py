@@ -9,12 +9,9 @@ import os
 import sys
 from datetime import UTC, datetime
 
-from airflow.dag_processing.bundles.manager import DagBundlesManager
-from airflow.dag_processing.collection import update_dag_parsing_results_in_db
 from airflow.sdk import DAG
-from airflow.serialization.serialized_objects import LazyDeserializedDAG
-from airflow.utils.session import create_session
 
+from tests.dag_runs import run_registered
 from tests.guarantees.kill_point_writes import name_of
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
@@ -51,20 +48,7 @@ def prepare(points: list[str]) -> None:
 def run(points: list[str]) -> None:
     for point in points:
         dag = dag_of(point)
-        with create_session() as session:
-            DagBundlesManager().sync_bundles_to_db(session=session)
-            session.commit()
-            update_dag_parsing_results_in_db(
-                bundle_name="dags-folder",
-                bundle_version=None,
-                dags=[LazyDeserializedDAG.from_dag(dag)],
-                import_errors={},
-                parse_duration=None,
-                warnings=set(),
-                session=session,
-                files_parsed=set(),
-            )
-        finished = dag.test(logical_date=LOGICAL_DATE, run_after=LOGICAL_DATE)
+        finished = run_registered(dag, logical_date=LOGICAL_DATE, run_after=LOGICAL_DATE)
         if str(finished.state) != "success":
             sys.exit(f"{point}: the run ended as {finished.state}")
 
