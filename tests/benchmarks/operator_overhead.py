@@ -28,6 +28,8 @@ os.environ.update(
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     TIDEMARK_SPARK_MASTER="local[2]",
     TIDEMARK_LAKE_ROOT=str(HOME / "lake"),
+    PATH=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+    PYSPARK_PYTHON=sys.executable,
     AIRFLOW_CONN_BARE='{"conn_type": "spark", "host": "local[2]"}',
 )
 (HOME / "dags").mkdir()
