@@ -13,7 +13,7 @@ from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, ROW_ID, StreamMode
-from tidemark.planning.change_sets import ChangePlan
+from tidemark.planning.change_sets.plan import ChangePlan
 
 __all__ = ["Lake"]
 

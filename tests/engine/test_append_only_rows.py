@@ -6,7 +6,7 @@ import pytest
 
 from tests.engine.lakes import Lake
 from tidemark.model.streams import StreamMode
-from tidemark.planning.change_sets import ADDED, REMOVED
+from tidemark.planning.change_sets.plan import Origin
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +51,7 @@ def test_overwritten_rows_are_inserts_and_truncated_ones_cost_nothing(lake: Lake
     assert lake.plan(start, end, StreamMode.APPEND_ONLY).empty
     lake.sql("INSERT INTO {t} VALUES (3, 'b')", "INSERT OVERWRITE {t} VALUES (1, 'a')")
     plan = lake.plan(start, mode=StreamMode.APPEND_ONLY)
-    assert (plan.rows(REMOVED), plan.rows(ADDED)) == (0, 2)
+    assert (plan.rows(Origin.REMOVED), plan.rows(Origin.BORN)) == (0, 2)
     assert lake.appended(start) == [("INSERT", False, 1, "a"), ("INSERT", False, 3, "b")]
 
 

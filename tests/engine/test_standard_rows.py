@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 from pyspark.errors import SparkRuntimeException
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tests.engine.lakes import Lake
 from tidemark.engine.changes.net import net
 from tidemark.engine.changes.rows import read_changes, read_snapshot
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
-from tidemark.planning.change_sets import Candidate, Netting
+from tidemark.planning.change_sets.plan import Candidate, Netting
 
 pytestmark = pytest.mark.spark
 
@@ -242,20 +241,26 @@ def test_many_rows_are_netted_like_few(lake: Lake) -> None:
     )
     plan = lake.plan(start)
     assert plan.netting is Netting.AGGREGATE
-    joined = read_changes(lake.spark, lake.log, replace(plan, netting=Netting.JOIN), lake.workspace)
     expected = {("DELETE", False, 5), ("DELETE", True, 3), ("INSERT", True, 3), ("INSERT", False, 200)}
-    assert {(row[ACTION], row[IS_UPDATE], row.k) for row in joined.collect()} == expected
     assert {row[:3] for row in lake.changes(start)} == expected
+    for other in (Netting.JOIN, Netting.COMMIT_VERSION):
+        rows = read_changes(lake.spark, lake.log, replace(plan, netting=other), lake.workspace).collect()
+        assert {(row[ACTION], row[IS_UPDATE], row.k) for row in rows} == expected, other
 
 
 @pytest.mark.parametrize("netting", [Netting.AGGREGATE, Netting.JOIN])
 @pytest.mark.parametrize("count", [10, 5_000_000])
-def test_a_row_twice_on_a_side_is_an_error_never_a_result(spark: SparkSession, netting: Netting, count: int) -> None:
-    rows = spark.range(2).select(
+def test_a_row_twice_on_a_side_is_an_error_never_a_result(lake: Lake, netting: Netting, count: int) -> None:
+    start = lake.create().sql("INSERT INTO {t} VALUES (1, 'a')")
+    lake.sql("UPDATE {t} SET v = 'b'")
+    plan = lake.plan(start)
+    plan = replace(plan, netting=netting, files=tuple(replace(file, rows=count // 2) for file in plan.files))
+    rows = lake.spark.range(2).select(
         F.lit(1).alias("side"),
+        F.lit(0).cast("bigint").alias("version"),
         F.lit(7).cast("bigint").alias("row_id"),
         F.col("id").alias("commit"),
         F.struct(F.col("id").alias("k")).alias("image"),
     )
     with pytest.raises(SparkRuntimeException, match="more than one image on a side for row id 7"):
-        net(rows, netting, count).collect()
+        net(rows, plan).collect()

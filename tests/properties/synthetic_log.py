@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from tidemark.model.table_log import AddFile, Commit, DeletionVector, Metadata, RemoveFile
-from tidemark.planning.change_sets import ADDED, REMOVED, Fold, Form
+from tidemark.model.table_log import AddFile, ChangeFile, Commit, DeletionVector, Metadata, RemoveFile
+from tidemark.planning.change_sets.folds import Fold
+from tidemark.planning.change_sets.forms import ADDED, REMOVED, Form
 
 METADATA = Metadata("t", '{"type":"struct","fields":[]}', (), {"delta.enableRowTracking": "true"})
 
@@ -43,6 +44,7 @@ class SyntheticTable:
     marks: list[int] = field(default_factory=lambda: [-1])
     commits: list[Commit] = field(default_factory=list)
     inserted: dict[int, tuple[Row, ...]] = field(default_factory=dict)
+    feed: dict[str, tuple[tuple[int, Row], ...]] = field(default_factory=dict)
 
     @property
     def version(self) -> int:
@@ -78,7 +80,16 @@ class SyntheticTable:
         self.vectors[name] = self.vectors.get(live.vector or "", frozenset()) | positions
         return Live(live.path, name)
 
-    def commit(self, removed: Iterable[Live], added: Iterable[Live], *, data_change: bool = True) -> None:
+    def commit(
+        self,
+        removed: Iterable[Live],
+        added: Iterable[Live],
+        *,
+        data_change: bool = True,
+        operation: str | None = None,
+        with_feed: bool = False,
+    ) -> None:
+        """The next version; `with_feed`: with a change file, too, in which inserted rows have no row id."""
         removed, added = list(removed), list(added)
         self.versions.append((self.versions[-1] - frozenset(removed)) | frozenset(added))
         self.marks.append(self._mark)
@@ -86,15 +97,24 @@ class SyntheticTable:
             Commit(
                 version=self.version,
                 timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-                operation=None,
+                operation=operation,
                 adds=tuple(self._add(live, data_change) for live in added),
                 removes=tuple(self._remove(live, data_change) for live in removed),
                 metadata=None,
                 protocol=None,
                 row_id_high_water_mark=self._mark,
                 user_metadata=None,
+                change_files=self._changes() if with_feed else (),
             )
         )
+
+    def _changes(self) -> tuple[ChangeFile, ...]:
+        old, new = (Counter(self.snapshot(version).values()) for version in (self.version - 1, self.version))
+        fresh = {row.row_id for row in self.inserted.get(self.version, ())}
+        rows = [(REMOVED, row) for row in old - new] + [(ADDED, row) for row in new - old if row.row_id not in fresh]
+        path = f"c{self.version}"
+        self.feed[path] = tuple(rows)
+        return (ChangeFile(path, 10, {}),)
 
     def of(self, form: Form) -> list[Row]:
         """The rows that a form of a fold stands for."""
@@ -115,15 +135,24 @@ class SyntheticTable:
 
 
 def signed_rows(table: SyntheticTable, fold: Fold) -> list[tuple[int, Row]]:
-    """What the log-only tables of a fold hold: a form's rows, or for two forms of a path those that differ."""
+    """What the log-only tables of a fold hold: each row of a path as often as its forms count it, rows where they were
+    born, and change files.
+    """
     rows: list[tuple[int, Row]] = []
     for change in fold.changes:
-        old, new = change.form(REMOVED), change.form(ADDED)
-        before = Counter(table.of(old)) if old else Counter()
-        after = Counter(table.of(new)) if new else Counter()
-        rows += [(REMOVED, row) for row in (before - after).elements()]
-        rows += [(ADDED, row) for row in (after - before).elements()]
-    return rows
+        counts: Counter[Row] = Counter()
+        for form, count in change.forms:
+            for row in table.of(form):
+                counts[row] += count
+        rows += [(ADDED if count > 0 else REMOVED, row) for row, count in counts.items() for _ in range(abs(count))]
+    rows += [(ADDED, row) for form in fold.births for row in table.of(form) if row.row_id >= table.base[form.path]]
+    return rows + [signed for file in fold.feed for signed in table.feed[file.path]]
+
+
+def without_carried(rows: list[tuple[int, Row]], start: int) -> list[tuple[int, Row]]:
+    """Rows on the added side that no commit after `start` changed, and their partners, are left out."""
+    carried = {row.row_id for side, row in rows if side == ADDED and row.commit <= start}
+    return [(side, row) for side, row in rows if (row.commit > start if side == ADDED else row.row_id not in carried)]
 
 
 def net(rows: list[tuple[int, Row]]) -> set[tuple[str, bool, int, int]]:

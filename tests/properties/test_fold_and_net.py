@@ -7,11 +7,28 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.synthetic_log import METADATA, Live, Row, SyntheticTable, difference, net, signed_rows
-from tidemark.planning.change_sets import choose, fold_births, fold_data_changes, fold_states
+from tests.properties.synthetic_log import (
+    METADATA,
+    Live,
+    Row,
+    SyntheticTable,
+    difference,
+    net,
+    signed_rows,
+    without_carried,
+)
+from tidemark.planning.change_sets.folds import (
+    brings_rows_back,
+    choose,
+    fold_births,
+    fold_commit,
+    fold_data_changes,
+    fold_feed,
+    fold_states,
+)
 
 Step = tuple[int, int, int]  # which operation, and two numbers that say where
-EXAMPLES = 5_000  # for each of the two tests
+EXAMPLES = 5_000  # for each test
 
 steps = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 1000), st.integers(0, 3)), min_size=4, max_size=12)
 windows = st.tuples(st.integers(0, 1000), st.integers(0, 1000))
@@ -43,7 +60,7 @@ def _change_with_vectors(table: SyntheticTable, where: int, value: int, *, updat
     emptied = [live for live, positions in victims if len(table.rows(live)) == len(positions)]
     kept = [table.without(live, positions) for live, positions in victims if live not in emptied]
     if victims or written:
-        table.commit([live for live, _ in victims], [*kept, *written])
+        table.commit([live for live, _ in victims], [*kept, *written], operation="MERGE", with_feed=_feeds(where))
 
 
 def _change_by_copy(table: SyntheticTable, where: int, value: int, *, update: bool, insert: bool = False) -> None:
@@ -56,7 +73,12 @@ def _change_by_copy(table: SyntheticTable, where: int, value: int, *, update: bo
         if carried or new:
             written.append(table.write([value] if insert else [], carried, new))
     if victims:
-        table.commit([live for live, _ in victims], written)
+        table.commit([live for live, _ in victims], written, operation="MERGE", with_feed=_feeds(where))
+
+
+def _feeds(where: int) -> bool:
+    """Some commits have change files, as if the feed had been switched on and off."""
+    return where % 5 < 2
 
 
 def _optimize(table: SyntheticTable, where: int, value: int) -> None:
@@ -109,25 +131,53 @@ def ends(table: SyntheticTable, window: tuple[int, int]) -> tuple[int, int]:
     return start, end
 
 
+def contents(table: SyntheticTable, version: int) -> dict[int, int]:
+    return {row_id: row.content for row_id, row in table.snapshot(version).items()}
+
+
 @quick
 @example([(7, 0, 0), (8, 2, 0)], (0, 4))  # compacted, then restored: without the rewrite each file is added twice
 @given(steps, windows)
-def test_every_sound_fold_nets_to_the_difference_of_the_ends(history: list[Step], window: tuple[int, int]) -> None:
+def test_every_fold_nets_to_the_difference_of_the_ends(history: list[Step], window: tuple[int, int]) -> None:
     table = build(history)
     start, end = ends(table, window)
     commits, mark = table.commits[start:end], table.marks[start]
-    old, new = ({row_id: row.content for row_id, row in table.snapshot(version).items()} for version in (start, end))
-    truth = difference(old, new)
+    truth = difference(contents(table, start), contents(table, end))
 
     states = fold_states(commits, METADATA, mark)
     assert states.sound
-    assert net(signed_rows(table, states)) == truth
-    data_changes = fold_data_changes(commits, METADATA, mark)
-    if data_changes.sound:
-        assert net(signed_rows(table, data_changes)) == truth
-    chosen = choose(commits, METADATA, mark)
+    rows = signed_rows(table, states)
+    assert net(rows) == truth
+    if not brings_rows_back(commits, mark):
+        assert net(without_carried(rows, start)) == truth
+    assert net(signed_rows(table, fold_data_changes(commits, METADATA, mark))) == truth
+    assert net(signed_rows(table, fold_feed(commits, METADATA, mark))) == truth
+    chosen = choose(commits, METADATA, mark, feed=True)
     assert chosen.sound
     assert chosen.cost <= states.cost
+    assert not choose(commits, METADATA, mark, feed=False).feed
+
+
+@quick
+@given(steps)
+def test_every_commit_by_itself_is_the_difference_that_it_made(history: list[Step]) -> None:
+    table = build(history)
+    for version, commit in enumerate(table.commits, start=1):
+        mark = table.marks[version - 1]
+        truth = difference(contents(table, version - 1), contents(table, version))
+        for feed in (True, False):
+            assert net(signed_rows(table, fold_commit(commit, METADATA, mark, feed=feed))) == truth
+
+
+@quick
+@given(steps, windows)
+def test_files_of_born_rows_have_no_other(history: list[Step], window: tuple[int, int]) -> None:
+    table = build(history)
+    start, end = ends(table, window)
+    fold = fold_states(table.commits[start:end], METADATA, table.marks[start])
+    for change in fold.changes:
+        if change.all_born:
+            assert all(row.row_id > table.marks[start] for row in table.files[change.path])
 
 
 @quick
@@ -141,8 +191,8 @@ def test_births_are_each_inserted_row_once_as_it_was_inserted(history: list[Step
     )
     found = sorted(
         (row.row_id, row.content)
-        for change in fold.changes
-        for row in table.of(change.forms[0][0])
-        if row.row_id >= table.base[change.path] and row.row_id > table.marks[start]
+        for form in fold.births
+        for row in table.of(form)
+        if row.row_id >= table.base[form.path] and row.row_id > table.marks[start]
     )
     assert found == truth

@@ -8,9 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tidemark.errors import CorruptLog
-from tidemark.model.table_log import AddFile, DeletionVector, Metadata, Protocol, RemoveFile
+from tidemark.model.table_log import AddFile, ChangeFile, DeletionVector, Metadata, Protocol, RemoveFile
 
-__all__ = ["ROW_TRACKING_DOMAIN", "add_file", "metadata", "parse_lines", "protocol", "remove_file", "row_id_mark"]
+__all__ = [
+    "ROW_TRACKING_DOMAIN",
+    "add_file",
+    "change_file",
+    "metadata",
+    "parse_lines",
+    "protocol",
+    "remove_file",
+    "row_id_mark",
+]
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 _KIND = re.compile(rb'\s*\{\s*"(\w+)"')
@@ -64,6 +73,11 @@ def remove_file(body: Mapping[str, Any]) -> RemoveFile:
         base_row_id=body.get("baseRowId"),
         default_row_commit_version=body.get("defaultRowCommitVersion"),
     )
+
+
+def change_file(body: Mapping[str, Any]) -> ChangeFile:
+    """A `cdc`. Raises KeyError where a required field is missing."""
+    return ChangeFile(body["path"], body["size"], _mapping(body.get("partitionValues")))
 
 
 def metadata(body: Mapping[str, Any]) -> Metadata:

@@ -17,7 +17,7 @@ from tidemark.model.table_log import Commit, Metadata, Protocol, TableState
 __all__ = ["DeltaLog"]
 
 _STATE_KINDS = frozenset({b"metaData", b"protocol", b"domainMetadata"})
-_COMMIT_KINDS = _STATE_KINDS | {b"add", b"remove", b"commitInfo", b"txn"}
+_COMMIT_KINDS = _STATE_KINDS | {b"add", b"remove", b"cdc", b"commitInfo", b"txn"}
 _FILE_KINDS = frozenset({b"add", b"remove"})
 
 
@@ -166,6 +166,7 @@ class DeltaLog:
                 },
                 operation_metrics={key: str(value) for key, value in (info.get("operationMetrics") or {}).items()},
                 transactions={body["appId"]: body["version"] for body in found.get("txn", ())},
+                change_files=tuple(actions.change_file(body) for body in found.get("cdc", ())),
             )
         except (KeyError, ValueError, TypeError) as error:
             raise CorruptLog(file=name, problem=f"an action lacks or garbles the field {error}") from error

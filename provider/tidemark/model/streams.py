@@ -8,6 +8,8 @@ from enum import StrEnum
 
 __all__ = [
     "ACTION",
+    "COMMIT_TIMESTAMP",
+    "COMMIT_VERSION",
     "IS_UPDATE",
     "ROW_ID",
     "Addressing",
@@ -23,6 +25,8 @@ __all__ = [
 ACTION = "METADATA$ACTION"
 IS_UPDATE = "METADATA$ISUPDATE"
 ROW_ID = "METADATA$ROW_ID"
+COMMIT_VERSION = "METADATA$COMMIT_VERSION"  # where every change is asked for
+COMMIT_TIMESTAMP = "METADATA$COMMIT_TIMESTAMP"
 
 
 class StreamMode(StrEnum):

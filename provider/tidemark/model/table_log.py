@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-__all__ = ["AddFile", "Commit", "DeletionVector", "Metadata", "Protocol", "RemoveFile", "TableState"]
+__all__ = ["AddFile", "ChangeFile", "Commit", "DeletionVector", "Metadata", "Protocol", "RemoveFile", "TableState"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,15 @@ class RemoveFile:
 
 
 @dataclass(frozen=True)
+class ChangeFile:
+    """A `cdc` action: a file of changes. A commit that has any says with them all that it did to rows."""
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
 class Metadata:
     """A `metaData` action. `schema_json` is the raw `schemaString`."""
 
@@ -106,6 +115,7 @@ class Commit:
     operation_parameters: Mapping[str, str] = field(default_factory=dict)  # commitInfo's, such as RESTORE's version
     operation_metrics: Mapping[str, str] = field(default_factory=dict)  # commitInfo's, such as numOutputRows
     transactions: Mapping[str, int] = field(default_factory=dict)  # `txn` actions: appId → version
+    change_files: tuple[ChangeFile, ...] = ()
 
 
 @dataclass(frozen=True)

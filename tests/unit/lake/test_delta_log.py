@@ -13,6 +13,7 @@ import pytest
 from tests.unit.lake.delta_directories import PROTOCOL, add, born, commit, metadata, remove, row_id_mark
 from tidemark.errors import CorruptLog, LogIncomplete, NotADeltaTable, TableNotFound, VersionNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.table_log import ChangeFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -165,10 +166,10 @@ def test_an_in_commit_timestamp_wins(tmp_path: Path) -> None:
 def test_what_a_commit_says_of_itself_is_kept(tmp_path: Path) -> None:
     log = born(tmp_path)
     info = {"operation": "MERGE", "userMetadata": "mark", "operationMetrics": {"numOutputRows": "3"}}
-    commit(
-        tmp_path, 1, {"commitInfo": info}, {"txn": {"appId": "a", "version": 4}}, {"cdc": {"path": "c"}}, remove("x")
-    )
+    changes = {"path": "_change_data/c", "partitionValues": {"p": "1"}, "size": 7, "dataChange": False}
+    commit(tmp_path, 1, {"commitInfo": info}, {"txn": {"appId": "a", "version": 4}}, {"cdc": changes}, remove("x"))
     (found,) = log.commits(0, 1)
+    assert found.change_files == (ChangeFile("_change_data/c", 7, {"p": "1"}),)
     assert (found.operation, found.user_metadata, found.transactions) == ("MERGE", "mark", {"a": 4})
     assert found.operation_metrics == {"numOutputRows": "3"}
     assert [file.path for file in found.removes] == ["x"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.parquet
@@ -13,17 +13,39 @@ from tidemark.lake import deletion_vectors
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
 from tidemark.model.table_log import DeletionVector
-from tidemark.planning.change_sets import ChangePlan, Form, physical_rows
+from tidemark.planning.change_sets.forms import Form, physical_rows
+from tidemark.planning.change_sets.plan import ChangePlan
 
-__all__ = ["difference", "only_these", "physical_rows_of", "require_files", "require_present"]
+__all__ = ["counted_rows", "only_these", "physical_rows_of", "require_files", "require_present"]
 
 _THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
 
 
-def difference(log: DeltaLog, old: DeletionVector | None, new: DeletionVector | None) -> tuple[BitMap64, BitMap64]:
-    """Positions that only `new` deletes (rows gone) and that only `old` deletes (rows back)."""
-    before, after = (_positions(log, vector) for vector in (old, new))
-    return after - before, before - after
+def counted_rows(
+    log: DeltaLog, forms: Sequence[tuple[DeletionVector | None, int]], physical: int
+) -> Iterator[tuple[int, BitMap64]]:
+    """The positions of a file by how often they count, if each form counts the positions that its vector leaves.
+
+    1. Positions that no vector names count as often as all forms together.
+    2. Those that some vector names count less by each form whose vector names them.
+    """
+    vectors = [(_positions(log, vector), count) for vector, count in forms]
+    total = sum(count for _, count in forms)
+    named = BitMap64()
+    for positions, _ in vectors:
+        named |= positions
+    by_count = {total: named}
+    for positions, count in vectors:
+        parted: dict[int, BitMap64] = {}
+        for so_far, rows in by_count.items():
+            for value, part in ((so_far - count, rows & positions), (so_far, rows - positions)):
+                parted[value] = parted.get(value, BitMap64()) | part
+        by_count = parted
+    if total:
+        everything = BitMap64()
+        everything.add_range(0, physical)
+        by_count[total] = by_count.get(total, BitMap64()) | (everything - named)
+    yield from ((count, rows) for count, rows in sorted(by_count.items()) if count and rows)
 
 
 def only_these(positions: BitMap64, physical: int) -> DeletionVector:

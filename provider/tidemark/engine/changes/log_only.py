@@ -8,9 +8,11 @@ from typing import Any
 
 from tidemark.model.table_log import DeletionVector, Metadata
 from tidemark.planning import source_schema
-from tidemark.planning.change_sets import PlannedFile
+from tidemark.planning.change_sets.plan import Origin, PlannedFile
 
-__all__ = ["commit_of", "side_column"]
+__all__ = ["CHANGE_TYPE", "commit_of", "origin_column", "version_column"]
+
+CHANGE_TYPE = "_change_type"  # Delta's name in its change files
 
 _COLUMN_MAPPING = "delta.columnMapping."
 _ROW_TRACKING = ("delta.enableRowTracking", "delta.rowTracking.")
@@ -23,27 +25,30 @@ _FOR_WRITERS = (
 )
 
 
-def side_column(metadata: Metadata) -> str:
-    """A name for the column of sides that the table does not use itself."""
-    taken = {name.lower() for field in source_schema.fields(metadata) for name in (field.name, field.physical)}
-    name = "__side"
-    while name in taken:
-        name += "_"
-    return name
+def origin_column(metadata: Metadata) -> str:
+    """A name for the column of origins that the table does not use itself."""
+    return _unused(metadata, "__origin")
+
+
+def version_column(metadata: Metadata) -> str:
+    """A name for the column of commit versions that the table does not use itself."""
+    return _unused(metadata, "__version")
 
 
 def commit_of(metadata: Metadata, partition_columns: tuple[str, ...], files: Iterable[PlannedFile]) -> bytes:
-    """The one commit of a log-only table: version 0 of a table that has `files` and a partition column of sides.
+    """The one commit of a log-only table: version 0 of a table that has `files`, and partition columns for the origin
+    (int, an `Origin`) and the version (bigint) of their rows. If they are change files, it has their column of change
+    types, too.
 
     Its protocol is the least that reads them, its metadata what a reader needs of `metadata` (the schema that the
-    changes show). All `files` must be partitioned by `partition_columns` (physical names).
+    changes show). All `files` must be partitioned by `partition_columns` (physical names), and be change files or none.
     """
     files = tuple(files)
-    side = side_column(metadata)
+    origin, version = origin_column(metadata), version_column(metadata)
     actions = [
         {"protocol": _protocol(metadata, files)},
-        {"metaData": _metadata(metadata, partition_columns, side)},
-        *({"add": _add(file, side)} for file in files),
+        {"metaData": _metadata(metadata, partition_columns, files)},
+        *({"add": _add(file, {origin: str(int(file.origin)), version: str(file.version)})} for file in files),
     ]
     return "\n".join(json.dumps(action, ensure_ascii=False) for action in actions).encode()
 
@@ -64,34 +69,38 @@ def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...]) -> dict[str, A
     }
 
 
-def _metadata(metadata: Metadata, partition_columns: tuple[str, ...], side: str) -> dict[str, Any]:
-    columns = source_schema.fields(metadata)
-    logical = {field.physical: field.name for field in columns}
-    side_field: dict[str, Any] = {"name": side, "type": "integer", "nullable": True, "metadata": {}}
+def _metadata(metadata: Metadata, partition_columns: tuple[str, ...], files: tuple[PlannedFile, ...]) -> dict[str, Any]:
+    logical = {field.physical: field.name for field in source_schema.fields(metadata)}
     configuration = {
         name: value
         for name, value in metadata.configuration.items()
         if name.startswith((_COLUMN_MAPPING, *_ROW_TRACKING))
     }
+    ours = {origin_column(metadata): "integer", version_column(metadata): "long"}
+    added = ours | ({CHANGE_TYPE: "string"} if any(file.origin is Origin.CHANGES for file in files) else {})
+    number = int(configuration.get(f"{_COLUMN_MAPPING}maxColumnId", "0"))
+    fields = [_for_readers(field.form) for field in source_schema.fields(metadata)]
+    for name, kind in added.items():
+        number += 1
+        mapped = {f"{_COLUMN_MAPPING}id": number, f"{_COLUMN_MAPPING}physicalName": name}
+        is_mapped = _mapping_mode(metadata) != "none"
+        fields.append({"name": name, "type": kind, "nullable": True, "metadata": mapped if is_mapped else {}})
     if _mapping_mode(metadata) != "none":
-        number = int(configuration.get(f"{_COLUMN_MAPPING}maxColumnId", "0")) + 1
         configuration[f"{_COLUMN_MAPPING}maxColumnId"] = str(number)
-        side_field["metadata"] = {f"{_COLUMN_MAPPING}id": number, f"{_COLUMN_MAPPING}physicalName": side}
-    schema = {"type": "struct", "fields": [*(_for_readers(field.form) for field in columns), side_field]}
     return {
         "id": metadata.table_id,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(schema, ensure_ascii=False),
-        "partitionColumns": [*(logical[name] for name in partition_columns), side],
+        "schemaString": json.dumps({"type": "struct", "fields": fields}, ensure_ascii=False),
+        "partitionColumns": [*(logical[name] for name in partition_columns), *ours],
         "configuration": configuration,
         "createdTime": 0,
     }
 
 
-def _add(file: PlannedFile, side: str) -> dict[str, Any]:
+def _add(file: PlannedFile, ours: Mapping[str, str]) -> dict[str, Any]:
     action: dict[str, Any] = {
         "path": file.path,
-        "partitionValues": {**file.partition_values, side: str(file.side)},
+        "partitionValues": {**file.partition_values, **ours},
         "size": file.size,
         "modificationTime": file.modification_time,
         "dataChange": True,
@@ -121,3 +130,10 @@ def _mapping_mode(metadata: Metadata) -> str:
 def _for_readers(form: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in form["metadata"].items() if not name.startswith(_FOR_WRITERS)}
     return {**form, "nullable": True, "metadata": kept}
+
+
+def _unused(metadata: Metadata, name: str) -> str:
+    taken = {text.lower() for field in source_schema.fields(metadata) for text in (field.name, field.physical)}
+    while name in taken:
+        name += "_"
+    return name

@@ -9,45 +9,72 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from tidemark.engine.changes.content import same_content
-from tidemark.planning.change_sets import ADDED, REMOVED, Netting
+from tidemark.planning.change_sets.forms import ADDED, REMOVED
+from tidemark.planning.change_sets.plan import MOST_KEYS_TO_BROADCAST, Candidate, ChangePlan, Netting, Origin
 
-__all__ = ["CHANGE", "net"]
+__all__ = ["CHANGE", "net", "unpaired"]
 
-CHANGE = "change"  # struct<action: string, is_update: boolean, image: struct>, beside `row_id`
+CHANGE = "change"  # struct<action: string, is_update: boolean, image: struct>, beside `version` and `row_id`
 
 _ROWS_PER_PARTITION = 250_000
-_MOST_KEYS_TO_BROADCAST = 4_000_000  # of bigint: some 100 MB in the driver at the worst
 
 
-def net(rows: DataFrame, netting: Netting, count: int) -> DataFrame:
-    """The least change set of `rows`: side (int), row_id, commit (bigint), image (struct).
+def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
+    """The least change set of the signed `rows` of `plan`, or of each of its commits: version, row_id and `change`.
 
-    Returns row_id and `change`. `count` is how many rows there are; it sizes the shuffle, whatever the session says.
-    A row id that is left more than once on a side fails the query: it would be a defect, never a result.
+    The plan's row counts size the shuffle, whatever the session says. A row id that is left more than once on a side
+    fails the query: it would be a defect, never a result.
     """
-    if netting is Netting.ONE_SIDE:
-        return rows.select("row_id", _one_sided().alias(CHANGE))
+    if plan.netting is Netting.ONE_SIDE:
+        return unpaired(rows)
+    count = plan.rows() - plan.rows_born
     partitions = count // _ROWS_PER_PARTITION + 1
-    if netting is Netting.AGGREGATE:
-        return rows.repartition(partitions, "row_id").transform(_paired)
-    keys = rows.select("side", "row_id", "commit").repartition(partitions, "row_id").transform(_ids_not_cancelled)
-    if count <= _MOST_KEYS_TO_BROADCAST:
-        return rows.join(F.broadcast(keys), "row_id", "left_semi").repartition(partitions, "row_id").transform(_paired)
-    return rows.repartition(partitions, "row_id").join(keys, "row_id", "left_semi").transform(_paired)
+    each = plan.candidate is Candidate.EACH
+    keys = ["version", "row_id"] if each else ["row_id"]
+    if plan.netting is Netting.AGGREGATE:
+        return rows.transform(_paired, partitions, keys)
+    if plan.netting is Netting.COMMIT_VERSION:
+        is_carried = F.col("commit") < F.col("version") if each else F.col("commit") <= plan.start
+        return rows.transform(_without_carried, is_carried, keys).transform(_paired, partitions, keys)
+    ids = rows.select("side", *keys, "commit").repartition(partitions, *keys).transform(_ids_not_cancelled, keys)
+    if count <= MOST_KEYS_TO_BROADCAST:
+        return rows.join(F.broadcast(ids), keys, "left_semi").transform(_paired, partitions, keys)
+    return rows.repartition(partitions, *keys).join(ids, keys, "left_semi").transform(_paired, partitions, keys)
 
 
-def _ids_not_cancelled(rows: DataFrame) -> DataFrame:
-    """Ids of rows that are not merely carried over; only three narrow columns are read for it."""
-    return rows.groupBy("row_id", "commit").agg(F.sum("side").alias("count")).where("count != 0").select("row_id")
+def unpaired(rows: DataFrame) -> DataFrame:
+    """Every row is a change."""
+    action = F.when(F.col("side") == REMOVED, F.lit("DELETE")).otherwise(F.lit("INSERT"))
+    change = F.struct(action.alias("action"), F.lit(False).alias("is_update"), F.col("image").alias("image"))
+    return rows.select("version", "row_id", change.alias(CHANGE))
 
 
-def _paired(rows: DataFrame) -> DataFrame:
-    """Cancel equal (row_id, commit) as signed multisets, then pair by row id; `rows` are clustered by row id."""
-    states = rows.groupBy("row_id", "commit").agg(F.sum("side").alias("count"), F.first("image").alias("image"))
+def _without_carried(rows: DataFrame, is_carried: Column, keys: list[str]) -> DataFrame:
+    """Drop the rows that rewrites carried over: on the added side those that no commit of the window changed, on the
+    removed side their partners. One narrow look at the added side, and images are read once.
+    """
+    added = rows.where(F.col("origin") != Origin.REMOVED)
+    removed = rows.where(F.col("origin") == Origin.REMOVED)
+    partners = F.broadcast(added.where(is_carried).select(*keys))
+    return added.where(~is_carried).unionByName(removed.join(partners, keys, "left_anti"))
+
+
+def _ids_not_cancelled(rows: DataFrame, keys: list[str]) -> DataFrame:
+    """Keys of rows that are not merely carried over; only narrow columns are read for it."""
+    return rows.groupBy(*keys, "commit").agg(F.sum("side").alias("count")).where("count != 0").select(*keys)
+
+
+def _paired(rows: DataFrame, partitions: int, keys: list[str]) -> DataFrame:
+    """Cancel equal (row_id, commit) as signed multisets, then pair by `keys`: row_id, and version for every change."""
+    states = (
+        rows.repartition(partitions, *keys)
+        .groupBy(*keys, "commit")
+        .agg(F.sum("side").alias("count"), F.first("image").alias("image"))
+    )
     old, new = (F.when(F.signum("count") == side, F.col("image")) for side in (REMOVED, ADDED))
     sides = (
         states.where("count != 0")
-        .groupBy("row_id")
+        .groupBy(*keys)
         .agg(
             F.sum(F.greatest(-F.col("count"), F.lit(0))).alias("times_old"),
             F.sum(F.greatest(F.col("count"), F.lit(0))).alias("times_new"),
@@ -57,7 +84,8 @@ def _paired(rows: DataFrame) -> DataFrame:
     )
     kind = sides.schema["new"].dataType
     assert isinstance(kind, StructType)
-    return sides.select("row_id", F.explode(_changes(kind)).alias(CHANGE))
+    version = F.col("version") if "version" in keys else F.lit(0).cast("bigint")
+    return sides.select(version.alias("version"), "row_id", F.explode(_changes(kind)).alias(CHANGE))
 
 
 def _changes(kind: StructType) -> Column:
@@ -73,12 +101,6 @@ def _changes(kind: StructType) -> Column:
     ]
     (first, value), *more = cases
     return reduce(lambda chain, case: chain.when(*case), more, F.when(first, value))
-
-
-def _one_sided() -> Column:
-    deleted = F.col("side") == REMOVED
-    action = F.when(deleted, F.lit("DELETE")).otherwise(F.lit("INSERT"))
-    return F.struct(action.alias("action"), F.lit(False).alias("is_update"), F.col("image").alias("image"))
 
 
 def _change(action: str, is_update: bool, image: Column) -> Column:

@@ -13,7 +13,7 @@ from tidemark.engine.workspace import Workspace
 from tidemark.errors import LogIncomplete, NotYetSupported, SourceRecreated, StreamStale, VersionNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
-from tidemark.planning.change_sets import ChangePlan
+from tidemark.planning.change_sets.plan import ChangePlan
 
 __all__ = ["plan_window", "read_window"]
 

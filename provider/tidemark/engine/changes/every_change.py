@@ -1,0 +1,119 @@
+"""Every change of a window, commit by commit, in pages of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from tidemark.engine.changes.feed_files import feed_is_usable
+from tidemark.engine.changes.plan import require_one_readable_table
+from tidemark.engine.changes.planned_files import planned_files
+from tidemark.errors import InvalidArgument
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import StreamMode
+from tidemark.model.table_log import Commit, Metadata, TableState
+from tidemark.planning.change_sets.folds import Fold, brings_rows_back, fold_commit
+from tidemark.planning.change_sets.plan import Candidate, ChangePlan, PlannedFile, choose_netting
+
+__all__ = ["ROWS_PER_PAGE", "plan_pages"]
+
+ROWS_PER_PAGE = 1_000_000  # rows read, not rows changed
+FILES_PER_PAGE = 10_000  # what a driver plans without a thought
+
+
+def plan_pages(
+    log: DeltaLog,
+    start: int,
+    end: int,
+    *,
+    rows_per_page: int = ROWS_PER_PAGE,
+    reader: str = "CHANGES",
+    schema_of: int | None = None,
+) -> Iterator[ChangePlan]:
+    """Plans for every change in (start, end], in order; read each with `read_changes`. Pages meet without gap or
+    overlap: the first begins at `start`, the last ends at `end`. There is one at least, maybe empty.
+
+    A page is whole commits, and closes before the one that would make it read more than `rows_per_page` rows; it has
+    one at least. So neither planning nor a page grows with the window. All pages show the columns of the version
+    `schema_of` (default: `end`; R100), so that they can be united.
+
+    A change stands in the commit that made it, update images paired in it; a commit that only moves rows (OPTIMIZE)
+    has none, nor has an update that changes no value (R54). Raises what `plan_changes` does, and InvalidArgument.
+    """
+    if rows_per_page < 1:
+        raise InvalidArgument(argument="rows_per_page", value=rows_per_page, problem="it must be at least 1")
+    before = log.state(start)
+    shown = log.state(end if schema_of is None else schema_of).metadata
+    page = _Page(log, before, shown, start, rows_per_page)
+    require_one_readable_table(log, before, (), reader)
+    for commit in log.commits(start, end) if end > start else ():
+        require_one_readable_table(log, page.state, (commit,), reader)
+        files = page.files_of(commit)
+        if page.is_too_much(files):
+            yield page.close()
+        page.take(commit, files)
+    yield page.close()
+
+
+class _Page:
+    """The commits taken since the last page was closed, and the table's state after them."""
+
+    def __init__(self, log: DeltaLog, before: TableState, shown: Metadata, start: int, limit: int) -> None:
+        self.log, self.state, self.shown, self.limit = log, before, shown, limit
+        self._begin(start)
+
+    def _begin(self, start: int) -> None:
+        self.start = self.end = start
+        self.files: list[PlannedFile] = []
+        self.times: dict[int, datetime] = {}
+        self.brings_back = False
+
+    def files_of(self, commit: Commit) -> tuple[PlannedFile, ...]:
+        fold = self._fold(commit)
+        start = commit.version - 1
+        return tuple(planned_files(self.log, fold, self.shown, start, commit.version, version=commit.version))
+
+    def _fold(self, commit: Commit) -> Fold:
+        fold = fold_commit(commit, self.state.metadata, self.state.row_id_high_water_mark, feed=True)
+        if fold.feed and not feed_is_usable(self.log, fold.feed):
+            return fold_commit(commit, self.state.metadata, self.state.row_id_high_water_mark, feed=False)
+        return fold
+
+    def is_too_much(self, files: tuple[PlannedFile, ...]) -> bool:
+        if not self.files:
+            return False
+        rows = sum(file.rows for file in (*self.files, *files))
+        return rows > self.limit or len(self.files) + len(files) > FILES_PER_PAGE
+
+    def take(self, commit: Commit, files: tuple[PlannedFile, ...]) -> None:
+        self.end = commit.version
+        self.files += files
+        self.brings_back |= brings_rows_back((commit,), self.state.row_id_high_water_mark)
+        if files:
+            self.times[commit.version] = commit.timestamp
+        mark = commit.row_id_high_water_mark
+        self.state = replace(
+            self.state,
+            version=commit.version,
+            metadata=commit.metadata or self.state.metadata,
+            protocol=commit.protocol or self.state.protocol,
+            row_id_high_water_mark=self.state.row_id_high_water_mark if mark is None else mark,
+        )
+
+    def close(self) -> ChangePlan:
+        files = tuple(self.files)
+        plan = ChangePlan(
+            table_uri=self.log.uri,
+            table_id=self.state.table_id,
+            start=self.start,
+            end=self.end,
+            mode=StreamMode.STANDARD,
+            candidate=Candidate.EACH,
+            netting=choose_netting(Candidate.EACH, files, brings_back=self.brings_back),
+            metadata=self.shown,
+            files=files,
+            times=self.times,
+        )
+        self._begin(self.end)
+        return plan

@@ -1,0 +1,120 @@
+"""From a fold to the entries of log-only tables: one for each file and side, with the rows that count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from tidemark.engine.changes.files import counted_rows, only_these, physical_rows_of
+from tidemark.errors import CorruptLog, IncompatibleSchemaChange, VersionVacuumed
+from tidemark.lake.deletion_vectors import absolute
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.paths import file_uri
+from tidemark.model.table_log import DeletionVector, Metadata
+from tidemark.planning import source_schema
+from tidemark.planning.change_sets.folds import Fold
+from tidemark.planning.change_sets.forms import FeedFile, Form, PathChange
+from tidemark.planning.change_sets.plan import Origin, PlannedFile
+from tidemark.planning.source_support import require_own_files
+
+__all__ = ["FEED_ROW_IDS_FROM", "planned_files"]
+
+FEED_ROW_IDS_FROM = 1 << 62  # the row id of a change without one: no table gets there
+
+
+def planned_files(
+    log: DeltaLog, fold: Fold, after: Metadata, start: int, end: int, *, version: int = 0
+) -> Iterator[PlannedFile]:
+    """The files of `fold`, to be read under the metadata `after`; all belong to the commit `version`, if one is given.
+
+    Raises VersionVacuumed if a deletion vector is gone, IncompatibleSchemaChange (R103), CorruptLog,
+    UnsupportedTableFeature.
+    """
+    files = _Files(log, after, start, end, version)
+    require_own_files((change.path for change in fold.changes), log.uri)
+    require_own_files((form.path for form in fold.births), log.uri)
+    try:
+        for change in fold.changes:
+            yield from files.of_path(change)
+        for form in fold.births:
+            yield from files.of_form(form, Origin.BORN, 1)
+        for file in fold.feed:
+            yield files.of_feed(file)
+    except FileNotFoundError as error:
+        first = error.filename or str(error)
+        raise VersionVacuumed(table=log.uri, start=start, end=end, count=1, first=first) from error
+
+
+class _Files:
+    """The planned files of each path, for one window of one table."""
+
+    def __init__(self, log: DeltaLog, after: Metadata, start: int, end: int, version: int) -> None:
+        self.log, self.after, self.start, self.end, self.version = log, after, start, end, version
+
+    def of_path(self, change: PathChange) -> Iterator[PlannedFile]:
+        """Where forms differ by deletion vectors, just the rows that they count unequally."""
+        if len(change.forms) == 1:
+            ((form, count),) = change.forms
+            added = Origin.BORN if change.all_born else Origin.ADDED
+            yield from self.of_form(form, added if count > 0 else Origin.REMOVED, abs(count))
+            return
+        described = next((form for form, _ in change.forms if form.stats), change.forms[0][0])
+        physical = physical_rows_of(self.log, described)
+        forms = [(form.deletion_vector, count) for form, count in change.forms]
+        for count, rows in counted_rows(self.log, forms, physical):
+            origin = Origin.ADDED if count > 0 else Origin.REMOVED
+            for _ in range(abs(count)):
+                yield self._file(described, origin, len(rows), only_these(rows, physical))
+
+    def of_form(self, form: Form, origin: Origin, times: int) -> Iterator[PlannedFile]:
+        vector = absolute(form.deletion_vector, self.log.uri) if form.deletion_vector else None
+        rows = form.rows if form.rows is not None else physical_rows_of(self.log, form, live=True)
+        for _ in range(times):
+            yield self._file(form, origin, rows, vector)
+
+    def of_feed(self, file: FeedFile) -> PlannedFile:
+        columns = self._partition_columns(file.metadata)
+        return PlannedFile(
+            origin=Origin.CHANGES,
+            path=file_uri(self.log.uri, file.path),
+            size=file.size,
+            rows=file.rows,
+            partition_columns=columns,
+            partition_values=source_schema.partition_values(file.partition_values, columns),
+            stats=None,
+            deletion_vector=None,
+            base_row_id=FEED_ROW_IDS_FROM,
+            default_row_commit_version=file.version,
+            version=self.version,
+        )
+
+    def _file(self, form: Form, origin: Origin, rows: int, vector: DeletionVector | None) -> PlannedFile:
+        columns = self._partition_columns(form.metadata)
+        if form.size is None or form.base_row_id is None or form.default_row_commit_version is None:
+            raise CorruptLog(file=self.log.uri, problem=f"the log does not describe {form.path} fully")
+        if columns and form.partition_values is None:
+            raise CorruptLog(file=self.log.uri, problem=f"the log does not say which partition {form.path} belongs to")
+        return PlannedFile(
+            origin=origin,
+            path=file_uri(self.log.uri, form.path),
+            size=form.size,
+            rows=rows,
+            partition_columns=columns,
+            partition_values=source_schema.partition_values(form.partition_values or {}, columns),
+            stats=_loose(form.stats) if vector else form.stats,
+            deletion_vector=vector,
+            base_row_id=form.base_row_id,
+            default_row_commit_version=form.default_row_commit_version,
+            version=self.version,
+        )
+
+    def _partition_columns(self, metadata: Metadata) -> tuple[str, ...]:
+        problem = source_schema.first_difference(metadata, self.after)
+        if problem:
+            raise IncompatibleSchemaChange(start=self.start, end=self.end, table=self.log.uri, problem=problem)
+        return source_schema.partition_columns(metadata, self.after)
+
+
+def _loose(stats: str | None) -> str | None:
+    """Bounds that hold for all rows of a file need not be reached by those that a deletion vector leaves."""
+    return json.dumps({**json.loads(stats), "tightBounds": False}) if stats else None

@@ -1,0 +1,165 @@
+"""A plan: the files to read for a window, and how their rows become changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any
+
+from tidemark.model.streams import StreamMode
+from tidemark.model.table_log import DeletionVector, Metadata
+
+__all__ = ["Candidate", "ChangePlan", "Netting", "Origin", "PlannedFile", "choose_netting"]
+
+ROWS_FOR_ONE_AGGREGATE = 300_000  # below, images travel through one aggregate; above, rows carried over go first
+ROWS_WORTH_A_BRANCH = 100_000  # so many rows born in the window are kept out of the pairing
+MOST_KEYS_TO_BROADCAST = 4_000_000  # of bigint: some 100 MB in the driver at the worst
+
+
+class Candidate(StrEnum):
+    """How the files of a plan were found."""
+
+    NOTHING = "nothing"  # no row changed: nothing is read
+    STATE = "state"  # all actions: the difference of the live files
+    DATA_CHANGE = "data_change"  # only actions with dataChange: rewrites are not read
+    FEED = "feed"  # the change files of the commits that have any, the data changes of the others
+    BIRTHS = "births"  # the first add of each new path (append-only)
+    EACH = "each"  # every commit for itself
+
+
+class Netting(StrEnum):
+    """How the rows of a plan become changes."""
+
+    NOTHING = "nothing"
+    ONE_SIDE = "one_side"  # every row is a change
+    AGGREGATE = "aggregate"  # few rows: images through one aggregate by row id
+    COMMIT_VERSION = (
+        "commit_version"  # many rows: a new row no newer than the window was carried over, with its old one
+    )
+    JOIN = "join"  # many rows: keys are cancelled first, images are joined to what is left
+
+
+class Origin(IntEnum):
+    """Which rows of a planned file count, and on which side."""
+
+    REMOVED = -1
+    CHANGES = 0  # a file of Delta's feed: its rows say for themselves
+    ADDED = 1
+    BORN = 2  # on the added side, only the rows that were born in this file
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """One `add` of a log-only table: rows of `path` outside `deletion_vector` count as `origin` says.
+
+    `path` is the absolute, percent-encoded URI; the deletion vector is inline or absolute. `partition_columns` are
+    those that the file was written under, as far as the plan's schema has them, and as physical names. `version` is
+    the commit that the rows belong to, where every change is asked for, else 0.
+    """
+
+    origin: Origin
+    path: str
+    size: int
+    rows: int
+    partition_columns: tuple[str, ...]
+    partition_values: Mapping[str, str | None]
+    stats: str | None
+    deletion_vector: DeletionVector | None
+    base_row_id: int
+    default_row_commit_version: int
+    modification_time: int = 0
+    version: int = 0
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """Identity of the logical file: a log has it once."""
+        return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """All that is read for the changes in (start, end] of one table, and how it becomes a change set.
+
+    `metadata` is that of version `end`: its schema is what the changes show (R100). `times` has the commits of `files`
+    where every change is asked for.
+    """
+
+    table_uri: str
+    table_id: str
+    start: int
+    end: int
+    mode: StreamMode
+    candidate: Candidate
+    netting: Netting
+    metadata: Metadata
+    files: tuple[PlannedFile, ...]
+    times: Mapping[int, datetime] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to read."""
+        return not self.files
+
+    @property
+    def rows_born(self) -> int:
+        """Rows that need no partner: worth a branch of their own only if they are many."""
+        born = sum(file.rows for file in self.files if file.origin is Origin.BORN)
+        alone = self.candidate is Candidate.STATE and born >= ROWS_WORTH_A_BRANCH
+        return born if alone else 0
+
+    def rows(self, *origins: Origin) -> int:
+        """Rows to be read of these origins; of all, without."""
+        return sum(file.rows for file in self.files if not origins or file.origin in origins)
+
+    def bytes(self, *origins: Origin) -> int:
+        """Bytes of the files of these origins; a file of both sides counts on both."""
+        return sum(file.size for file in self.files if file.origin in origins)
+
+    def explain(self) -> dict[str, Any]:
+        """The plan in numbers, for a dry run: candidate, netting, and files, rows, bytes of each side; `changes` are
+        Delta's own change files, which hold both sides.
+        """
+        sides = {
+            "removed": (Origin.REMOVED,),
+            "added": (Origin.ADDED, Origin.BORN),
+            "changes": (Origin.CHANGES,),
+        }
+        return {
+            "from_version": self.start,
+            "to_version": self.end,
+            "mode": self.mode.value,
+            "candidate": self.candidate.value,
+            "netting": self.netting.value,
+            **{
+                name: {
+                    "files": sum(1 for file in self.files if file.origin in origins),
+                    "rows": self.rows(*origins),
+                    "bytes": self.bytes(*origins),
+                }
+                for name, origins in sides.items()
+                if name != "changes" or self.candidate in (Candidate.FEED, Candidate.EACH)
+            },
+        }
+
+
+def choose_netting(candidate: Candidate, files: tuple[PlannedFile, ...], *, brings_back: bool) -> Netting:
+    """How to net, given what is to be read.
+
+    `brings_back`: rows from before the window may have come back as they were, so that the commit version of a row
+    does not tell whether it was there at the window's start.
+    """
+    if not files:
+        return Netting.NOTHING
+    origins = {file.origin for file in files}
+    if candidate is Candidate.BIRTHS or origins == {Origin.REMOVED} or origins <= {Origin.ADDED, Origin.BORN}:
+        return Netting.ONE_SIDE
+    rows = sum(file.rows for file in files if file.origin is not Origin.BORN or candidate is not Candidate.STATE)
+    if rows <= ROWS_FOR_ONE_AGGREGATE:
+        return Netting.AGGREGATE
+    added = sum(file.rows for file in files if file.origin is Origin.ADDED)
+    each_row_once = candidate in (Candidate.STATE, Candidate.EACH) and Origin.CHANGES not in origins
+    if each_row_once and not brings_back and added <= MOST_KEYS_TO_BROADCAST:
+        return Netting.COMMIT_VERSION
+    return Netting.JOIN
