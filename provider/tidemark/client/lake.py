@@ -8,6 +8,7 @@ from tidemark.client.descriptions import StreamDescription, describe
 from tidemark.client.points import Point, Stream, version_at
 from tidemark.client.surroundings import Surroundings
 from tidemark.client.transaction import LakeTransaction
+from tidemark.engine.changes.every_change import ROWS_PER_PAGE, plan_pages
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.changes.window import read_window
@@ -34,6 +35,8 @@ from tidemark.transactions import streams
 from tidemark.transactions.sources import look_at_sources, window_from
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame
 
 __all__ = ["Lake"]
@@ -151,16 +154,30 @@ class Lake:
 
         `information`: default or append_only. `end`, inclusive, is now where left out. Columns as in `stream`.
         """
-        source = self._source(table, enable_row_tracking=False)
-        log = self._around.tables(source)
         if information not in INFORMATION:
             raise InvalidArgument(argument="information", value=information, problem=f"one of {list(INFORMATION)}")
-        if (at is None) == (before is None):
-            raise InvalidArgument(argument="at", value=at, problem="give either at or before (R110)")
-        start = self._start(log, source, "CHANGES", at=at, before=before)
-        until = log.head() if end is None else self._version(log, source, end, before=False)
+        log, start, until = self._window(table, at, before, end)
         plan = plan_changes(log, start, until, INFORMATION[information])
         return read_changes(self._around.spark, log, plan, self._around.workspace)
+
+    def every_change(
+        self,
+        table: str,
+        *,
+        at: Point | None = None,
+        before: Point | None = None,
+        end: Point | None = None,
+        rows_per_page: int = ROWS_PER_PAGE,
+    ) -> Iterator[DataFrame]:
+        """Each change that each commit made, not only the net: pages of whole commits, in their order, to be read one
+        after the other.
+
+        A page reads `rows_per_page` rows at most, or one commit. Columns as in `stream`, then METADATA$COMMIT_VERSION
+        (bigint) and METADATA$COMMIT_TIMESTAMP (timestamp). `at`, `before`, `end` as in `changes`.
+        """
+        log, start, until = self._window(table, at, before, end)
+        for page in plan_pages(log, start, until, rows_per_page=rows_per_page):
+            yield read_changes(self._around.spark, log, page, self._around.workspace)
 
     def clone_stream(self, name: str, clone: str, *, comment: str | None = None) -> StreamDescription:
         """Another stream with the definition and the place of `name`, from now on independent of it (R11)."""
@@ -213,6 +230,17 @@ class Lake:
             self._around.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
             require_stream_source(self._around.tables(source), source.name)
         return source
+
+    def _window(
+        self, table: str, at: Point | None, before: Point | None, end: Point | None
+    ) -> tuple[DeltaLog, int, int]:
+        """The log, and the versions between which changes are asked for (R110)."""
+        if (at is None) == (before is None):
+            raise InvalidArgument(argument="at", value=at, problem="give either at or before (R110)")
+        source = self._source(table, enable_row_tracking=False)
+        log = self._around.tables(source)
+        start = self._start(log, source, "CHANGES", at=at, before=before)
+        return log, start, log.head() if end is None else self._version(log, source, end, before=False)
 
     def _start(self, log: DeltaLog, source: TableRef, name: str, *, at: Point | None, before: Point | None) -> int:
         if at is not None and before is not None:
