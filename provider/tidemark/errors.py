@@ -20,6 +20,8 @@ TidemarkError
 │   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
 │   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
 │   └── StatementRefused
+├── LakeError                   the storage that tables lie on
+│   └── StorageUnreachable · StorageRefused
 ├── StoreError
 │   └── StoreUnreachable · StoreNotMigrated
 └── JobError
@@ -134,6 +136,25 @@ class VersionVacuumed(SourceError):
 
 class VersionNotFound(SourceError):
     """{table} has no version {version}; its versions go from {earliest} to {latest}."""
+
+
+# --- the storage that tables lie on ------------------------------------------------------------------------------------
+
+
+class LakeError(TidemarkError):
+    """{message}"""
+
+
+class StorageUnreachable(LakeError):
+    """{place} could not be had from its storage: {problem}. Nothing can be said of the table; trying again may help. If
+    it does not, check the storage options of the connection (endpoint, region) and the network.
+    """
+
+
+class StorageRefused(LakeError):
+    """The storage refused {place}: {problem}. Check the keys in the storage options of the connection, and that they
+    may list, read and write there.
+    """
 
 
 # --- the stream itself -----------------------------------------------------------------------------------------------
@@ -334,3 +355,23 @@ class JavaNotFound(JobError):
 
 class SparkNotFound(JobError):
     """There is no spark-submit on the PATH of this worker. Install it, for example with: {command}"""
+
+
+class ConnectClientNotFound(JobError):
+    """There is no Spark Connect client on this worker: {missing} is missing. Install it, for example with: {command}"""
+
+
+class SparkServerUnreachable(JobError):
+    """No Spark Connect server answers at {server}: {problem}. Nothing was written. See that it runs, and that host,
+    port, token and use_ssl of the Spark connection are right.
+    """
+
+
+class SparkServerUnfit(JobError):
+    """The Spark Connect server at {server} cannot do the work: {problem}."""
+
+
+class JobMayRunOn(TidemarkError):
+    """The job for {key} is gone, but the Spark Connect server at {server} does not say that its work has ended. It
+    counts as running until {deadline}. Trying again is safe: each statement still happens once.
+    """

@@ -1,126 +1,174 @@
-"""The lines of a commit or checkpoint, parsed at the edge: unknown actions are skipped, malformed ones are named."""
+"""The lines of a commit or checkpoint, parsed at the edge: unknown actions and fields are skipped, as Delta's protocol
+wants it; malformed ones are named.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidemark.errors import CorruptLog
+from tidemark.lake import fields
 from tidemark.model.table_log import AddFile, ChangeFile, DeletionVector, Metadata, Protocol, RemoveFile
 
 __all__ = [
     "ROW_TRACKING_DOMAIN",
     "add_file",
     "change_file",
+    "changes_data",
     "metadata",
     "parse_lines",
     "protocol",
     "remove_file",
     "row_id_mark",
+    "transaction",
 ]
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 _KIND = re.compile(rb'\s*\{\s*"(\w+)"')
+_ANOTHER = re.compile(rb'\{"(?:add|remove|cdc|metaData|protocol|domainMetadata|txn)":')
+_VECTOR_TYPES = ("u", "p", "i")
 
 
 def parse_lines(data: bytes, wanted: frozenset[bytes], file: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(kind, body) of each wanted action; a line of another kind is not parsed at all. Raises CorruptLog."""
-    for line in data.splitlines():
+    """(kind, body) of each wanted action; a line of another kind is parsed only if it looks broken. Raises CorruptLog.
+
+    No writer commits nothing: a file without a line is one that was not written to its end.
+    """
+    lines = data.splitlines()
+    if not any(map(bytes.strip, lines)):
+        raise CorruptLog(file=file, problem="it is empty")
+    unended = len(lines) - 1 if not data.endswith(b"\n") else -1
+    for number, line in enumerate(lines):
         found = _KIND.match(line)
         if found is None:
             if line.strip():
                 raise CorruptLog(file=file, problem=f"not an action: {line[:60]!r}")
             continue
-        if found[1] not in wanted:
-            continue
-        try:
-            ((kind, body),) = json.loads(line).items()
-        except (ValueError, AttributeError) as error:
-            raise CorruptLog(file=file, problem=f"not an action: {error}") from error
-        if not isinstance(body, dict):
-            raise CorruptLog(file=file, problem=f"the action {kind} has no body")
-        yield kind, body
+        if found[1] in wanted:
+            yield _parsed(line, file)
+        elif number == unended or not line.endswith(b"}") or _ANOTHER.search(line, found.end()):
+            _parsed(line, file)
+
+
+def _parsed(line: bytes, file: str) -> tuple[str, dict[str, Any]]:
+    try:
+        ((kind, body),) = json.loads(line.decode()).items()
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise CorruptLog(file=file, problem=f"not an action: {error}") from error
+    if not isinstance(body, dict):
+        raise CorruptLog(file=file, problem=f"the action {kind} has no body")
+    return kind, body
+
+
+def changes_data(body: Mapping[str, Any]) -> bool:
+    """Whether an `add` or `remove` changed rows. Raises ValueError where it does not say."""
+    return fields.truth(body, "dataChange")
 
 
 def add_file(body: Mapping[str, Any]) -> AddFile:
-    """An `add`. Raises KeyError where a required field is missing."""
+    """An `add`. Raises ValueError where a field is missing or of a wrong type."""
     return AddFile(
-        path=body["path"],
-        size=body["size"],
-        partition_values=_mapping(body.get("partitionValues")),
-        modification_time=body.get("modificationTime", 0),
-        data_change=body["dataChange"],
-        stats=body.get("stats"),
-        deletion_vector=_vector(body.get("deletionVector")),
-        base_row_id=body.get("baseRowId"),
-        default_row_commit_version=body.get("defaultRowCommitVersion"),
+        path=fields.path(body),
+        size=fields.whole(body, "size"),
+        partition_values=_partition(body),
+        modification_time=fields.optional_whole(body, "modificationTime", least=-(2**63)) or 0,
+        data_change=changes_data(body),
+        stats=fields.optional_text(body, "stats"),
+        deletion_vector=_vector(body),
+        base_row_id=fields.optional_whole(body, "baseRowId"),
+        default_row_commit_version=fields.optional_whole(body, "defaultRowCommitVersion"),
     )
 
 
 def remove_file(body: Mapping[str, Any]) -> RemoveFile:
-    """A `remove`. Raises KeyError where a required field is missing."""
-    values = body.get("partitionValues")
+    """A `remove`. Raises ValueError where a field is missing or of a wrong type."""
     return RemoveFile(
-        path=body["path"],
-        data_change=body["dataChange"],
-        deletion_timestamp=body.get("deletionTimestamp"),
-        size=body.get("size"),
-        partition_values=None if values is None else _mapping(values),
-        stats=body.get("stats"),
-        deletion_vector=_vector(body.get("deletionVector")),
-        base_row_id=body.get("baseRowId"),
-        default_row_commit_version=body.get("defaultRowCommitVersion"),
+        path=fields.path(body),
+        data_change=changes_data(body),
+        deletion_timestamp=fields.optional_whole(body, "deletionTimestamp", least=-(2**63)),
+        size=fields.optional_whole(body, "size"),
+        partition_values=fields.partition_values(body),
+        stats=fields.optional_text(body, "stats"),
+        deletion_vector=_vector(body),
+        base_row_id=fields.optional_whole(body, "baseRowId"),
+        default_row_commit_version=fields.optional_whole(body, "defaultRowCommitVersion"),
     )
 
 
 def change_file(body: Mapping[str, Any]) -> ChangeFile:
-    """A `cdc`. Raises KeyError where a required field is missing."""
-    return ChangeFile(body["path"], body["size"], _mapping(body.get("partitionValues")))
+    """A `cdc`. Raises ValueError where a field is missing or of a wrong type."""
+    return ChangeFile(fields.path(body), fields.whole(body, "size"), _partition(body))
 
 
 def metadata(body: Mapping[str, Any]) -> Metadata:
-    """A `metaData`. Raises KeyError where a required field is missing."""
+    """A `metaData`. Raises ValueError where a field is missing or of a wrong type."""
+    form = body.get("format")
+    if form is not None and not isinstance(form, dict):
+        raise ValueError("format is not an object")
+    schema_json, partition_columns = fields.schema(body)
     return Metadata(
-        table_id=body["id"],
-        schema_json=body["schemaString"],
-        partition_columns=tuple(body.get("partitionColumns") or ()),
-        configuration=_mapping(body.get("configuration")),
-        provider=(body.get("format") or {}).get("provider") or "parquet",
+        table_id=fields.text(body, "id"),
+        schema_json=schema_json,
+        partition_columns=partition_columns,
+        configuration=fields.configuration(body),
+        provider=fields.optional_text(form or {}, "provider") or "parquet",
     )
 
 
 def protocol(body: Mapping[str, Any]) -> Protocol:
-    """A `protocol`. Raises KeyError where a required field is missing."""
+    """A `protocol`. Raises ValueError where a field is missing or of a wrong type."""
     return Protocol(
-        min_reader_version=body["minReaderVersion"],
-        min_writer_version=body["minWriterVersion"],
-        reader_features=tuple(body.get("readerFeatures") or ()),
-        writer_features=tuple(body.get("writerFeatures") or ()),
+        min_reader_version=fields.whole(body, "minReaderVersion"),
+        min_writer_version=fields.whole(body, "minWriterVersion"),
+        reader_features=fields.texts(body, "readerFeatures"),
+        writer_features=fields.texts(body, "writerFeatures"),
     )
+
+
+def transaction(body: Mapping[str, Any]) -> tuple[str, int]:
+    """The application and the version of a `txn`. Raises ValueError where one is missing or of a wrong type."""
+    return fields.text(body, "appId"), fields.whole(body, "version", least=-(2**63))
 
 
 def row_id_mark(body: Mapping[str, Any]) -> int | None:
-    """The row-id high-water mark of a `domainMetadata` action, None for another or a removed domain."""
-    if body.get("domain") != ROW_TRACKING_DOMAIN or body.get("removed"):
+    """The row-id high-water mark of a `domainMetadata` action, None for another or a removed domain.
+
+    Raises ValueError where a field is missing or of a wrong type.
+    """
+    if fields.text(body, "domain") != ROW_TRACKING_DOMAIN or fields.truth(body, "removed", default=False):
         return None
-    mark: int = json.loads(body["configuration"])["rowIdHighWaterMark"]
-    return mark
+    try:
+        said = json.loads(fields.text(body, "configuration"))
+    except RecursionError as error:
+        raise ValueError("configuration is nested too deeply") from error
+    if not isinstance(said, dict):
+        raise ValueError("configuration is not an object")
+    return fields.whole(said, "rowIdHighWaterMark", least=-1)
 
 
-def _vector(body: Mapping[str, Any] | None) -> DeletionVector | None:
-    if body is None or body.get("storageType") is None:
+def _partition(body: Mapping[str, Any]) -> dict[str, str | None]:
+    values = fields.partition_values(body)
+    if values is None:
+        raise ValueError("it has no partitionValues")
+    return values
+
+
+def _vector(body: Mapping[str, Any]) -> DeletionVector | None:
+    vector = body.get("deletionVector")
+    if vector is None:
         return None
+    if not isinstance(vector, dict):
+        raise ValueError("deletionVector is not an object")
+    kind = fields.text(vector, "storageType")
+    if kind not in _VECTOR_TYPES:
+        raise ValueError(f"storageType is {kind!r}, not one of {', '.join(_VECTOR_TYPES)}")
     return DeletionVector(
-        storage_type=body["storageType"],
-        path_or_inline=body["pathOrInlineDv"],
-        size_in_bytes=body["sizeInBytes"],
-        cardinality=body["cardinality"],
-        offset=body.get("offset"),
+        storage_type=kind,
+        path_or_inline=(fields.path if kind == "p" else fields.text)(vector, "pathOrInlineDv"),
+        size_in_bytes=fields.whole(vector, "sizeInBytes"),
+        cardinality=fields.whole(vector, "cardinality"),
+        offset=fields.optional_whole(vector, "offset"),
     )
-
-
-def _mapping(value: Mapping[str, Any] | Iterable[tuple[str, Any]] | None) -> dict[str, Any]:
-    """JSON has an object, Parquet a list of pairs."""
-    return dict(value or {})

@@ -17,19 +17,34 @@ if TYPE_CHECKING:
 
 __all__ = ["read_state_actions"]
 
-_STATE = ("metaData", "protocol", "domainMetadata")
+_ITSELF = "checkpointMetadata"
+_WANTED = ("metaData", "protocol", "domainMetadata", _ITSELF)
 
 
 def read_state_actions(storage: Storage, checkpoint: CheckpointFiles) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(kind, body) of the metaData, protocol and domainMetadata actions. Raises CorruptLog, LogIncomplete."""
+    """(kind, body) of the metaData, protocol and domainMetadata actions. Raises CorruptLog, LogIncomplete.
+
+    A V2 checkpoint says of which version it is; the file of another is a CorruptLog.
+    """
+    for kind, body in _actions(storage, checkpoint):
+        if kind != _ITSELF:
+            yield kind, body
+        elif body.get("version") != checkpoint.version:
+            problem = f"it is the checkpoint of version {body.get('version')!r}"
+            raise CorruptLog(file=checkpoint.names[0], problem=problem)
+
+
+def _actions(storage: Storage, checkpoint: CheckpointFiles) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in checkpoint.names:
         try:
             if name.endswith(".json"):
                 data = storage.read_bytes(f"{LOG_DIRECTORY}/{name}")
-                yield from parse_lines(data, frozenset(kind.encode() for kind in _STATE), name)
+                yield from parse_lines(data, frozenset(kind.encode() for kind in _WANTED), name)
             else:
                 with storage.open(f"{LOG_DIRECTORY}/{name}") as opened:
                     yield from _parquet_actions(opened, name)
+        except IsADirectoryError as error:
+            raise CorruptLog(file=name, problem="it is a directory") from error
         except FileNotFoundError as error:
             raise LogIncomplete(path=storage.uri, version=checkpoint.version, start=checkpoint.version) from error
 
@@ -40,11 +55,16 @@ def _parquet_actions(opened: IO[bytes], name: str) -> Iterator[tuple[str, dict[s
 
     try:
         file = pq.ParquetFile(opened)
-        present = [kind for kind in _STATE if kind in file.schema_arrow.names]
+        present = [kind for kind in _WANTED if kind in file.schema_arrow.names]
         table = file.read(columns=present)
-    except (pa.ArrowException, OSError) as error:
+        columns = {kind: table.column(kind) for kind in present}
+        found = [(kind, column.filter(column.is_valid()).to_pylist()) for kind, column in columns.items()]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and (error.errno is not None or isinstance(error, TimeoutError)):
+            raise  # the storage's
         raise CorruptLog(file=name, problem=f"not a readable checkpoint: {error}") from error
-    for kind in present:
-        column = table.column(kind)
-        for body in column.filter(column.is_valid()).to_pylist():
+    for kind, bodies in found:
+        for body in bodies:
+            if not isinstance(body, dict):
+                raise CorruptLog(file=name, problem=f"the action {kind} has no body")
             yield kind, body

@@ -23,6 +23,7 @@ _MAGIC = 1681511377
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _Z85_VALUE = {character: value for value, character in enumerate(_Z85)}
 _UUID_LENGTH = 20
+_UUID_BYTES = 16
 
 
 def load(vector: DeletionVector, table_uri: str, storage: Storage) -> BitMap64:
@@ -71,7 +72,10 @@ def _vector_uri(vector: DeletionVector, table_uri: str) -> str:
     if vector.storage_type == "p":
         return file_uri(table_uri, vector.path_or_inline)
     prefix, encoded = vector.path_or_inline[:-_UUID_LENGTH], vector.path_or_inline[-_UUID_LENGTH:]
-    name = f"deletion_vector_{uuid.UUID(bytes=_z85_decode(encoded))}.bin"
+    identity = _z85_decode(encoded)
+    if len(identity) != _UUID_BYTES:
+        raise CorruptLog(file=vector.path_or_inline[:40], problem="the name of a deletion vector is too short")
+    name = f"deletion_vector_{uuid.UUID(bytes=identity)}.bin"
     return file_uri(table_uri, quote(f"{prefix}/{name}" if prefix else name))
 
 

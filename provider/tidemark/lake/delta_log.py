@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidemark.errors import CorruptLog, LogIncomplete, NotADeltaTable, TableNotFound, VersionNotFound
-from tidemark.lake import actions
+from tidemark.lake import actions, fields
 from tidemark.lake.checkpoints import read_state_actions
+from tidemark.lake.checksums import require_same_commit, require_same_state
 from tidemark.lake.segments import LOG_DIRECTORY, LogFiles, commit_name, list_log
 from tidemark.lake.storage import Storage
 from tidemark.model.table_log import Commit, Metadata, Protocol, TableState
@@ -19,10 +23,16 @@ __all__ = ["DeltaLog"]
 _STATE_KINDS = frozenset({b"metaData", b"protocol", b"domainMetadata"})
 _COMMIT_KINDS = _STATE_KINDS | {b"add", b"remove", b"cdc", b"commitInfo", b"txn"}
 _FILE_KINDS = frozenset({b"add", b"remove"})
+_LAST_MILLIS = int(datetime.max.replace(tzinfo=UTC).timestamp()) * 1000
+_READ_AHEAD = 16  # commits in flight from an object store, where one request takes milliseconds
 
 
 class DeltaLog:
     """The log of the table at `uri` (canonical form). Every call looks anew; nothing of a commit is cached.
+
+    What cannot be part of a log is a CorruptLog with the file's name. Of a storage that does not answer every method
+    says StorageUnreachable or StorageRefused. Listings may come in any order, and lack what is written meanwhile: a
+    commit counts as missing only if asking for it by name says so.
 
     Reads begin at the newest checkpoint at or before the version asked for, or at the range's start, never at version 0
     unless there is no other beginning.
@@ -50,6 +60,8 @@ class DeltaLog:
         files = self._files()
         first = files.head + 1
         for version in reversed(files.commits):
+            while first - version > 1 and self.storage.exists(commit_name(first - 1)):
+                first -= 1
             if first - version > 1:
                 break
             first = version
@@ -67,32 +79,39 @@ class DeltaLog:
         fold = _StateFold(self.uri)
         if checkpoint is not None:
             fold.take(read_state_actions(self.storage, checkpoint), checkpoint.names[0])
-        for number in range(checkpoint.version + 1 if checkpoint else 0, at + 1):
+        for number, data in self._in_turn(range(checkpoint.version + 1 if checkpoint else 0, at + 1), at):
             name = commit_name(number)
-            fold.take(actions.parse_lines(self._commit_bytes(number, at), _STATE_KINDS, name), name)
-        return fold.state(at)
+            fold.take(actions.parse_lines(data, _STATE_KINDS, name), name)
+        state = fold.state(at)
+        if checkpoint is not None and at in files.checksums:
+            require_same_state(self.storage, state)
+        return state
 
     def commits(self, after: int, through: int) -> Iterator[Commit]:
         """The versions after + 1 … through, in order.
 
         Raises VersionNotFound (past the head), LogIncomplete (a gap), CorruptLog.
         """
-        if through > after:
-            self._require_version(self._files(), through)
+        if through <= after:
+            return
+        listed = self._listed_times()
+        files = self._files() if listed is None else list_log(listed)
+        self._require_version(files, through)
         previous: datetime | None = None
-        for version in range(after + 1, through + 1):
-            commit = self._commit(version, after, previous)
+        for version, data in self._in_turn(range(after + 1, through + 1), after):
+            found = _by_kind(data, commit_name(version))
+            info = (found.get("commitInfo") or [{}])[0]
+            if version == through and version in files.checksums:
+                require_same_commit(self.storage, version, info.get("txnId"))
+            commit = _commit(version, found, info, self._commit_time(version, info, previous, listed or {}))
             previous = commit.timestamp
             yield commit
 
     def timestamp(self, version: int) -> datetime:
         """When the version was committed: its in-commit timestamp, else the file's time, which never goes backwards."""
-        files = self._files()
-        self._require_version(files, version)
-        if version not in files.commits:
-            raise LogIncomplete(path=self.uri, version=version, start=version)
+        self._require_version(self._files(), version)
         exact = self._in_commit_time(version)
-        return exact if exact is not None else self._file_times()[version]
+        return exact if exact is not None else self._file_times(version)[version]
 
     def version_at(self, when: datetime) -> int:
         """The newest version committed at or before `when`, as far as commits are kept.
@@ -116,10 +135,10 @@ class DeltaLog:
 
         Raises VersionNotFound (past the head), LogIncomplete (a gap), CorruptLog.
         """
-        for version in range(through, after, -1):
+        for version, data in self._in_turn(range(through, after, -1), after):
             name = commit_name(version)
-            for _, body in actions.parse_lines(self._commit_bytes(version, after), _FILE_KINDS, name):
-                if body.get("dataChange", True):
+            with _corrupt_if_garbled(name):
+                if any(actions.changes_data(body) for _, body in actions.parse_lines(data, _FILE_KINDS, name)):
                     return True
         return False
 
@@ -139,42 +158,44 @@ class DeltaLog:
     def _commit_bytes(self, version: int, start: int) -> bytes:
         try:
             return self.storage.read_bytes(commit_name(version))
+        except IsADirectoryError as error:
+            raise CorruptLog(file=commit_name(version), problem="it is a directory") from error
         except FileNotFoundError as error:
             self._require_version(self._files(), version)
             raise LogIncomplete(path=self.uri, version=version, start=start) from error
 
-    def _commit(self, version: int, start: int, previous: datetime | None) -> Commit:
-        name = commit_name(version)
-        found: dict[str, list[dict[str, Any]]] = {}
-        for kind, body in actions.parse_lines(self._commit_bytes(version, start), _COMMIT_KINDS, name):
-            found.setdefault(kind, []).append(body)
-        info = (found.get("commitInfo") or [{}])[0]
-        marks = [actions.row_id_mark(body) for body in found.get("domainMetadata", ())]
-        try:
-            return Commit(
-                version=version,
-                timestamp=self._commit_time(version, info, previous),
-                operation=info.get("operation"),
-                adds=tuple(actions.add_file(body) for body in found.get("add", ())),
-                removes=tuple(actions.remove_file(body) for body in found.get("remove", ())),
-                metadata=next((actions.metadata(body) for body in found.get("metaData", ())), None),
-                protocol=next((actions.protocol(body) for body in found.get("protocol", ())), None),
-                row_id_high_water_mark=next((mark for mark in marks if mark is not None), None),
-                user_metadata=info.get("userMetadata"),
-                operation_parameters={
-                    key: str(value) for key, value in (info.get("operationParameters") or {}).items()
-                },
-                operation_metrics={key: str(value) for key, value in (info.get("operationMetrics") or {}).items()},
-                transactions={body["appId"]: body["version"] for body in found.get("txn", ())},
-                change_files=tuple(actions.change_file(body) for body in found.get("cdc", ())),
-            )
-        except (KeyError, ValueError, TypeError) as error:
-            raise CorruptLog(file=name, problem=f"an action lacks or garbles the field {error}") from error
+    def _in_turn(self, versions: Sequence[int], start: int) -> Iterator[tuple[int, bytes]]:
+        """Each version with its commit file, in the order given; from an object store some are read ahead."""
+        if self.storage.is_local or len(versions) < 2:
+            yield from ((version, self._commit_bytes(version, start)) for version in versions)
+            return
+        with ThreadPoolExecutor(_READ_AHEAD) as pool:
+            coming: deque[tuple[int, Future[bytes]]] = deque()
+            for version in versions:
+                coming.append((version, pool.submit(self._commit_bytes, version, start)))
+                if len(coming) == _READ_AHEAD:
+                    first, data = coming.popleft()
+                    yield first, data.result()
+            yield from ((version, data.result()) for version, data in coming)
 
-    def _commit_time(self, version: int, info: Mapping[str, Any], previous: datetime | None) -> datetime:
-        if info.get("inCommitTimestamp") is not None:
-            return _from_millis(info["inCommitTimestamp"])
-        return _not_before(self.storage.modified_at(commit_name(version)), previous)
+    def _listed_times(self) -> dict[str, datetime] | None:
+        """File times, where they come with the listing, so that no commit need be asked for its own; else None."""
+        if self.storage.is_local:
+            return None
+        try:
+            return self.storage.modified_times(LOG_DIRECTORY)
+        except FileNotFoundError:
+            self._files()  # says what is wrong
+            raise
+
+    def _commit_time(
+        self, version: int, info: Mapping[str, Any], previous: datetime | None, listed: Mapping[str, datetime]
+    ) -> datetime:
+        exact = _in_commit_time(info, commit_name(version))
+        if exact is not None:
+            return exact
+        time = listed.get(commit_name(version).rsplit("/", 1)[-1])
+        return _not_before(self.storage.modified_at(commit_name(version)) if time is None else time, previous)
 
     def _exact_time(self, version: int) -> datetime:
         found = self._in_commit_time(version)
@@ -185,20 +206,20 @@ class DeltaLog:
         return found
 
     def _in_commit_time(self, version: int) -> datetime | None:
-        data = self._commit_bytes(version, version)
-        for _, body in actions.parse_lines(data, frozenset({b"commitInfo"}), commit_name(version)):
-            if body.get("inCommitTimestamp") is not None:
-                return _from_millis(body["inCommitTimestamp"])
-        return None
+        name = commit_name(version)
+        found = actions.parse_lines(self._commit_bytes(version, version), frozenset({b"commitInfo"}), name)
+        return next((time for _, body in found if (time := _in_commit_time(body, name)) is not None), None)
 
-    def _file_times(self) -> dict[int, datetime]:
-        """Version → time of each commit file, ascending and never backwards."""
+    def _file_times(self, version: int | None = None) -> dict[int, datetime]:
+        """Version → time of each commit file, ascending and never backwards; `version` is among them."""
         written = self.storage.modified_times(LOG_DIRECTORY)
+        if version is not None and (name := commit_name(version).rsplit("/", 1)[-1]) not in written:
+            written[name] = self.storage.modified_at(commit_name(version))
         times: dict[int, datetime] = {}
         previous: datetime | None = None
-        for version in list_log(written).commits:
-            previous = _not_before(written[commit_name(version).rsplit("/", 1)[-1]], previous)
-            times[version] = previous
+        for number in list_log(written).commits:
+            previous = _not_before(written[commit_name(number).rsplit("/", 1)[-1]], previous)
+            times[number] = previous
         return times
 
     def _exact_from(self, head: int) -> int:
@@ -219,7 +240,7 @@ class _StateFold:
         self._mark: int | None = None
 
     def take(self, found: Iterable[tuple[str, dict[str, Any]]], file: str) -> None:
-        try:
+        with _corrupt_if_garbled(file):
             for kind, body in found:
                 if kind == "metaData":
                     self._metadata = actions.metadata(body)
@@ -227,8 +248,6 @@ class _StateFold:
                     self._protocol = actions.protocol(body)
                 elif (mark := actions.row_id_mark(body)) is not None:
                     self._mark = mark
-        except (KeyError, ValueError, TypeError) as error:
-            raise CorruptLog(file=file, problem=f"an action lacks or garbles the field {error}") from error
 
     def state(self, version: int) -> TableState:
         if self._metadata is None or self._protocol is None:
@@ -236,10 +255,68 @@ class _StateFold:
         return TableState(version, self._metadata, self._protocol, self._mark)
 
 
+@contextmanager
+def _corrupt_if_garbled(file: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise CorruptLog(file=file, problem=f"an action is garbled: {error}") from error
+
+
+def _by_kind(data: bytes, name: str) -> dict[str, list[dict[str, Any]]]:
+    """The actions of a commit; of those that say what holds for the table there is one at most."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for kind, body in actions.parse_lines(data, _COMMIT_KINDS, name):
+        found.setdefault(kind, []).append(body)
+    for kind in ("commitInfo", "metaData", "protocol"):
+        if len(found.get(kind, ())) > 1:
+            raise CorruptLog(file=name, problem=f"it has more than one {kind}")
+    return found
+
+
+def _commit(
+    version: int, found: Mapping[str, Sequence[Mapping[str, Any]]], info: Mapping[str, Any], time: datetime
+) -> Commit:
+    name = commit_name(version)
+    with _corrupt_if_garbled(name):
+        marks = [actions.row_id_mark(body) for body in found.get("domainMetadata", ())]
+        transactions = [actions.transaction(body) for body in found.get("txn", ())]
+        commit = Commit(
+            version=version,
+            timestamp=time,
+            operation=fields.optional_text(info, "operation"),
+            adds=tuple(actions.add_file(body) for body in found.get("add", ())),
+            removes=tuple(actions.remove_file(body) for body in found.get("remove", ())),
+            metadata=next((actions.metadata(body) for body in found.get("metaData", ())), None),
+            protocol=next((actions.protocol(body) for body in found.get("protocol", ())), None),
+            row_id_high_water_mark=next((mark for mark in marks if mark is not None), None),
+            user_metadata=fields.optional_text(info, "userMetadata"),
+            operation_parameters=fields.said(info, "operationParameters"),
+            operation_metrics=fields.said(info, "operationMetrics"),
+            transactions=dict(transactions),
+            change_files=tuple(actions.change_file(body) for body in found.get("cdc", ())),
+        )
+        read = fields.optional_whole(info, "readVersion", least=-1)
+        if read is not None and read >= version:
+            raise ValueError("it was written on a later version than the one before its own")
+        if len(commit.transactions) != len(transactions):
+            raise ValueError("a transaction is in it twice")
+        for kind, files in (("added", commit.adds), ("removed", commit.removes)):
+            if len({file.key for file in files}) != len(files):
+                raise ValueError(f"a file is {kind} twice")
+    return commit
+
+
+def _in_commit_time(info: Mapping[str, Any], name: str) -> datetime | None:
+    with _corrupt_if_garbled(name):
+        millis = fields.optional_whole(info, "inCommitTimestamp")
+        if millis is None:
+            return None
+        if millis > _LAST_MILLIS:
+            raise ValueError("inCommitTimestamp is past the year 9999")
+        return datetime.fromtimestamp(millis / 1000, UTC)
+
+
 def _not_before(time: datetime, previous: datetime | None) -> datetime:
     """Delta's rule for file times: each commit at least a millisecond after the one before."""
     return time if previous is None or time > previous else previous + timedelta(milliseconds=1)
-
-
-def _from_millis(millis: int) -> datetime:
-    return datetime.fromtimestamp(millis / 1000, UTC)

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["LOG_DIRECTORY", "CheckpointFiles", "LogFiles", "commit_name", "list_log"]
+__all__ = ["LOG_DIRECTORY", "CheckpointFiles", "LogFiles", "checksum_name", "commit_name", "list_log"]
 
 LOG_DIRECTORY = "_delta_log"
-_COMMIT = re.compile(r"^(\d{20})\.json$")
-_CLASSIC = re.compile(r"^(\d{20})\.checkpoint\.parquet$")
-_PART = re.compile(r"^(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet$")
-_V2 = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)$")
+_COMMIT = re.compile(r"^([0-9]{20})\.json$")
+_CLASSIC = re.compile(r"^([0-9]{20})\.checkpoint\.parquet$")
+_PART = re.compile(r"^([0-9]{20})\.checkpoint\.([0-9]{10})\.([0-9]{10})\.parquet$")
+_CHECKSUM = re.compile(r"^([0-9]{20})\.crc$")
+_V2 = re.compile(r"^([0-9]{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)$")
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,11 @@ class CheckpointFiles:
 
 @dataclass(frozen=True)
 class LogFiles:
-    """Versions that have a commit file, ascending, and the whole checkpoints, ascending by version."""
+    """Versions that have a commit file, ascending; the whole checkpoints, ascending; versions that have a checksum."""
 
     commits: tuple[int, ...]
     checkpoints: tuple[CheckpointFiles, ...]
+    checksums: frozenset[int] = frozenset()
 
     @property
     def head(self) -> int:
@@ -46,21 +48,32 @@ def commit_name(version: int) -> str:
     return f"{LOG_DIRECTORY}/{version:020d}.json"
 
 
+def checksum_name(version: int) -> str:
+    """The file in which Delta's own writers say what the table is at a version, below the table's directory."""
+    return f"{LOG_DIRECTORY}/{version:020d}.crc"
+
+
 def list_log(names: Iterable[str]) -> LogFiles:
-    """Sort the names of a log directory; incomplete multi-part checkpoints and other files do not count."""
+    """Sort the names of a log directory, in whatever order they come; incomplete multi-part checkpoints and other files
+    do not count.
+    """
     commits: list[int] = []
+    checksums: list[int] = []
     whole: list[CheckpointFiles] = []
-    parts: dict[tuple[int, int], list[str]] = {}
+    parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:
         if found := _COMMIT.match(name):
             commits.append(int(found[1]))
         elif found := _CLASSIC.match(name) or _V2.match(name):
             whole.append(CheckpointFiles(int(found[1]), (name,)))
+        elif found := _CHECKSUM.match(name):
+            checksums.append(int(found[1]))
         elif found := _PART.match(name):
-            parts.setdefault((int(found[1]), int(found[3])), []).append(name)
+            parts.setdefault((int(found[1]), int(found[3])), {})[int(found[2])] = name
     whole += [
-        CheckpointFiles(version, tuple(sorted(group)))
+        CheckpointFiles(version, tuple(group[number] for number in sorted(group)))
         for (version, count), group in parts.items()
-        if len(group) == count
+        if sorted(group) == list(range(1, count + 1))
     ]
-    return LogFiles(tuple(sorted(commits)), tuple(sorted(whole, key=lambda one: one.version)))
+    whole.sort(key=lambda one: (one.version, one.names))
+    return LogFiles(tuple(sorted(commits)), tuple(whole), frozenset(checksums))

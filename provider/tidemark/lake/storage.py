@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import IO, Any
@@ -11,16 +12,20 @@ from urllib.parse import unquote, urlsplit
 
 import fsspec
 
+from tidemark.lake.failures import storage_errors_named
+
 __all__ = ["Storage", "canonical_uri"]
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_ONE_NAME = {"s3a": "s3", "s3n": "s3"}
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated")  # local and sftp, s3, abfs, gcs
 
 
 def canonical_uri(location: str) -> str:
     """One text for one place: `file:///tmp/a b`, `s3://bucket/key`; not percent-encoded, no slash at the end.
 
-    Accepts `/p`, `p` (from the working directory), `file:/p`, `file:///p` and other schemes.
+    Accepts `/p`, `p` (from the working directory), `file:/p`, `file:///p` and other schemes; `s3a` and `s3n`, Hadoop's
+    names for S3, are `s3`.
     """
     if not _SCHEME.match(location):
         import os
@@ -31,7 +36,7 @@ def canonical_uri(location: str) -> str:
         return "file://" + _without_last_slash(str(PurePosixPath("/" + rest.lstrip("/"))))
     if not rest.startswith("//"):
         rest = "//" + rest.lstrip("/")
-    return _without_last_slash(f"{scheme.lower()}:{rest}")
+    return _without_last_slash(f"{_ONE_NAME.get(scheme.lower(), scheme.lower())}:{rest}")
 
 
 def _to_millis(time: datetime | float) -> datetime:
@@ -49,43 +54,66 @@ class Storage:
     """What lies below the directory `uri`; names are relative to it and not percent-encoded, or absolute URIs,
     which are, as in a log.
 
-    `options` go to fsspec's file system as they are. A missing file raises FileNotFoundError, as fsspec does.
+    `options` go to fsspec's file system as they are. Nothing is taken from a cache: a commit must be seen. A missing
+    file raises FileNotFoundError; otherwise StorageRefused or StorageUnreachable, after the retries of the storage's
+    own client.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
         self.uri = canonical_uri(uri)
-        self._filesystem: Any = fsspec.filesystem(urlsplit(self.uri).scheme, **(options or {}))
-        self._root = self.uri.removeprefix("file://") if self.uri.startswith("file://") else self.uri
+        self.is_local = self.uri.startswith("file://")
+        given: dict[str, Any] = dict(options or {})
+        if not self.is_local:
+            given.setdefault("use_listings_cache", False)
+        with storage_errors_named(self.uri):
+            self._filesystem: Any = fsspec.filesystem(urlsplit(self.uri).scheme, **given)
+        self._root = self.uri.removeprefix("file://") if self.is_local else self.uri
 
     def names(self, directory: str = "") -> list[str]:
         """The names directly below `directory`, sorted. Raises FileNotFoundError."""
-        listed = self._filesystem.ls(self._below(directory), detail=False, **self._fresh())
+        with storage_errors_named(self._place(directory)):
+            listed = self._filesystem.ls(self._below(directory), detail=False, **self._fresh())
         return sorted(str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in listed)
 
     def exists(self, name: str = "") -> bool:
-        """Whether a file or directory is there."""
-        return bool(self._filesystem.exists(self._below(name)))
+        """Whether a file or directory is there; a storage that does not answer is an error, not a no."""
+        with storage_errors_named(self._place(name)):
+            try:
+                self._filesystem.info(self._below(name))
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+        return True
 
     def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
         """The bytes of a file, or of its range [start, end)."""
-        return bytes(self._filesystem.cat_file(self._below(name), start=start, end=end))
+        with storage_errors_named(self._place(name)):
+            return bytes(self._filesystem.cat_file(self._below(name), start=start, end=end))
 
-    def open(self, name: str) -> IO[bytes]:
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
         """A file for random reading."""
-        opened: IO[bytes] = self._filesystem.open(self._below(name), "rb")
-        return opened
+        with storage_errors_named(self._place(name)):
+            opened: IO[bytes] = self._filesystem.open(self._below(name), "rb")
+        with storage_errors_named(self._place(name), misuse=False), opened:
+            yield opened
 
     def modified_at(self, name: str) -> datetime:
         """Modification time, UTC, in whole milliseconds as Delta sees it."""
-        return _to_millis(self._filesystem.modified(self._below(name)))
+        with storage_errors_named(self._place(name)):
+            return _to_millis(self._filesystem.modified(self._below(name)))
 
     def modified_times(self, directory: str) -> dict[str, datetime]:
         """Name → modification time, as `modified_at`, of everything directly below `directory`, in one listing."""
+        with storage_errors_named(self._place(directory)):
+            listed = self._filesystem.ls(self._below(directory), detail=True, **self._fresh())
         times: dict[str, datetime] = {}
-        for entry in self._filesystem.ls(self._below(directory), detail=True, **self._fresh()):
+        for entry in listed:
             name = str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]
-            listed = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
-            times[name] = self.modified_at(f"{directory}/{name}") if listed is None else _to_millis(listed)
+            time = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
+            if time is not None:
+                times[name] = _to_millis(time)
+            elif entry.get("type") != "directory":
+                times[name] = self.modified_at(f"{directory}/{name}")
         return times
 
     def _below(self, name: str) -> str:
@@ -94,6 +122,8 @@ class Storage:
             return uri.removeprefix("file://") if uri.startswith("file://") else uri
         return f"{self._root}/{name}" if name else self._root
 
+    def _place(self, name: str) -> str:
+        return name if _SCHEME.match(name) else f"{self.uri}/{name}".rstrip("/")
+
     def _fresh(self) -> dict[str, bool]:
-        """A listing is never taken from a cache: a commit must be seen."""
-        return {} if self.uri.startswith("file://") else {"refresh": True}
+        return {} if self.is_local else {"refresh": True}

@@ -54,7 +54,12 @@ def test_a_state_starts_at_the_newest_checkpoint_before_it(tmp_path: Path) -> No
 def test_a_multi_part_checkpoint_counts_only_when_whole(tmp_path: Path) -> None:
     log = born(tmp_path)
     commit(tmp_path, 1, metadata("id-1"))
-    schema = {"id": "id-9", "schemaString": "{}", "partitionColumns": [], "configuration": [("k", "v")]}
+    schema = {
+        "id": "id-9",
+        "schemaString": '{"type": "struct", "fields": []}',
+        "partitionColumns": [],
+        "configuration": [("k", "v")],
+    }
     rows = pa.Table.from_pylist(
         [
             {"metaData": {**schema, "format": {"provider": "parquet"}}, "protocol": None},

@@ -1,0 +1,58 @@
+"""What a storage's client raises, as errors of ours. A file that is not there stays a FileNotFoundError."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tidemark.errors import StorageRefused, StorageUnreachable
+
+__all__ = ["storage_errors_named"]
+
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_CLIENT_ERRORS = (  # of clients that need not be installed: those that are not OSErrors
+    ("botocore.exceptions", "BotoCoreError"),
+    ("botocore.exceptions", "ClientError"),
+    ("aiohttp", "ClientError"),
+    ("azure.core.exceptions", "AzureError"),
+    ("gcsfs.retry", "HttpError"),
+    ("google.auth.exceptions", "GoogleAuthError"),
+)
+_REFUSALS = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ClientAuthenticationError")
+_LONGEST = 300
+
+
+@contextmanager
+def storage_errors_named(place: str, *, misuse: bool = True) -> Iterator[None]:
+    """Raises StorageRefused or StorageUnreachable for what the storage's client raises about `place`.
+
+    `misuse`: also for the ValueError or TypeError with which clients greet options that they cannot use.
+    """
+    try:
+        yield
+    except _NOT_THERE:
+        raise
+    except PermissionError as error:
+        raise StorageRefused(place=place, problem=_said(error)) from error
+    except OSError as error:
+        if error.errno is None and not isinstance(error, TimeoutError) and not misuse:
+            raise  # of who reads the file, not of the storage
+        raise StorageUnreachable(place=place, problem=_said(error)) from error
+    except _client_errors() as error:
+        refused = type(error).__name__ in _REFUSALS
+        raise (StorageRefused if refused else StorageUnreachable)(place=place, problem=_said(error)) from error
+    except (ValueError, TypeError, ImportError) as error:
+        if not misuse:
+            raise
+        raise StorageUnreachable(place=place, problem=_said(error)) from error
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    found = ((sys.modules.get(module), name) for module, name in _CLIENT_ERRORS)
+    return tuple(getattr(module, name) for module, name in found if module is not None and hasattr(module, name))
+
+
+def _said(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return f"{type(error).__name__}: {text[:_LONGEST]}"
