@@ -54,7 +54,7 @@ def _parquet_actions(opened: IO[bytes], name: str) -> Iterator[tuple[str, dict[s
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(opened)
+        file = pq.ParquetFile(opened, page_checksum_verification=True)
         present = [kind for kind in _WANTED if kind in file.schema_arrow.names]
         table = file.read(columns=present)
         columns = {kind: table.column(kind) for kind in present}

@@ -1,62 +1,140 @@
 """Delta's version checksums (`.crc`): what the writer of a version says that the table is then; most writers leave one.
 
-A log that says otherwise has lost or exchanged files: which of the two is wrong cannot be known from here.
+A log that says otherwise has lost or exchanged files or lines: which of the two is wrong cannot be known from here. A
+checksum that is missing or damaged says nothing.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import CorruptLog
 from tidemark.lake import actions
 from tidemark.lake.segments import checksum_name, commit_name
+from tidemark.model.table_log import Metadata, Protocol
 
 if TYPE_CHECKING:
     from tidemark.lake.storage import Storage
-    from tidemark.model.table_log import Metadata, Protocol, TableState
+    from tidemark.model.table_log import Commit, TableState
 
-__all__ = ["require_same_commit", "require_same_state"]
+__all__ = ["Gain", "require_same_state"]
+
+_DESCRIBES_AGAIN = frozenset(  # operations whose files Delta does not count either
+    {"ROWTRACKINGBACKFILL", "ROWTRACKINGUNBACKFILL", "COMPUTESTATS", "DROPFEATURE", "DELETIONVECTORTOMBSTONES"}
+)
+_COUNTERS = ("numFiles", "tableSizeBytes", "numDeletedRecordsOpt")
+_NO_TABLE = {"numFiles": 0, "tableSizeBytes": 0, "numDeletedRecordsOpt": 0}
 
 
 def require_same_state(storage: Storage, state: TableState) -> None:
-    """Say nothing unless the version's checksum is there, can be read, and has another state. Raises CorruptLog."""
-    said = _read(storage, state.version)
-    try:
-        metadata = actions.metadata(said["metadata"]) if "metadata" in said else state.metadata
-        protocol = actions.protocol(said["protocol"]) if "protocol" in said else state.protocol
-        marks = [actions.row_id_mark(body) for body in said.get("domainMetadata") or ()]
-    except (ValueError, TypeError, AttributeError):  # a damaged checksum says nothing
-        return
-    mark = next((mark for mark in marks if mark is not None), state.row_id_high_water_mark)
-    same = _metadata(metadata) == _metadata(state.metadata) and _protocol(protocol) == _protocol(state.protocol)
-    if not same or mark != state.row_id_high_water_mark:
+    """Say nothing unless the version's checksum has another state. Raises CorruptLog."""
+    said = _Checksum.read(storage, state.version)
+    if said.contradicts(state.metadata, state.protocol, state.row_id_high_water_mark):
         problem = "the metadata, protocol or row ids that it has are not those of the checkpoint and commits before it"
         raise CorruptLog(file=f"{storage.uri}/{checksum_name(state.version)}", problem=problem)
 
 
-def require_same_commit(storage: Storage, version: int, txn_id: object) -> None:
-    """Say nothing unless the version's checksum is there, can be read, and names another commit. Raises CorruptLog."""
-    said = _read(storage, version).get("txnId")
-    if isinstance(said, str) and isinstance(txn_id, str) and said != txn_id:
-        problem = f"it is the commit {txn_id}, but {checksum_name(version)} is of {said}"
-        raise CorruptLog(file=f"{storage.uri}/{commit_name(version)}", problem=problem)
+class Gain:
+    """What a range of commits brings to a table, taken commit by commit and held against the checksums at both ends.
+
+    Files and bytes are not counted any more once a commit describes files that are there already.
+    """
+
+    def __init__(self) -> None:
+        self._counted = True
+        self._counts: dict[str, int] = dict.fromkeys(_COUNTERS, 0)
+        self._last: dict[str, Any] = {"metadata": None, "protocol": None, "mark": None}
+
+    def take(self, commit: Commit) -> None:
+        """Add the next commit."""
+        for name, found in (
+            ("metadata", commit.metadata),
+            ("protocol", commit.protocol),
+            ("mark", commit.row_id_high_water_mark),
+        ):
+            self._last[name] = self._last[name] if found is None else found
+        operation = (commit.operation or "").upper().replace(" ", "")
+        self._counted = self._counted and operation not in _DESCRIBES_AGAIN
+        for sign, files in ((1, commit.adds), (-1, commit.removes)):
+            for file in files:
+                if file.size is None:
+                    self._counts.pop("tableSizeBytes", None)
+                for name, count in (
+                    ("numFiles", 1),
+                    ("tableSizeBytes", file.size or 0),
+                    ("numDeletedRecordsOpt", file.deletion_vector.cardinality if file.deletion_vector else 0),
+                ):
+                    if name in self._counts:
+                        self._counts[name] += sign * count
+
+    def require_whole(self, storage: Storage, after: int, through: int, txn_id: object) -> None:
+        """Say nothing unless the checksums of `after` and `through` say that the commits between them are others, or
+        have lost lines; `txn_id` is that of the last. Raises CorruptLog.
+        """
+        now = _Checksum.read(storage, through)
+        if isinstance(now.said.get("txnId"), str) and isinstance(txn_id, str) and now.said["txnId"] != txn_id:
+            problem = f"it is the commit {txn_id}, but {checksum_name(through)} is of {now.said['txnId']}"
+            raise CorruptLog(file=f"{storage.uri}/{commit_name(through)}", problem=problem)
+        before = _Checksum.read(storage, after) if after >= 0 else _Checksum(_NO_TABLE)
+        lost = self._lost(before, now)
+        if lost:
+            problem = f"{lost} since version {after}, which the commits up to here do not say: they are not whole"
+            raise CorruptLog(file=f"{storage.uri}/{checksum_name(through)}", problem=problem)
+
+    def _lost(self, before: _Checksum, now: _Checksum) -> str | None:
+        for name, count in self._counts.items() if self._counted else ():
+            grown = [checksum.said.get(name) for checksum in (before, now)]
+            if all(type(value) is int for value in grown) and grown[1] - grown[0] != count:  # type: ignore[operator]
+                return f"{name} went from {grown[0]} to {grown[1]}"
+        metadata, protocol, mark = (
+            before.state(name) if self._last[name] is None else self._last[name]
+            for name in ("metadata", "protocol", "mark")
+        )
+        return "metadata, protocol or row ids changed" if now.contradicts(metadata, protocol, mark) else None
 
 
-def _read(storage: Storage, version: int) -> Mapping[str, Any]:
-    try:
-        said = json.loads(storage.read_bytes(checksum_name(version)))
-    except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+@dataclass(frozen=True)
+class _Checksum:
+    said: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, storage: Storage, version: int) -> _Checksum:
+        try:
+            said = json.loads(storage.read_bytes(checksum_name(version)))
+        except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):
+            return cls({})
+        return cls(said if isinstance(said, dict) else {})
+
+    def state(self, name: str) -> Any:
+        """Its `metadata`, `protocol` or row-id `mark`; None where it does not say."""
+        try:
+            if name == "metadata":
+                return actions.metadata(self.said["metadata"])
+            if name == "protocol":
+                return actions.protocol(self.said["protocol"])
+            marks = [actions.row_id_mark(body) for body in self.said["domainMetadata"]]
+        except (KeyError, ValueError, TypeError, AttributeError):
+            return None
+        return next((mark for mark in marks if mark is not None), None)
+
+    def contradicts(self, metadata: Metadata | None, protocol: Protocol | None, mark: int | None) -> bool:
+        """Whether it says another thing than what is given; None is not given."""
+        mine = self.state("metadata"), self.state("protocol"), self.state("mark")
+        return any(
+            one is not None and other is not None and _form(one) != _form(other)
+            for one, other in zip(mine, (metadata, protocol, mark), strict=True)
+        )
 
 
-def _metadata(metadata: Metadata) -> tuple[object, ...]:
-    columns, settings = metadata.partition_columns, dict(metadata.configuration)
-    return metadata.table_id, json.loads(metadata.schema_json), columns, settings
-
-
-def _protocol(protocol: Protocol) -> tuple[object, ...]:
-    features = frozenset(protocol.reader_features), frozenset(protocol.writer_features)
-    return protocol.min_reader_version, protocol.min_writer_version, *features
+def _form(value: Metadata | Protocol | int) -> object:
+    """What two values have alike that say the same, in whatever order."""
+    if isinstance(value, Metadata):
+        settings = dict(value.configuration)
+        return value.table_id, json.loads(value.schema_json), value.partition_columns, settings
+    if isinstance(value, Protocol):
+        features = frozenset(value.reader_features), frozenset(value.writer_features)
+        return value.min_reader_version, value.min_writer_version, *features
+    return value

@@ -87,7 +87,10 @@ def _stored_data(vector: DeletionVector, table_uri: str, storage: Storage) -> by
     """On disk: a 4-byte big-endian size, the data, its CRC-32; at the vector's offset."""
     name = _vector_uri(vector, table_uri)
     start = vector.offset or 0
-    stored = storage.read_bytes(name, start, start + 4 + vector.size_in_bytes + 4)
+    try:
+        stored = storage.read_bytes(name, start, start + 4 + vector.size_in_bytes + 4)
+    except IsADirectoryError as error:
+        raise CorruptLog(file=name, problem="it is a directory") from error
     if len(stored) < 8 or struct.unpack(">I", stored[:4])[0] != vector.size_in_bytes:
         raise CorruptLog(file=name, problem=f"the deletion vector at {start} has not the size that the log says")
     data, checksum = stored[4:-4], struct.unpack(">I", stored[-4:])[0]

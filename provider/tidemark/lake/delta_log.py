@@ -13,7 +13,7 @@ from typing import Any
 from tidemark.errors import CorruptLog, LogIncomplete, NotADeltaTable, TableNotFound, VersionNotFound
 from tidemark.lake import actions, fields
 from tidemark.lake.checkpoints import read_state_actions
-from tidemark.lake.checksums import require_same_commit, require_same_state
+from tidemark.lake.checksums import Gain, require_same_state
 from tidemark.lake.segments import LOG_DIRECTORY, LogFiles, commit_name, list_log
 from tidemark.lake.storage import Storage
 from tidemark.model.table_log import Commit, Metadata, Protocol, TableState
@@ -98,12 +98,14 @@ class DeltaLog:
         files = self._files() if listed is None else list_log(listed)
         self._require_version(files, through)
         previous: datetime | None = None
+        gain = Gain()
         for version, data in self._in_turn(range(after + 1, through + 1), after):
             found = _by_kind(data, commit_name(version))
             info = (found.get("commitInfo") or [{}])[0]
-            if version == through and version in files.checksums:
-                require_same_commit(self.storage, version, info.get("txnId"))
             commit = _commit(version, found, info, self._commit_time(version, info, previous, listed or {}))
+            gain.take(commit)
+            if version == through and version in files.checksums:
+                gain.require_whole(self.storage, after, through, info.get("txnId"))
             previous = commit.timestamp
             yield commit
 

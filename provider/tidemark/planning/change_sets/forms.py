@@ -86,12 +86,12 @@ class FeedFile:
 
 
 def form_of(action: AddFile | RemoveFile, metadata: Metadata) -> Form:
-    """The form that an action adds or removes."""
+    """The form that an action adds or removes; stats that do not say how many rows there are count for nothing."""
     return Form(
         path=action.path,
         size=action.size,
         partition_values=action.partition_values,
-        stats=action.stats,
+        stats=None if physical_rows(action.stats) is None else action.stats,
         deletion_vector=action.deletion_vector,
         base_row_id=action.base_row_id,
         default_row_commit_version=action.default_row_commit_version,
@@ -105,6 +105,10 @@ def is_known(action: AddFile, high_water_mark: int | None) -> bool:
 
 
 def physical_rows(stats: str | None) -> int | None:
-    """Rows of a file, deleted ones included (`numRecords`); None where the stats do not say."""
-    rows = json.loads(stats).get("numRecords") if stats else None
-    return int(rows) if rows is not None else None
+    """Rows of a file, deleted ones included (`numRecords`); None where the stats do not say, or are no stats."""
+    try:
+        said = json.loads(stats) if stats else None
+    except (ValueError, RecursionError):
+        return None
+    rows = said.get("numRecords") if isinstance(said, dict) else None
+    return rows if type(rows) is int and rows >= 0 else None
