@@ -113,26 +113,10 @@ def test_tracking_that_was_switched_in_the_window_is_named(lake: Lake) -> None:
         lake.plan(lake.version)
 
 
-def test_a_shallow_clone_is_refused_by_name(lake: Lake) -> None:
-    lake.create().sql("INSERT INTO {t} SELECT CAST(id AS INT), 'a' FROM range(0, 5, 1, 1)")
-    clone = Lake(lake.spark, Path(f"{lake.path}_clone"), lake.workspace)
-    lake.spark.sql(f"CREATE TABLE {clone.name} SHALLOW CLONE {lake.name}")
-    start = clone.version
-    clone.sql("DELETE FROM {t} WHERE k = 1")
-    with pytest.raises(UnsupportedTableFeature, match="shallow clone"):
-        clone.plan(start)
-
-
 def test_a_source_that_has_a_column_of_the_stream_is_refused_by_name(lake: Lake) -> None:
     lake.create("k INT, `metadata$Action` STRING").sql("INSERT INTO {t} VALUES (1, 'a')")
     with pytest.raises(UnsupportedTableFeature, match=r"column metadata.Action"):
         lake.plan(0)
-
-
-def test_column_mapping_by_id_is_refused_by_name(lake: Lake) -> None:
-    lake.create(delta__columnMapping__mode="id").sql("INSERT INTO {t} VALUES (1, 'a')")
-    with pytest.raises(UnsupportedTableFeature, match="columnMapping by id"):
-        lake.plan(1)
 
 
 def test_stats_that_the_log_left_out_come_from_the_footer(lake: Lake) -> None:

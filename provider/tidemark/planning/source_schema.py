@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tidemark.model.table_log import Metadata
 
-__all__ = ["Field", "fields", "first_difference", "partition_columns", "partition_values"]
+__all__ = ["Field", "atoms", "fields", "first_difference", "partition_columns", "partition_values"]
 
+_FEW_SCHEMAS = 64  # asked for each file of a window
 _PHYSICAL = "delta.columnMapping.physicalName"
+_DECIMAL = re.compile(r"^decimal\((\d+), *(-?\d+)\)$")
+_WIDER = {  # what Delta's type widening allows and every Parquet reader of Spark can do; decimals apart
+    "byte": ("short", "integer", "long", "double"),
+    "short": ("integer", "long", "double"),
+    "integer": ("long", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # before the point, for a decimal to hold all of them
 
 
 @dataclass(frozen=True)
@@ -30,22 +42,23 @@ class Field:
 
 def fields(metadata: Metadata) -> tuple[Field, ...]:
     """The columns of a table, in order."""
-    return tuple(Field(form["name"], _physical(form), form) for form in json.loads(metadata.schema_json)["fields"])
+    return _fields(metadata.schema_json)
 
 
 def first_difference(old: Metadata, new: Metadata) -> str | None:
     """Why files written under `old` cannot be read under `new`; None if they can.
 
-    Columns may be added (R100: they read as NULL), renamed (R101) and dropped (R102); the type of one that both have
-    must be the same, nested fields included. Nullability and comments do not matter.
+    Columns may be added (R100: they read as NULL), renamed (R101), dropped (R102) and reordered; the type of one that
+    both have may be widened (R105: its values are cast up), nested fields included. Nullability and comments do not
+    matter. A column that was dropped and added again is another one, and old rows have NULL for it; but not if its type
+    is another one, too: so does Delta record an overwrite that changes a type, and values would be lost unsaid.
     """
-    before = {field.key: field for field in fields(old)}
-    for field in fields(new):
-        if field.key in before:
-            problem = next(_differences(before[field.key].form["type"], field.form["type"], field.name), None)
-            if problem:
-                return problem
-    return None
+    return _first_difference(old.schema_json, new.schema_json)
+
+
+def atoms(metadata: Metadata) -> frozenset[str]:
+    """The types of all columns, taken apart down to those that have no parts."""
+    return frozenset(_atoms(json.loads(metadata.schema_json)))
 
 
 def partition_columns(old: Metadata, new: Metadata) -> tuple[str, ...]:
@@ -62,23 +75,71 @@ def partition_values(values: Mapping[str, str | None], columns: tuple[str, ...])
     return {column: by_key.get(column.lower()) for column in columns}
 
 
+@lru_cache(_FEW_SCHEMAS)
+def _fields(schema: str) -> tuple[Field, ...]:
+    return tuple(Field(form["name"], _physical(form), form) for form in json.loads(schema)["fields"])
+
+
+@lru_cache(_FEW_SCHEMAS)
+def _first_difference(old: str, new: str) -> str | None:
+    return next(_differences(json.loads(old), json.loads(new), ""), None)
+
+
 def _physical(form: Mapping[str, Any]) -> str:
     name: str = form.get("metadata", {}).get(_PHYSICAL, form["name"])
     return name
 
 
+def _atoms(form: Any) -> Iterator[str]:
+    if not isinstance(form, Mapping):
+        yield str(form)
+    elif form["type"] == "struct":
+        for field in form["fields"]:
+            yield from _atoms(field["type"])
+    elif form["type"] == "array":
+        yield from _atoms(form["elementType"])
+    elif form["type"] == "map":
+        yield from _atoms(form["keyType"])
+        yield from _atoms(form["valueType"])
+    else:
+        yield str(form["type"])
+
+
 def _differences(old: Any, new: Any, place: str) -> Iterator[str]:
     kinds = [form["type"] if isinstance(form, Mapping) else form for form in (old, new)]
     if kinds[0] != kinds[1]:
-        yield f"column {place!r} was of type {kinds[0]} and is now of type {kinds[1]}"
+        if not _is_wider(*kinds):
+            yield f"column {place!r} was of type {kinds[0]} and is now of type {kinds[1]}"
     elif kinds[0] == "struct":
-        before = {_physical(form).lower(): form for form in old["fields"]}
-        for form in new["fields"]:
-            known = before.get(_physical(form).lower())
-            if known is not None:
-                yield from _differences(known["type"], form["type"], f"{place}.{form['name']}")
+        for known, form in _pairs(old["fields"], new["fields"]):
+            yield from _differences(known["type"], form["type"], f"{place}.{form['name']}".lstrip("."))
     elif kinds[0] == "array":
         yield from _differences(old["elementType"], new["elementType"], f"{place}[]")
     elif kinds[0] == "map":
         yield from _differences(old["keyType"], new["keyType"], f"{place}.key")
         yield from _differences(old["valueType"], new["valueType"], f"{place}.value")
+
+
+def _pairs(old: list[Any], new: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Fields of `new` with those of `old` whose place they have: by physical name, else by name if that one is gone."""
+    by_physical = {_physical(form).lower(): form for form in old}
+    gone = by_physical.keys() - {_physical(form).lower() for form in new}
+    by_name = {by_physical[key]["name"].lower(): by_physical[key] for key in gone}
+    for form in new:
+        known = by_physical.get(_physical(form).lower()) or by_name.get(form["name"].lower())
+        if known is not None:
+            yield known, form
+
+
+def _is_wider(old: str, new: str) -> bool:
+    """Whether every value of `old` is one of `new`, and files that have `old` can be read as `new`."""
+    if old == "void" or new in _WIDER.get(old, ()):
+        return True
+    wide, narrow = _DECIMAL.match(new), _DECIMAL.match(old)
+    if wide is None:
+        return False
+    scale = int(wide[2])
+    before_point = int(wide[1]) - scale
+    if narrow is None:
+        return old in _DIGITS and scale >= 0 and before_point >= _DIGITS[old]
+    return scale >= int(narrow[2]) and before_point >= int(narrow[1]) - int(narrow[2])

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
 from tidemark.errors import RowTrackingDisabled, UnsupportedTableFeature
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
 from tidemark.model.table_log import TableState
 from tidemark.planning import source_schema
 
-__all__ = ["READABLE_FEATURES", "require_own_files", "require_readable"]
+__all__ = ["READABLE_FEATURES", "require_readable"]
 
-READ_BY_SPARK = frozenset({"deletionVectors", "columnMapping", "timestampNtz"})
+READ_BY_SPARK = frozenset(
+    {
+        "deletionVectors",
+        "columnMapping",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "variantShredding-preview",
+    }
+)
 READ_BY_THE_LOG_READER = frozenset({"v2Checkpoint", "inCommitTimestamp"})
 NEEDED = frozenset({"rowTracking", "domainMetadata"})
 OF_NO_CONCERN_TO_A_READER = frozenset(
@@ -27,16 +36,32 @@ OF_NO_CONCERN_TO_A_READER = frozenset(
         "clustering",
         "vacuumProtocolCheck",
         "checkpointProtection",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "icebergCompatV3",
+        "materializePartitionColumns",
+        "coordinatedCommits-preview",  # until a coordinator is named
+        "geospatial",  # until a column is of such a type
+        "geospatial-dev",
     }
 )
 READABLE_FEATURES = READ_BY_SPARK | READ_BY_THE_LOG_READER | NEEDED | OF_NO_CONCERN_TO_A_READER
 
+_READABLE_TYPES = frozenset(
+    {
+        *("boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary"),
+        *("date", "timestamp", "timestamp_ntz", "variant", "void"),
+    }
+)
+_DECIMAL = "decimal("
+_COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
+_BY_CATALOG = "Its commits are the catalog's, so its log cannot be read by path."
 _ADVICE = {
-    "catalogManaged": "Its commits are the catalog's, so its log cannot be read by path.",
-    "catalogOwned-preview": "Its commits are the catalog's, so its log cannot be read by path.",
+    "catalogManaged": _BY_CATALOG,
+    "catalogOwned-preview": _BY_CATALOG,
+    "adaptiveMetadata-preview": _BY_CATALOG,
 }
 _DROP = "Drop the feature (ALTER TABLE … DROP FEATURE), or read another table."
-_ABSOLUTE = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*:|/)")
 
 
 def require_readable(state: TableState, table: str) -> None:
@@ -48,9 +73,9 @@ def require_readable(state: TableState, table: str) -> None:
     features = {*state.protocol.reader_features, *state.protocol.writer_features}
     for feature in sorted(features - READABLE_FEATURES):
         raise UnsupportedTableFeature(table=table, feature=feature, instead=_ADVICE.get(feature, _DROP))
-    mode = state.metadata.configuration.get("delta.columnMapping.mode", "none")
-    if mode not in ("none", "name"):
-        raise UnsupportedTableFeature(table=table, feature=f"columnMapping by {mode}", instead="Map columns by name.")
+    if state.metadata.configuration.get(_COORDINATOR):
+        raise UnsupportedTableFeature(table=table, feature="coordinatedCommits-preview", instead=_BY_CATALOG)
+    _require_readable_types(state, table)
     for field in source_schema.fields(state.metadata):
         if field.name.upper() in (ACTION, IS_UPDATE, ROW_ID):
             raise UnsupportedTableFeature(
@@ -60,10 +85,9 @@ def require_readable(state: TableState, table: str) -> None:
         raise RowTrackingDisabled(table=table, sql_name=table)
 
 
-def require_own_files(paths: Iterable[str], table: str) -> None:
-    """Raises UnsupportedTableFeature for a table whose log names files outside it: a shallow clone."""
-    for path in paths:
-        if _ABSOLUTE.match(path):
+def _require_readable_types(state: TableState, table: str) -> None:
+    for atom in sorted(source_schema.atoms(state.metadata) - _READABLE_TYPES):
+        if not atom.startswith(_DECIMAL):
             raise UnsupportedTableFeature(
-                table=table, feature="shallow clone", instead="Make a deep copy, or read the table it was cloned from."
+                table=table, feature=f"type {atom}", instead="Spark and Delta cannot read columns of this type."
             )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, VariantType
 
 __all__ = ["same_content"]
+
+_BY_BYTES = "UTF8_BINARY"
 
 
 def same_content(old: Column, new: Column, kind: StructType) -> Column:
@@ -17,9 +19,13 @@ def same_content(old: Column, new: Column, kind: StructType) -> Column:
 
 
 def _comparable(value: Column, kind: DataType) -> Column:
-    """The same value with each map as its entries in the order of their keys: maps cannot be compared."""
-    if not _has_map(kind):
+    """The same value in a form that `<=>` compares as `same_content` promises."""
+    if not _needs_a_form(kind):
         return value
+    if isinstance(kind, StringType):
+        return F.collate(value, _BY_BYTES)
+    if isinstance(kind, VariantType):
+        return _typed_text(value)
     if isinstance(kind, ArrayType):
         return F.transform(value, lambda item: _comparable(item, kind.elementType))
     if isinstance(kind, MapType):
@@ -30,9 +36,18 @@ def _comparable(value: Column, kind: DataType) -> Column:
     return F.when(value.isNotNull(), F.struct(*fields))
 
 
-def _has_map(kind: DataType) -> bool:
+def _typed_text(variant: Column) -> Column:
+    """A variant's JSON and the types of its values, which JSON alone does not tell (1.0 and "1.0" it does, a date and
+    its text it does not). Arrays of mixed types have one type for all: two that differ only by a change of type behind
+    the same text are told apart by nothing, and count as equal.
+    """
+    return F.when(variant.isNotNull(), F.struct(F.to_json(variant), F.schema_of_variant(variant)))
+
+
+def _needs_a_form(kind: DataType) -> bool:
     if isinstance(kind, ArrayType):
-        return _has_map(kind.elementType)
+        return _needs_a_form(kind.elementType)
     if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType)
+        return any(_needs_a_form(field.dataType) for field in kind.fields)
+    is_collated = isinstance(kind, StringType) and kind.collation != _BY_BYTES
+    return is_collated or isinstance(kind, MapType | VariantType)

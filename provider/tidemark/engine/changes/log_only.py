@@ -15,6 +15,7 @@ __all__ = ["CHANGE_TYPE", "commit_of", "origin_column", "version_column"]
 CHANGE_TYPE = "_change_type"  # Delta's name in its change files
 
 _COLUMN_MAPPING = "delta.columnMapping."
+_TYPE_CHANGES = '"delta.typeChanges"'  # in the metadata of a field: the types that older files have for it
 _ROW_TRACKING = ("delta.enableRowTracking", "delta.rowTracking.")
 _FOR_WRITERS = (
     "delta.generationExpression",
@@ -54,13 +55,15 @@ def commit_of(metadata: Metadata, partition_columns: tuple[str, ...], files: Ite
 
 
 def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...]) -> dict[str, Any]:
-    reader = []
-    if any(file.deletion_vector for file in files):
-        reader.append("deletionVectors")
-    if _mapping_mode(metadata) != "none":
-        reader.append("columnMapping")
-    if '"timestamp_ntz"' in metadata.schema_json:
-        reader.append("timestampNtz")
+    atoms = source_schema.atoms(metadata)
+    needed = {
+        "deletionVectors": any(file.deletion_vector for file in files),
+        "columnMapping": _mapping_mode(metadata) != "none",
+        "timestampNtz": "timestamp_ntz" in atoms,
+        "typeWidening": _TYPE_CHANGES in metadata.schema_json,
+        "variantType": "variant" in atoms,
+    }
+    reader = [feature for feature, is_needed in needed.items() if is_needed]
     return {
         "minReaderVersion": 3,
         "minWriterVersion": 7,

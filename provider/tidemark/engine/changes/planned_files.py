@@ -15,7 +15,6 @@ from tidemark.planning import source_schema
 from tidemark.planning.change_sets.folds import Fold
 from tidemark.planning.change_sets.forms import FeedFile, Form, PathChange
 from tidemark.planning.change_sets.plan import Origin, PlannedFile
-from tidemark.planning.source_support import require_own_files
 
 __all__ = ["FEED_ROW_IDS_FROM", "planned_files"]
 
@@ -27,12 +26,9 @@ def planned_files(
 ) -> Iterator[PlannedFile]:
     """The files of `fold`, to be read under the metadata `after`; all belong to the commit `version`, if one is given.
 
-    Raises VersionVacuumed if a deletion vector is gone, IncompatibleSchemaChange (R103), CorruptLog,
-    UnsupportedTableFeature.
+    Raises VersionVacuumed if a deletion vector is gone, IncompatibleSchemaChange (R103), CorruptLog.
     """
     files = _Files(log, after, start, end, version)
-    require_own_files((change.path for change in fold.changes), log.uri)
-    require_own_files((form.path for form in fold.births), log.uri)
     try:
         for change in fold.changes:
             yield from files.of_path(change)
