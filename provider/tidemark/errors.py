@@ -371,6 +371,12 @@ class SparkServerUnfit(JobError):
     """The Spark Connect server at {server} cannot do the work: {problem}."""
 
 
+class LakeNotShared(JobError):
+    """Worker and Spark do not see the same lake: {problem}. Let both reach it by one name: the same directory mounted
+    at the same path, or one object store of which both have the credentials.
+    """
+
+
 class JobMayRunOn(TidemarkError):
     """The job for {key} is gone, but the Spark Connect server at {server} does not say that its work has ended. It
     counts as running until {deadline}. Trying again is safe: each statement still happens once.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,13 +23,10 @@ class SparkApplication(SparkJob):
 
         Whether a second run is harmless is up to the application.
         """
-        from airflow.sdk.exceptions import AirflowException
-
         self.require_ready()
         with tempfile.TemporaryDirectory(prefix="tidemark-") as directory:
             submission = self._submission = self._new_submission(Path(directory), arguments)
-            # The hook raises for a bad exit code with the last lines of stdout only; the tail here has stderr too.
-            with self._ending_the_group(submission), contextlib.suppress(AirflowException):
-                submission.submit(str(application), start_new_session=True, cwd=directory)
+            with self._ending_the_session(submission), self._ending_the_group(submission):
+                submission.submit(str(application), cwd=directory)
         if submission.exit_code != 0:
             raise JobDied(key=name, exit_code=submission.exit_code, tail="\n".join(submission.tail))

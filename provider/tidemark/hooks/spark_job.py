@@ -12,19 +12,22 @@ import sys
 import sysconfig
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
 
 import tidemark
-from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobDied, JobLeftNoResult, SparkNotFound
+from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobDied, JobLeftNoResult, JobMayRunOn, SparkNotFound
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.spark import DELTA_SETTINGS
 
 if TYPE_CHECKING:
-    from tidemark.hooks._submission import Submission
+    from airflow.sdk import Connection
+
     from tidemark.hooks.settings import TidemarkSettings
 
 __all__ = ["STORAGE_OPTIONS", "SparkJob", "local_path"]
@@ -32,40 +35,63 @@ __all__ = ["STORAGE_OPTIONS", "SparkJob", "local_path"]
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
 _APPLICATION = Path(tidemark.__file__).parent / "jobs" / "__main__.py"
 _SPEC = "spec.json"
+_SPARK_LOG = "spark.log"
 _DEADLINE_GRACE_SECONDS = 30.0  # more than the job gives itself
 _TERM_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
 
+class Driver(Protocol):
+    """A driver in a process group of its own, by spark-submit or behind Spark Connect."""
+
+    spark_log: Path
+    tail: deque[str]
+
+    @property
+    def process_id(self) -> int | None:
+        """The leader of the process group; None before the start."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+
+    def submit(self, application: str, *, cwd: str) -> object:
+        """Run `application` in `cwd` to its end, whatever its exit code."""
+
+
 class SparkJob:
     """A submitter: `run` is what `tidemark.transactions` calls, `cancel` what `on_kill` calls.
 
-    The driver runs on this host, on the Spark of the settings. `python_path` is added to the driver's PYTHONPATH, so
-    that it can import what a DAG file can.
+    The driver runs on this host, on the Spark of the settings: a JVM that spark-submit starts for it, or a Spark
+    Connect server that is up already. `python_path` is added to the driver's PYTHONPATH, so that it can import what a
+    DAG file can.
     """
 
     def __init__(self, settings: TidemarkSettings, *, python_path: Sequence[str] = ()) -> None:
         self._settings = settings
         self._python_path = tuple(python_path)
-        self._submission: Submission | None = None
+        self._submission: Driver | None = None
         self._cancel_marker: Path | None = None
         self._stopped_because: str | None = None
+        self._runs_on: str | None = None
 
     def run(self, spec: JobSpec) -> JobResult:
         """Submit and wait; a failed job's error comes back in the result.
 
         Beside `spec.result_uri` the job has a directory of its own: spec (mode 0600) and Spark's log. It is removed
         when the job went well and kept otherwise. Raises what `require_ready` raises before anything is started, and
-        JobDied, JobLeftNoResult, JobCancelled or JobDeadlineExceeded after: then the whole process group has ended. A
-        result that is there already is never trusted: it is removed first.
+        JobDied, JobLeftNoResult, JobCancelled or JobDeadlineExceeded after: then the whole process group has ended, and
+        what it had a Spark Connect server do. JobMayRunOn says that the server could not be asked. A result that is
+        there already is never trusted: it is removed first.
         """
         self.require_ready()
+        self._runs_on = None
         result = local_path(spec.result_uri)
         directory = self._prepare(spec, result)
         submission = self._submission = self._new_submission(directory, [str(directory / _SPEC)])
-        with self._deadline(spec), self._ending_the_group(submission):
-            self._submit(submission, directory)
+        with self._deadline(spec), self._ending_the_session(submission, result), self._ending_the_group(submission):
+            submission.submit(str(_APPLICATION), cwd=str(directory))
         failed = True
         try:
             answer = self._answer(spec, result, submission)
@@ -83,11 +109,16 @@ class SparkJob:
         self._stop("cancelled")
 
     def require_ready(self) -> None:
-        """Raises JavaNotFound, SparkNotFound, NotYetSupported, AirflowNotFoundException where no job could start."""
+        """Raises JavaNotFound, SparkNotFound, ConnectClientNotFound, NotYetSupported, AirflowNotFoundException where no
+        job could start.
+        """
         from tidemark.hooks._submission import spark_connection
+        from tidemark.hooks.connect_driver import is_connect, require_connect_client
         from tidemark.hooks.java import require_java
 
-        spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
+        if is_connect(spark_connection(self._settings.spark_conn_id, self._settings.spark_master)):
+            require_connect_client()
+            return
         environment = {**os.environ, **self._environment()}
         require_java(environment)
         if shutil.which("spark-submit", path=environment["PATH"]) is None:
@@ -101,22 +132,47 @@ class SparkJob:
         _write_private(directory / _SPEC, to_json(spec))
         return directory
 
-    def _new_submission(self, directory: Path, arguments: Sequence[str]) -> Submission:
+    def _new_submission(self, directory: Path, arguments: Sequence[str]) -> Driver:
+        from tidemark.hooks._submission import spark_connection
+        from tidemark.hooks.connect_driver import is_connect
+
+        connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
+        if is_connect(connection):
+            return self._connect_driver(connection, directory, arguments)
+        return self._spark_submit(connection, directory, arguments)
+
+    def _spark_submit(self, connection: Connection, directory: Path, arguments: Sequence[str]) -> Driver:
         from tidemark.hooks._archive import spark_side_archive
-        from tidemark.hooks._submission import Submission, master_of, spark_connection
+        from tidemark.hooks._submission import Submission, master_of
 
         settings = self._settings
-        connection = spark_connection(settings.spark_conn_id, settings.spark_master)
         small = _LOCAL_SETTINGS if master_of(connection).startswith("local") else {}
         return Submission(
             connection,
-            spark_log=directory / "spark.log",
+            spark_log=directory / _SPARK_LOG,
             conf={**_JOB_SETTINGS, **small, **DELTA_SETTINGS, **settings.spark_conf},
             packages=settings.spark_packages,
             py_files=str(spark_side_archive(settings.jobs_root.parent / "archives")),
             application_args=list(arguments),
             env_vars=self._environment(),
             name="tidemark",
+        )
+
+    def _connect_driver(self, connection: Connection, directory: Path, arguments: Sequence[str]) -> Driver:
+        """A session of its own for each job, named here: so it can be ended when the driver is dead."""
+        from tidemark.hooks.connect_driver import SPARK_SETTINGS, ConnectDriver, server_url
+
+        environment = self._environment()
+        ours = str(Path(tidemark.__file__).parent.parent)
+        environment["PYTHONPATH"] = os.pathsep.join(
+            entry for entry in (environment.get("PYTHONPATH", os.environ.get("PYTHONPATH")), ours) if entry
+        )
+        environment[SPARK_SETTINGS] = json.dumps(dict(self._settings.spark_conf))
+        return ConnectDriver(
+            server_url(connection, str(uuid4())),
+            spark_log=directory / _SPARK_LOG,
+            arguments=arguments,
+            environment=environment,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -133,17 +189,12 @@ class SparkJob:
             environment[STORAGE_OPTIONS] = json.dumps(dict(self._settings.storage_options))
         return environment
 
-    def _submit(self, submission: Submission, directory: Path) -> None:
-        from airflow.sdk.exceptions import AirflowException
-
-        # A bad exit code is judged together with what the job wrote, in _answer.
-        with contextlib.suppress(AirflowException):
-            submission.submit(str(_APPLICATION), start_new_session=True, cwd=str(directory))
-
-    def _answer(self, spec: JobSpec, result: Path, submission: Submission) -> JobResult:
+    def _answer(self, spec: JobSpec, result: Path, submission: Driver) -> JobResult:
         about = str(spec.key) if spec.key is not None else spec.kind.value
         if result.exists():
             return from_json(JobResult, result.read_text(encoding="utf-8"))
+        if self._runs_on:
+            raise JobMayRunOn(key=about, server=self._runs_on, deadline=spec.deadline)
         if self._stopped_because == "cancelled":
             raise JobCancelled(key=about)
         if self._stopped_because == "deadline":
@@ -165,12 +216,24 @@ class SparkJob:
             timer.cancel()
 
     @contextlib.contextmanager
-    def _ending_the_group(self, submission: Submission) -> Iterator[None]:
+    def _ending_the_group(self, submission: Driver) -> Iterator[None]:
         """Neither an exception here (a timeout, say) nor a JVM that died leaves a Python driver that still writes."""
         try:
             yield
         finally:
             _end_group(submission)
+
+    @contextlib.contextmanager
+    def _ending_the_session(self, submission: Driver, result: Path | None = None) -> Iterator[None]:
+        """A driver that left its `result` has left its session. After any other end nothing may run on in a server."""
+        from tidemark.hooks.connect_driver import ConnectDriver
+
+        try:
+            yield
+        finally:
+            left = result is not None and result.exists()
+            if isinstance(submission, ConnectDriver) and not left and not submission.end_session():
+                self._runs_on = submission.server
 
     def _stop(self, why: str) -> None:
         self._stopped_because = self._stopped_because or why
@@ -204,7 +267,7 @@ def _write_private(file: Path, text: str) -> None:
         target.write(text)
 
 
-def _end_group(submission: Submission) -> None:
+def _end_group(submission: Driver) -> None:
     """SIGTERM, and SIGKILL for what is left after some seconds. A group that is gone is fine."""
     group = submission.process_id
     if group is None:

@@ -98,14 +98,14 @@ class TidemarkHook(BaseHook):
         return JobPlaces(workspace=self.settings.workspace, exchange=str(self.settings.jobs_root))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Answers the Test button: reaches the control store and lists the lake root."""
-        from tidemark.errors import TidemarkError
+        """Answers the Test button in words: whether the control store, the lake and Spark can be worked with.
 
-        try:
-            self.open_store().read(lambda connection: None)
-            return True, f"Control store reached; tables of the lake lie under {self.settings.lake_root}."
-        except TidemarkError as error:
-            return False, str(error)
+        Only a Spark Connect server is asked to read and write; for any other Spark a JVM would have to start.
+        """
+        from tidemark.hooks._connection_test import answers
+
+        found = answers(self)
+        return all(ok for ok, _ in found), " ".join(text for _, text in found)
 
 
 def _option(name: str) -> str:

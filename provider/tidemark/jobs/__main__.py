@@ -1,6 +1,8 @@
 """`spark-submit [--py-files tidemark.zip] …/jobs/__main__.py SPEC-PATH`: one job, its result in a file.
 
-Ends with 0 when the job did what was asked, with 1 when the result holds an error.
+Without spark-submit (`python …/jobs/__main__.py`) the job works in the session of Spark Connect that the environment
+names. Ends with 0 when the job did what was asked, with 1 when the result holds an error; with 3 and no result when
+nobody can say whether a server still works at it.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import JobError
+from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobError
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.progress import print_line
+from tidemark.jobs.remote_session import SERVER_URL, leave, remote_of_environment
 from tidemark.jobs.run import run
 from tidemark.kill_points import reach
 from tidemark.model.jobs import JobResult, JobSpec
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 LOG_LEVEL = "spark.log.level"
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
+UNSURE = 3
+SECONDS_TO_LEAVE = 3.0  # when there is no time: the worker kills five seconds after it has asked
 
 
 def main(arguments: list[str]) -> int:
@@ -31,13 +37,35 @@ def main(arguments: list[str]) -> int:
     (spec_path,) = arguments
     spec = read_spec(spec_path)
     options = json.loads(os.environ.get(STORAGE_OPTIONS) or "{}")
+    return _remote_job(spec, options) if SERVER_URL in os.environ else _local_job(spec, options)
+
+
+def _local_job(spec: JobSpec, options: dict[str, str]) -> int:
     spark = _quiet_session(spec)
-    result = run(spark, spec, options=options, end=_ender(spark, spec))
+    code = _answer(spec, run(spark, spec, options=options, end=_ender(spark, spec)))
+    spark.stop()
+    return code
+
+
+def _remote_job(spec: JobSpec, options: dict[str, str]) -> int:
+    try:
+        spark = remote_of_environment()
+    except JobError as error:
+        return _answer(spec, JobResult(error=error.to_record()))
+    end = _remote_ender(spark, spec)
+    signal.signal(signal.SIGTERM, lambda *_: end(_reason_to_stop(spec)))
+    result = run(spark, spec, options=options, end=end)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if not leave(spark) and result.error is not None:
+        return UNSURE
+    return _answer(spec, result)
+
+
+def _answer(spec: JobSpec, result: JobResult) -> int:
     write_result(spec.result_uri, result)
     reach("result.written")
     if result.error is not None:
         print_line(f"{result.error.error}: {result.error.message}")
-    spark.stop()
     return 0 if result.error is None else 1
 
 
@@ -65,6 +93,24 @@ def _ender(spark: SparkSession, spec: JobSpec) -> Callable[[JobError], None]:
         os._exit(1)
 
     return end
+
+
+def _remote_ender(spark: SparkSession, spec: JobSpec) -> Callable[[JobError], None]:
+    """Leave the session and end this process; only if the server has ended its part, too, is there a result."""
+
+    def end(reason: JobError) -> None:
+        ended = leave(spark, SECONDS_TO_LEAVE)
+        if ended:
+            write_result(spec.result_uri, JobResult(error=reason.to_record()))
+        os._exit(1 if ended else UNSURE)
+
+    return end
+
+
+def _reason_to_stop(spec: JobSpec) -> JobError:
+    key = str(spec.key)
+    late = datetime.now(UTC) >= spec.deadline
+    return JobDeadlineExceeded(key=key, deadline=spec.deadline) if late else JobCancelled(key=key)
 
 
 if __name__ == "__main__":

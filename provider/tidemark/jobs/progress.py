@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from tidemark.jobs.spark_work import ActiveStage
 from tidemark.model.transactions import Evidence, Statement
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 __all__ = ["Progress", "print_line"]
 
@@ -22,12 +19,14 @@ def print_line(text: str) -> None:
 
 
 class Progress:
-    """Says what a job is doing through `say`. As a context it looks at the active stages every few seconds and speaks
+    """Says what a job is doing through `say`. As a context it asks for the active stages every few seconds and speaks
     only when something has changed since.
     """
 
-    def __init__(self, context: SparkContext, statements: int, say: Callable[[str], None] = print_line) -> None:
-        self._tracker = context.statusTracker()
+    def __init__(
+        self, stages: Callable[[], Sequence[ActiveStage]], statements: int, say: Callable[[str], None] = print_line
+    ) -> None:
+        self._stages = stages
         self._statements = statements
         self._done = 0
         self._last = ""
@@ -60,11 +59,7 @@ class Progress:
                 self.say(line)
 
     def _line(self) -> str:
-        stages = []
-        for stage_id in sorted(self._tracker.getActiveStageIds()):
-            stage = self._tracker.getStageInfo(stage_id)
-            if stage is not None:
-                stages.append(f"stage {stage_id}: {stage.numCompletedTasks} of {stage.numTasks} tasks")
+        stages = [f"stage {stage.number}: {stage.completed} of {stage.tasks} tasks" for stage in self._stages()]
         if not stages:
             return ""
         return ", ".join([*stages, f"{self._done} of {self._statements} statements done"])

@@ -8,6 +8,7 @@ from tidemark.jobs.context import JobContext
 from tidemark.jobs.dry_run import dry_run
 from tidemark.jobs.fence import fence
 from tidemark.jobs.prepare import prepare
+from tidemark.jobs.probe import probe
 from tidemark.jobs.write import write
 from tidemark.model.jobs import JobKind, JobResult
 
@@ -18,4 +19,5 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.FENCE: fence,
     JobKind.DRY_RUN: dry_run,
     JobKind.PREPARE: prepare,
+    JobKind.PROBE: probe,
 }

@@ -6,22 +6,21 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemark.engine.writes.exactly_once import APP_ID, TXN_VERSION, USER_METADATA
 from tidemark.errors import JobError, JobFailed, TidemarkError
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.files import exists
 from tidemark.jobs.progress import Progress, print_line
 from tidemark.jobs.registry import JOBS
+from tidemark.jobs.spark_work import work_in
 from tidemark.jobs.watch import Watch
 from tidemark.model.jobs import JobResult, JobSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["own_session", "run"]
+__all__ = ["run"]
 
 HEAD = 600
-NOT_INHERITED = frozenset({APP_ID, TXN_VERSION, USER_METADATA, "spark.databricks.delta.lastCommitVersionInSession"})
 
 
 def utc_now() -> datetime:
@@ -40,16 +39,14 @@ def run(
 ) -> JobResult:
     """Do what `spec` asks and return the answer; every failure comes back as an ErrorRecord.
 
+    The work is done in a session of its own; a session of Spark Connect is taken as it is, and has to be the job's own.
     `options`: storage options of the lake. `end`: how to end the process when the job does not stop at its deadline
     (None: it is not ours to end). Harmless to repeat: each kind of job says what a second run does.
     """
-    context = spark.sparkContext
-    tag = f"tidemark {spec.result_uri}".replace(",", "_")
-    watch = Watch(spec, lambda: exists(spec.cancel_uri), lambda: context.cancelJobsWithTag(tag), clock, end)
-    context.addJobTag(tag)
-    with watch, Progress(context, len(spec.statements), say) as progress:
-        session = own_session(spark)
-        job = JobContext(session, spec, dict(options or {}), progress, utc_now(), watch.stop_if_due)
+    work = work_in(spark, f"tidemark {spec.result_uri}")
+    watch = Watch(spec, lambda: exists(spec.cancel_uri), work.cancel, clock, end)
+    with work, watch, Progress(work.active_stages, len(spec.statements), say) as progress:
+        job = JobContext(work.session, spec, dict(options or {}), progress, utc_now(), watch.stop_if_due)
         try:
             watch.stop_if_due()
             return JOBS[spec.kind](job)
@@ -58,19 +55,6 @@ def run(
         except Exception as error:  # noqa: BLE001 - the edge of the process: a user's function may raise anything
             reason = watch.due()
             return JobResult(error=(reason or _failed(error)).to_record())
-        finally:
-            context.removeJobTag(tag)
-
-
-def own_session(spark: SparkSession) -> SparkSession:
-    """A session with the settings of `spark` but its own transaction settings and views (V15)."""
-    session = spark.newSession()
-    for name, value in spark.conf.getAll.items():
-        if name in NOT_INHERITED or session.conf.get(name, None) == value:
-            continue
-        if session.conf.isModifiable(name):
-            session.conf.set(name, value)
-    return session
 
 
 def _failed(error: Exception) -> JobFailed:

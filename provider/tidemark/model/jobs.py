@@ -20,6 +20,7 @@ class JobKind(StrEnum):
     WRITE = "write"  # run the statements, read each back
     FENCE = "fence"  # shut each statement's number out (step 18)
     DRY_RUN = "dry_run"  # say what would be read, touch nothing
+    PROBE = "probe"  # see whether worker and Spark see the same lake
     PREPARE = "prepare"  # turn on row tracking for a table that is to have a stream
 
 

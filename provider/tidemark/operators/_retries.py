@@ -33,6 +33,8 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.StoreNotMigrated,
     errors.JavaNotFound,
     errors.SparkNotFound,
+    errors.ConnectClientNotFound,
+    errors.SparkServerUnfit,
 )
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from tidemark.engine.changes.log_only import CHANGE_TYPE, commit_of, origin_column, version_column
 from tidemark.engine.changes.planned_files import FEED_ROW_IDS_FROM
+from tidemark.engine.remote import is_remote, set_for_now
 from tidemark.engine.workspace import Workspace
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.forms import ADDED, REMOVED
@@ -80,8 +81,12 @@ def _loaded(spark: SparkSession, directory: str) -> DataFrame:
 
     Delta replays a log in 50 partitions by default, and keeps the result for all sessions. So unless the session has
     its own mind about it, another session looks first: the user's settings stay as they are, at an eighth of the CPU.
+    A session behind Spark Connect makes no others, and belongs to its job alone.
     """
-    if spark.conf.get(_REPLAY_PARTITIONS, None) is None:
+    if spark.conf.get(_REPLAY_PARTITIONS, None) is None and is_remote(spark):
+        with set_for_now(spark, _REPLAY_PARTITIONS, "1"):
+            spark.read.format("delta").load(directory).inputFiles()
+    elif spark.conf.get(_REPLAY_PARTITIONS, None) is None:
         first = spark.newSession()
         for name, value in spark.conf.getAll.items():
             if name.startswith(_STORAGE_SETTINGS):

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
@@ -21,6 +20,7 @@ from tidemark.engine.writes.prepared import PreparedWrite
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
 from tidemark.model.streams import ACTION
 from tidemark.model.transactions import SchemaEvolution, Statement
+from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -109,29 +109,28 @@ def _merge(
     keys: Sequence[FittedColumn],
     known: set[str],
 ) -> None:
-    values: dict[str, str | Column] = {quoted(column.target): _new(column.target) for column in fitted}
+    """Spark's own MERGE and not Delta's builder, which behind Spark Connect needs a plugin in the server."""
+    values = {quoted(column.target): _new(column.target) for column in fitted}
     goes = _new(DELETES)
-    same_key = reduce(Column.__and__, (_old(key.target).eqNullSafe(_new(key.target)) for key in keys))
+    target = path_name(statement.target.path)
+    same_key = reduce(Column.__and__, (_old(target, key.target).eqNullSafe(_new(key.target)) for key in keys))
     compared = [column for column in fitted if column.target in known]
-    builder = (
-        DeltaTable.forPath(winners.sparkSession, statement.target.path)
-        .alias("target")
-        .merge(winners.alias("changes"), same_key)
-        .whenMatchedDelete(goes)
-        .whenMatchedUpdate(~goes & _differs(compared, len(compared) < len(fitted)), set=values)
-        .whenNotMatchedInsert(~goes, values=values)
-    )
+    differs = _differs(target, compared, len(compared) < len(fitted))
+    merge = winners.alias("changes").mergeInto(target, same_key)
+    merge = merge.whenMatched(goes).delete().whenMatched(~goes & differs).update(values)
+    merge = merge.whenNotMatched(~goes).insert(values)
     if statement.write.schema_evolution is SchemaEvolution.ADD:
-        builder = builder.withSchemaEvolution()
-    builder.execute()
+        merge = merge.withSchemaEvolution()
+    merge.merge()
 
 
-def _differs(compared: Sequence[FittedColumn], brings_new_columns: bool) -> Column:
+def _differs(target: str, compared: Sequence[FittedColumn], brings_new_columns: bool) -> Column:
     """Whether the target's row is to change at all; a VARIANT cannot be compared and counts as changed."""
     if brings_new_columns or any(_has_variant(column.data_type) for column in compared):
         return F.lit(True)
     kind = StructType([StructField(column.target, column.data_type) for column in compared])
-    old, new = (F.struct(*(side(c.target).alias(c.target) for c in compared)) for side in (_old, _new))
+    old = F.struct(*(_old(target, column.target).alias(column.target) for column in compared))
+    new = F.struct(*(_new(column.target).alias(column.target) for column in compared))
     return ~same_content(old, new, kind)
 
 
@@ -147,8 +146,8 @@ def _comparable(data_type: DataType) -> bool:
     return not isinstance(data_type, (MapType, VariantType))
 
 
-def _old(name: str) -> Column:
-    return F.col(f"target.{quoted(name)}")
+def _old(target: str, name: str) -> Column:
+    return F.col(f"{target}.{quoted(name)}")
 
 
 def _new(name: str) -> Column:

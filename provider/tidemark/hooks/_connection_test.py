@@ -1,0 +1,93 @@
+"""What the Test button answers: control store, lake and Spark, each in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from tidemark.errors import TidemarkError, from_record
+from tidemark.model.jobs import JobKind, JobSpec
+
+if TYPE_CHECKING:
+    from tidemark.hooks.tidemark import TidemarkHook
+
+__all__ = ["answers"]
+
+_PROBE_TAKES_AT_MOST = timedelta(minutes=3)
+
+
+def answers(hook: TidemarkHook) -> list[tuple[bool, str]]:
+    """(well, sentence) for the control store, the lake as this process sees it, and Spark."""
+    try:
+        settings = hook.settings
+    except (TidemarkError, AirflowNotFoundException) as error:
+        return [(False, str(error))]
+    lake = f"Lake {settings.lake_root}"
+    asked: list[tuple[str, Callable[[TidemarkHook], str]]] = [
+        ("Control store", _store),
+        (lake, _lake),
+        ("Spark", _spark),
+    ]
+    return [_asked(hook, subject, ask) for subject, ask in asked]
+
+
+def _asked(hook: TidemarkHook, subject: str, ask: Callable[[TidemarkHook], str]) -> tuple[bool, str]:
+    try:
+        return True, f"{subject}: {ask(hook)}."
+    except (TidemarkError, AirflowNotFoundException, OSError, ImportError) as error:
+        return False, f"{subject}: NOT OK. {str(error).rstrip('.')}."
+
+
+def _store(hook: TidemarkHook) -> str:
+    hook.open_store().read(lambda connection: None)
+    return "reached"
+
+
+def _lake(hook: TidemarkHook) -> str:
+    """One file written, read and removed."""
+    import fsspec
+
+    settings = hook.settings
+    filesystem, directory = fsspec.core.url_to_fs(f"{settings.workspace}/probe", **settings.storage_options)
+    file = f"{directory}/{uuid4().hex}"
+    filesystem.makedirs(directory, exist_ok=True)
+    filesystem.pipe_file(file, b"tidemark")
+    read = filesystem.cat_file(file)
+    filesystem.rm(file)
+    if read != b"tidemark":
+        raise OSError(f"{file} holds something else than was written")
+    return "written and read"
+
+
+def _spark(hook: TidemarkHook) -> str:
+    from tidemark.hooks._submission import master_of, spark_connection
+    from tidemark.hooks.connect_driver import is_connect, server_address
+    from tidemark.hooks.spark_job import SparkJob
+
+    settings = hook.settings
+    job = SparkJob(settings)
+    job.require_ready()
+    connection = spark_connection(settings.spark_conn_id, settings.spark_master)
+    if not is_connect(connection):
+        return f"Java and spark-submit are there for {master_of(connection)}; not started for this test"
+    result = job.run(_probe(hook))
+    if result.error is not None:
+        raise from_record(result.error)
+    version = result.facts["spark"]
+    return f"{version} at {server_address(connection)} reads what the worker writes, and the worker what it writes"
+
+
+def _probe(hook: TidemarkHook) -> JobSpec:
+    places, job_id = hook.job_places(), str(uuid4())
+    return JobSpec(
+        kind=JobKind.PROBE,
+        store_id="",
+        workspace=places.workspace,
+        result_uri=places.result_uri(job_id),
+        cancel_uri=places.cancel_uri(job_id),
+        deadline=datetime.now(UTC) + _PROBE_TAKES_AT_MOST,
+    )

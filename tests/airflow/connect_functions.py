@@ -1,0 +1,47 @@
+"""Functions that jobs behind Spark Connect import: they lie beside the DAG's file, as users' functions do."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+APP_ID = "spark.databricks.delta.write.txnAppId"
+
+
+def keep_names(tx: Any) -> None:
+    """Writes both declared targets: rows by API, a count by SQL."""
+    inserted = tx.stream("cf").where("`METADATA$ACTION` = 'INSERT'")
+    tx.append(inserted.select("id", "name"), "w.names")
+    tx.sql("INSERT INTO w.counts SELECT count(*) AS n FROM cf")
+
+
+def count_for_ever(tx: Any) -> None:
+    """A query that takes hours, and then a write."""
+    forever = tx.spark.range(0, 10**14, 1, 2).where("id % 7 = 3")
+    tx.append(forever.selectExpr("count(*) AS n"), "w.slow")
+
+
+def meet_the_other(tx: Any) -> None:
+    """Makes a view and a setting, waits until the other job has made its own, and writes what it can see of that."""
+    (name,) = tx.streams
+    there = Path(os.environ["TIDEMARK_TEST_MEETING"])
+    tx.spark.range(1).createOrReplaceTempView(f"view_of_{name}")
+    tx.spark.conf.set(f"tidemark.test.{name}", "set")
+    (there / name).touch()
+    other = _other(there, name)
+    seen = [view for view in (f"view_of_{other}",) if tx.spark.catalog.tableExists(view)]
+    seen += [key for key in (f"tidemark.test.{other}", APP_ID) if tx.spark.conf.get(key, None) is not None]
+    mine = tx.spark.catalog.tableExists(f"view_of_{name}")
+    tx.append(tx.spark.sql(f"SELECT '{','.join(seen)}' AS seen, {str(mine).lower()} AS mine"), tx.targets[0])
+
+
+def _other(there: Path, name: str) -> str:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found = [entry.name for entry in there.iterdir() if entry.name != name]
+        if found:
+            return found[0]
+        time.sleep(0.05)
+    raise TimeoutError("the other job never came")

@@ -1,0 +1,279 @@
+"""Spark Connect: the same jobs behind a server that is up, exactly once as elsewhere, and nothing left in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyspark
+import pytest
+from airflow.sdk import DAG
+
+from tests.airflow.connect_server import ConnectServer, connect_server, free_port
+from tests.airflow.runs import Lake, Outcome
+from tidemark.errors import JobCancelled, JobDied, JobMayRunOn, SparkServerUnreachable
+from tidemark.hooks.spark_job import SparkJob
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.streams import StreamMode
+from tidemark.model.transactions import TransactionKey
+from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.streams import CreateStreamOperator
+from tidemark.transactions.consume import consume
+from tidemark.transactions.streams import create_stream, get_stream
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
+RunDag = Callable[..., Outcome]
+
+MERGE = WriteRequest(streams=(), targets=("w.cold",), write_as="merge", keys=("id",))
+APPEND = WriteRequest(streams=(), targets=("w.appended",), write_as="append")
+OTHER_WAYS = (
+    APPEND,
+    WriteRequest(
+        streams=(),
+        targets=(),
+        write_as="sql",
+        sql="INSERT INTO w.deleted SELECT id FROM cf WHERE METADATA$ACTION = 'DELETE'",
+    ),
+    WriteRequest(streams=(), targets=("w.names", "w.counts"), write_as="connect_functions:keep_names"),
+)
+TARGETS = {
+    "w.appended": "id BIGINT, name STRING",
+    "w.mirror": "id BIGINT, name STRING",
+    "w.cold": "id BIGINT, name STRING",
+    "w.deleted": "id BIGINT",
+    "w.names": "id BIGINT, name STRING",
+    "w.counts": "n BIGINT",
+    "w.slow": "n BIGINT",
+    "w.left": "seen STRING, mine BOOLEAN",
+    "w.right": "seen STRING, mine BOOLEAN",
+}
+HERE = str(Path(__file__).parent)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    with connect_server(tmp_path_factory.mktemp("connect")) as running:
+        yield running
+
+
+@pytest.fixture
+def warm(server: ConnectServer, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> TidemarkHook:
+    """The hook with a Spark connection to the server."""
+    return _hook_on(server.connection(), monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def source(lake: Lake) -> str:
+    """Three rows, a changed one, a deleted one, a new one, streams that start behind the first commit, and targets."""
+    lake.create("w.orders", "id BIGINT, name STRING", row_tracking=True)
+    lake.sql("INSERT INTO {t} VALUES (1, 'one'), (2, 'two'), (3, 'three')", "w.orders")
+    for name, columns in TARGETS.items():
+        lake.create(name, columns)
+    for mirror in ("w.mirror", "w.cold"):
+        lake.sql("INSERT INTO {t} VALUES (1, 'one'), (2, 'two'), (3, 'three')", mirror)
+    lake.sql("INSERT INTO {t} VALUES (4, 'four')", "w.orders")
+    lake.sql("UPDATE {t} SET name = 'zwei' WHERE id = 2", "w.orders")
+    lake.sql("DELETE FROM {t} WHERE id = 3", "w.orders")
+    return "w.orders"
+
+
+def test_without_a_server_the_error_says_so_and_nothing_is_lost(
+    server: ConnectServer, source: str, lake: Lake, monkeypatch: pytest.MonkeyPatch, airflow_home: Path
+) -> None:
+    nobody = _hook_on(server.connection(port=free_port()), monkeypatch)
+    _stream(nobody, "down")
+    before = lake.version("w.slow")
+    with pytest.raises(SparkServerUnreachable, match="No Spark Connect server answers at sc://localhost") as down:
+        _consume(nobody, "down", _by("count_for_ever"))
+    assert server.token not in str(down.value)
+    assert get_stream(nobody.open_store(), "down").offset.version == 1
+    assert lake.version("w.slow") == before
+
+
+def test_an_operator_delivers_through_the_server(
+    run_dag: RunDag, warm: TidemarkHook, source: str, lake: Lake, server: ConnectServer
+) -> None:
+    with DAG("behind_connect", schedule=None) as dag:
+        create = CreateStreamOperator(task_id="create", stream="cm", on="w.orders", at=1)
+        create >> ConsumeStreamOperator(task_id="merge", stream="cm", target="w.mirror", write_as="merge", keys=["id"])
+    done = run_dag(dag)
+    assert done.state == "success"
+    assert lake.rows("w.mirror") == [(1, "one"), (2, "zwei"), (4, "four")]
+    (event,) = done.events("cm")
+    assert (event["stream"], event["from"], event["to"]) == ("cm", 1, 4)
+    assert server.kept() == []
+
+
+def test_every_other_way_to_write_delivers_each_change_once(
+    warm: TidemarkHook, source: str, lake: Lake, server: ConnectServer
+) -> None:
+    _stream(warm, "cf")
+    for _ in range(2):  # a second run of the same key delivers nothing again
+        _consume(warm, "cf", *OTHER_WAYS)
+        assert lake.rows("w.appended") == [(2, "two"), (2, "zwei"), (3, "three"), (4, "four")]
+        assert lake.rows("w.deleted") == [(2,), (3,)]
+        assert lake.rows("w.names") == [(2, "zwei"), (4, "four")]
+        assert lake.rows("w.counts") == [(4,)]
+    assert server.kept() == []
+    assert not list((lake.root / "_tidemark" / "log_only").iterdir())
+
+
+def test_spark_submit_and_connect_make_the_same_target(
+    warm: TidemarkHook, source: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cold = _hook_on('{"conn_type": "spark", "host": "local[1]"}', monkeypatch)
+    _stream(cold, "cold")
+    _consume(cold, "cold", MERGE)
+    assert lake.rows("w.cold") == lake.rows("w.mirror")
+
+
+def test_a_job_killed_after_its_write_finds_it_on_the_retry(
+    warm: TidemarkHook, source: str, lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _stream(warm, "killed")
+    monkeypatch.setenv("TIDEMARK_KILL_AT", "write1.after")
+    monkeypatch.setenv("TIDEMARK_KILL_ONCE", str(tmp_path / "once"))
+    before = lake.version("w.appended")
+    with pytest.raises(JobDied) as died:
+        _consume(warm, "killed", APPEND)
+    assert died.value.exit_code == -9
+    _consume(warm, "killed", APPEND)
+    assert lake.version("w.appended") == before + 1
+    assert get_stream(warm.open_store(), "killed").offset.version == 4
+
+
+@pytest.mark.parametrize("how", ["cancelled", "killed"])
+def test_a_job_that_is_ended_has_ended_in_the_server_too(
+    warm: TidemarkHook, source: str, lake: Lake, server: ConnectServer, how: str
+) -> None:
+    _stream(warm, how)
+    before = lake.version("w.slow")
+    job = SparkJob(warm.settings, python_path=(HERE,))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_consume, warm, how, _by("count_for_ever"), job=job)
+        _wait_until(lambda: server.running_jobs() > 0 or running.done())
+        (driver,) = (child for child in psutil.Process().children() if "jobs/__main__.py" in " ".join(child.cmdline()))
+        assert server.token not in " ".join(driver.cmdline())
+        if how == "cancelled":
+            job.cancel()
+        else:
+            os.kill(driver.pid, signal.SIGKILL)
+        with pytest.raises(JobCancelled if how == "cancelled" else JobDied):
+            running.result(timeout=60)
+    _wait_until(lambda: server.running_jobs() == 0, seconds=10)  # the server shows it a moment later
+    assert lake.version("w.slow") == before
+
+
+def test_a_server_that_stops_answering_leaves_the_job_counted_as_running(
+    warm: TidemarkHook, source: str, server: ConnectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _stream(warm, "unsure")
+    job = SparkJob(warm.settings, python_path=(HERE,))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_consume, warm, "unsure", _by("count_for_ever"), job=job)
+        _wait_until(lambda: server.running_jobs() > 0 or running.done())
+        driver: Any = job._submission
+        driver._environment["SPARK_REMOTE"] = f"sc://localhost:{free_port()}"  # the way there is lost
+        os.kill(driver.process_id, signal.SIGKILL)
+        with pytest.raises(JobMayRunOn, match="counts as running until"):
+            running.result(timeout=60)
+    assert server.running_jobs() > 0
+    driver._environment["SPARK_REMOTE"] = driver.url
+    assert driver.end_session()
+    _wait_until(lambda: server.running_jobs() == 0, seconds=10)
+
+
+def test_two_jobs_at_once_see_nothing_of_each_other(
+    warm: TidemarkHook, source: str, lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TIDEMARK_TEST_MEETING", str(tmp_path))
+    for name in ("left", "right"):
+        _stream(warm, name)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(_consume, warm, name, _by("meet_the_other", f"w.{name}")) for name in ("left", "right")]
+        for one in both:
+            one.result(timeout=120)
+    assert lake.rows("w.left") == [("", True)]
+    assert lake.rows("w.right") == [("", True)]
+
+
+def test_the_connections_test_has_each_side_read_the_others_file(
+    warm: TidemarkHook, server: ConnectServer, lake: Lake
+) -> None:
+    well, said = warm.test_connection()
+    assert well, said
+    assert f"Spark: {pyspark.__version__} at sc://localhost:{server.port} reads what the worker writes" in said
+    assert not list((lake.root / "_tidemark" / "log_only").iterdir())
+
+
+def test_the_connections_test_names_the_file_that_the_server_does_not_see(
+    server: ConnectServer, monkeypatch: pytest.MonkeyPatch, airflow_home: Path
+) -> None:
+    well, said = _hook_on(server.connection(), monkeypatch, lake_root="memory://lake").test_connection()
+    assert not well
+    assert "Lake memory://lake: written and read." in said
+    assert "Spark cannot read memory://lake/_tidemark/log_only/probe-" in said
+    assert "the same directory mounted at the same path" in said
+
+
+def test_the_connections_test_says_that_no_server_answers(
+    server: ConnectServer, monkeypatch: pytest.MonkeyPatch, airflow_home: Path
+) -> None:
+    well, said = _hook_on(server.connection(port=free_port()), monkeypatch).test_connection()
+    assert not well
+    assert "Spark: NOT OK. No Spark Connect server answers at sc://localhost:" in said
+    assert server.token not in said
+
+
+def _hook_on(connection: str, monkeypatch: pytest.MonkeyPatch, **extra: str) -> TidemarkHook:
+    monkeypatch.setenv("AIRFLOW_CONN_THE_SPARK", connection)
+    tidemark = json.dumps({"conn_type": "tidemark", "extra": {"spark_conn_id": "the_spark", **extra}})
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", tidemark)
+    return TidemarkHook()
+
+
+def _stream(hook: TidemarkHook, name: str) -> None:
+    create_stream(
+        hook.open_store(),
+        name=name,
+        source=hook.table("w.orders"),
+        mode=StreamMode.STANDARD,
+        at_version=1,
+        who="test",
+    )
+
+
+def _consume(hook: TidemarkHook, stream: str, *asked: WriteRequest, job: SparkJob | None = None) -> None:
+    """One transaction of the key that is named like the stream."""
+    requests = [replace(request, streams=(stream,)) for request in asked]
+    runner = job or SparkJob(hook.settings, python_path=(HERE,))
+    consume(
+        hook.open_store(),
+        key=TransactionKey("test", "run", stream),
+        streams=(stream,),
+        writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
+        owner="test",
+        run=runner.run,
+        places=hook.job_places(),
+        tables=hook.open_table,
+    )
+
+
+def _by(function: str, target: str = "w.slow") -> WriteRequest:
+    return WriteRequest(streams=(), targets=(target,), write_as=f"connect_functions:{function}")
+
+
+def _wait_until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.1)
