@@ -103,6 +103,16 @@ def test_a_wider_type_is_no_difference(before: Any, after: Any) -> None:
     assert first_difference(schema(("a", before)), schema(("a", after))) is None
 
 
+def test_a_column_that_came_again_is_another_one_unless_its_type_says_that_it_was_overwritten() -> None:
+    """Delta gives a column whose type an overwrite changes, even to a wider one, another physical name."""
+    old = schema(("a", "integer"), ("b", struct(("x", "integer"))), a="c1", b="c2")
+    assert first_difference(old, schema(("a", "integer"), ("b", struct(("x", "integer"))), a="c7", b="c8")) is None
+    assert first_difference(old, schema(("a", "long"), a="c7")) is not None
+    assert first_difference(old, schema(("b", struct(("x", "long"))), b="c8")) is not None
+    renamed = schema(("was a", "integer"), ("a", "date"), **{"was a": "c1", "a": "c9"})
+    assert first_difference(old, renamed) is None
+
+
 def test_columns_may_change_places() -> None:
     assert first_difference(schema(("a", "long"), ("b", "date")), schema(("b", "date"), ("a", "long"))) is None
 
