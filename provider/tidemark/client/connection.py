@@ -53,9 +53,15 @@ def connect(
             store=store,
             tables=SparkTables(spark, lake_root, options),
             workspace=workspace,
-            places=JobPlaces(workspace=root, exchange=f"{root}/jobs"),
+            places=JobPlaces(workspace=root, exchange=_exchange(root)),
             limits=limits,
             who=who or getpass.getuser(),
             options=options,
         )
     )
+
+
+def _exchange(root: str) -> str:
+    """Where jobs look whether they are cancelled: the client runs them itself, so it need not be on a store."""
+    on_a_store = "://" in root and not root.startswith("file:")
+    return tempfile.mkdtemp(prefix="tidemark-jobs-") if on_a_store else f"{root}/jobs"

@@ -28,7 +28,7 @@ class TidemarkSettings:
     control_store: str = field(repr=False)
     lake_root: str
     home: Path
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     spark_conn_id: str | None = None
     spark_master: str = "local[*]"
     spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -64,7 +64,7 @@ def settings_from(
         control_store=store or f"sqlite:///{home / 'tidemark.db'}",
         lake_root=canonical_uri(os.path.expanduser(lake_root)),
         home=home,
-        storage_options=_mapping(extra, "storage_options"),
+        storage_options=_json_object(extra, "storage_options"),
         spark_conn_id=_text(extra, "spark_conn_id"),
         spark_master=options.get("spark_master") or "local[*]",
         spark_conf=_mapping(extra, "spark_conf"),
@@ -97,10 +97,15 @@ def _text(extra: Mapping[str, Any], name: str) -> str | None:
 
 
 def _mapping(extra: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    return {key: _plain_text(entry) for key, entry in _json_object(extra, name).items()}
+
+
+def _json_object(extra: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Its values as JSON has them: fsspec's options may be objects and numbers."""
     value = extra.get(name) or {}
     try:
         parsed = json.loads(value) if isinstance(value, str) else value
-        return {str(key): _plain_text(entry) for key, entry in parsed.items()}
+        return {str(key): entry for key, entry in parsed.items()}
     except (ValueError, AttributeError) as error:
         raise InvalidArgument(argument=name, value="(not shown)", problem="it must be a JSON object") from error
 

@@ -96,13 +96,14 @@ class DeltaLog:
             return
         listed = self._listed_times()
         files = self._files() if listed is None else list_log(listed)
+        times = {} if listed is None else _ascending(listed)
         self._require_version(files, through)
         previous: datetime | None = None
         gain = Gain()
         for version, data in self._in_turn(range(after + 1, through + 1), after):
             found = _by_kind(data, commit_name(version))
             info = (found.get("commitInfo") or [{}])[0]
-            commit = _commit(version, found, info, self._commit_time(version, info, previous, listed or {}))
+            commit = _commit(version, found, info, self._commit_time(version, info, previous, times))
             gain.take(commit)
             if version == through and version in files.checksums:
                 gain.require_whole(self.storage, after, through, info.get("txnId"))
@@ -191,13 +192,14 @@ class DeltaLog:
             raise
 
     def _commit_time(
-        self, version: int, info: Mapping[str, Any], previous: datetime | None, listed: Mapping[str, datetime]
+        self, version: int, info: Mapping[str, Any], previous: datetime | None, times: Mapping[int, datetime]
     ) -> datetime:
         exact = _in_commit_time(info, commit_name(version))
         if exact is not None:
             return exact
-        time = listed.get(commit_name(version).rsplit("/", 1)[-1])
-        return _not_before(self.storage.modified_at(commit_name(version)) if time is None else time, previous)
+        if version in times:
+            return times[version]
+        return _not_before(self.storage.modified_at(commit_name(version)), previous)
 
     def _exact_time(self, version: int) -> datetime:
         found = self._in_commit_time(version)
@@ -217,12 +219,7 @@ class DeltaLog:
         written = self.storage.modified_times(LOG_DIRECTORY)
         if version is not None and (name := commit_name(version).rsplit("/", 1)[-1]) not in written:
             written[name] = self.storage.modified_at(commit_name(version))
-        times: dict[int, datetime] = {}
-        previous: datetime | None = None
-        for number in list_log(written).commits:
-            previous = _not_before(written[commit_name(number).rsplit("/", 1)[-1]], previous)
-            times[number] = previous
-        return times
+        return _ascending(written)
 
     def _exact_from(self, head: int) -> int:
         """The version from which in-commit timestamps order the log; head + 1 where they are off."""
@@ -317,6 +314,15 @@ def _in_commit_time(info: Mapping[str, Any], name: str) -> datetime | None:
         if millis > _LAST_MILLIS:
             raise ValueError("inCommitTimestamp is past the year 9999")
         return datetime.fromtimestamp(millis / 1000, UTC)
+
+
+def _ascending(written: Mapping[str, datetime]) -> dict[int, datetime]:
+    times: dict[int, datetime] = {}
+    previous: datetime | None = None
+    for version in list_log(written).commits:
+        previous = _not_before(written[commit_name(version).rsplit("/", 1)[-1]], previous)
+        times[version] = previous
+    return times
 
 
 def _not_before(time: datetime, previous: datetime | None) -> datetime:

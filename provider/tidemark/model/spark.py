@@ -1,11 +1,11 @@
-"""Which Delta Lake a Spark session needs, and the settings that switch it on."""
+"""Which Delta Lake a Spark session needs, what switches it on, and what it needs to read and write S3."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["DELTA_PACKAGE", "DELTA_SETTINGS"]
+__all__ = ["DELTA_PACKAGE", "DELTA_SETTINGS", "S3_SETTINGS"]
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
@@ -16,3 +16,21 @@ DELTA_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.session.timeZone": "UTC",
     }
 )
+
+_AWS_SDK = "2.35.4"
+_S3_PACKAGES = (
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    *(f"software.amazon.awssdk:{part}:{_AWS_SDK}" for part in ("s3", "s3-transfer-manager", "sts", "apache-client")),
+    f"software.amazon.awssdk:netty-nio-client:{_AWS_SDK}",
+)
+
+S3_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.jars.packages": ",".join((DELTA_PACKAGE, *_S3_PACKAGES)),
+        "spark.jars.excludes": "software.amazon.awssdk:bundle,org.wildfly.openssl:wildfly-openssl,io.netty:*",
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    }
+)
+"""Delta on S3: Hadoop's S3A under the name `s3`, with the parts of the AWS SDK that it uses (16 MB) instead of the
+bundle of all services (640 MB); Spark has Netty itself.
+"""

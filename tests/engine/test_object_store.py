@@ -1,0 +1,128 @@
+"""A lake on an S3-compatible store: the worker's side by s3fs, Spark's by S3A, one name for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.object_store import BUCKET, ObjectStore, running_object_store
+from tidemark.client import Version, connect
+from tidemark.client.lake import Lake
+from tidemark.engine.changes.window import plan_window
+from tidemark.engine.workspace import Workspace
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.tables import table_ref
+from tidemark.model.streams import ACTION, StreamMode, StreamWindow, WindowKind
+
+pytestmark = [pytest.mark.spark, pytest.mark.e2e]
+
+ODD = "it's 100% a+b #ü"
+TRACKED = "'delta.enableRowTracking' = 'true', 'delta.enableDeletionVectors' = 'true'"
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession) -> Iterator[ObjectStore]:
+    with running_object_store() as running:
+        settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+        for name, value in {
+            "endpoint": running.endpoint,
+            "endpoint.region": "us-east-1",
+            "path.style.access": "true",
+            "access.key": "test",
+            "secret.key": "test",
+        }.items():
+            settings.set(f"fs.s3a.{name}", value)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def root(store: ObjectStore) -> str:
+    return f"s3://{BUCKET}/{ODD}"
+
+
+@pytest.fixture
+def lake(spark: SparkSession, store: ObjectStore, root: str, tmp_path: Path) -> Iterator[Lake]:
+    client = connect(spark, f"sqlite:///{tmp_path}/control.db", lake_root=root, storage_options=store.options)
+    yield client
+    client.close()
+
+
+def create(spark: SparkSession, root: str, name: str, partitioned: str = "") -> str:
+    path = f"{root}/db/{name}"
+    spark.sql(f"CREATE TABLE delta.`{path}` (k INT, v STRING) USING delta {partitioned} TBLPROPERTIES ({TRACKED})")
+    return path
+
+
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted((row[ACTION], row.k, row.v) for row in frame.collect())
+
+
+def test_a_stream_is_consumed_into_a_table_of_the_same_store_once(
+    spark: SparkSession, store: ObjectStore, root: str, lake: Lake
+) -> None:
+    """Updates by deletion vectors, partition values that need escapes, a merge, the marks read back, nothing left."""
+    source = create(spark, root, "orders", "PARTITIONED BY (v)")
+    target = create(spark, root, "target")
+    spark.sql(f"INSERT INTO delta.`{source}` SELECT CAST(id AS INT), 'x/y=ü %' FROM range(0, 5, 1, 1)")
+    lake.create_stream("orders_stream", on="db.orders")
+    assert not lake.has_data("orders_stream")
+    spark.sql(f"DELETE FROM delta.`{source}` WHERE k = 1")
+    spark.sql(f"INSERT INTO delta.`{source}` VALUES (9, 'a+b#c d')")
+    assert lake.has_data("orders_stream")
+    expected = [("DELETE", 1, "x/y=ü %"), ("INSERT", 9, "a+b#c d")]
+    assert rows(lake.stream("orders_stream")) == expected
+    assert rows(lake.changes("s3a://" + source.removeprefix("s3://"), at=Version(1))) == expected
+    with lake.transaction() as tx:
+        tx.sql("INSERT INTO db.target SELECT k, v FROM orders_stream WHERE METADATA$ACTION = 'INSERT'")
+    assert not lake.has_data("orders_stream")
+    written = spark.read.format("delta").load(target)
+    assert [tuple(row) for row in written.collect()] == [(9, "a+b#c d")]
+    log = DeltaLog.open(target, store.options)
+    marks = [commit.transactions for commit in log.commits(0, log.head()) if commit.transactions]
+    assert [next(iter(mark)).split("/")[0] for mark in marks] == ["tidemark"]
+    lake.close()
+    assert [key for key in store.keys(f"{ODD}/_tidemark/") if "/log_only/" in key] == []
+
+
+def test_a_window_is_planned_without_spark(spark: SparkSession, store: ObjectStore, root: str) -> None:
+    path = create(spark, root, "planned")
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT CAST(id AS INT), 'a' FROM range(0, 5, 1, 1)")
+    spark.sql(f"UPDATE delta.`{path}` SET v = 'b' WHERE k = 1")
+    ref = table_ref("db.planned", root, store.options)
+    assert ref.path == f"{root}/db/planned"
+    window = StreamWindow("u", "s", ref, StreamMode.STANDARD, WindowKind.CHANGES, start=1, end=2)
+    plan = plan_window(window, store.options)
+    assert (plan.table_uri, plan.start, plan.end) == (ref.path, 1, 2)
+    assert {side: plan.explain()[side]["rows"] for side in ("removed", "added")} == {"removed": 1, "added": 1}
+
+
+def test_initial_rows_and_every_spelling_of_the_scheme(
+    spark: SparkSession, store: ObjectStore, root: str, lake: Lake
+) -> None:
+    path = create(spark, root, "first")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 'a')")
+    by_s3a = "s3a://" + path.removeprefix("s3://")
+    lake.create_stream("first_stream", on=by_s3a, show_initial_rows=True)
+    assert rows(lake.stream("first_stream")) == [("INSERT", 1, "a")]
+    assert lake.describe_stream("first_stream").stale is False
+
+
+def test_a_workspace_leaves_nothing_and_sweeps_what_others_left(store: ObjectStore, root: str) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    place = f"{root}/_tidemark/of its own"
+    with Workspace(place, "one", options=store.options) as room:
+        directory = room.new_directory()
+        room.write(f"{directory}/_delta_log/{0:020d}.json", b"{}")
+        assert len(store.keys(f"{ODD}/_tidemark/of its own/")) == 1
+    assert store.keys(f"{ODD}/_tidemark/of its own/") == []
+    dead = Workspace(place, "dead", options=store.options)
+    dead.write(f"{dead.new_directory()}/_delta_log/{0:020d}.json", b"{}")
+    sweeper = Workspace(place, "sweeper", options=store.options)
+    assert sweeper.sweep(datetime.now(UTC) - timedelta(hours=1)) == 0
+    assert sweeper.sweep(datetime.now(UTC) + timedelta(hours=1)) == 1
+    assert store.keys(f"{ODD}/_tidemark/of its own/") == []

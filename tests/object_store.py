@@ -1,0 +1,55 @@
+"""An S3-compatible store on this machine (moto's server), for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["BUCKET", "ObjectStore", "running_object_store"]
+
+BUCKET = "lake"
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """Where the store answers, and a plain client that knows nothing of ours."""
+
+    endpoint: str
+    client: Any
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Fsspec's storage options for it."""
+        return {"key": "test", "secret": "test", "endpoint_url": self.endpoint}
+
+    def put(self, key: str, body: bytes) -> None:
+        self.client.put_object(Bucket=BUCKET, Key=key, Body=body)
+
+    def keys(self, prefix: str = "") -> list[str]:
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+        return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+
+
+@contextmanager
+def running_object_store() -> Iterator[ObjectStore]:
+    """A store of its own with one empty bucket; gone at the end."""
+    import logging
+
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        client = boto3.client(
+            "s3", endpoint_url=endpoint, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
+        )
+        client.create_bucket(Bucket=BUCKET)
+        yield ObjectStore(endpoint, client)
+    finally:
+        server.stop()
