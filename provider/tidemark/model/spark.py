@@ -32,5 +32,5 @@ S3_SETTINGS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Delta on S3: Hadoop's S3A under the name `s3`, with the parts of the AWS SDK that it uses (16 MB) instead of the
-bundle of all services (640 MB); Spark has Netty itself.
+bundle of all services (hundreds of MB); Spark has Netty itself.
 """
