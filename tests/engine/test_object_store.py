@@ -13,7 +13,6 @@ from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tidemark.client import Version, connect
 from tidemark.client.lake import Lake
 from tidemark.engine.changes.window import plan_window
-from tidemark.engine.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import table_ref
 from tidemark.model.streams import ACTION, StreamMode, StreamWindow, WindowKind
@@ -109,20 +108,3 @@ def test_initial_rows_and_every_spelling_of_the_scheme(
     lake.create_stream("first_stream", on=by_s3a, show_initial_rows=True)
     assert rows(lake.stream("first_stream")) == [("INSERT", 1, "a")]
     assert lake.describe_stream("first_stream").stale is False
-
-
-def test_a_workspace_leaves_nothing_and_sweeps_what_others_left(store: ObjectStore, root: str) -> None:
-    from datetime import UTC, datetime, timedelta
-
-    place = f"{root}/_tidemark/of its own"
-    with Workspace(place, "one", options=store.options) as room:
-        directory = room.new_directory()
-        room.write(f"{directory}/_delta_log/{0:020d}.json", b"{}")
-        assert len(store.keys(f"{ODD}/_tidemark/of its own/")) == 1
-    assert store.keys(f"{ODD}/_tidemark/of its own/") == []
-    dead = Workspace(place, "dead", options=store.options)
-    dead.write(f"{dead.new_directory()}/_delta_log/{0:020d}.json", b"{}")
-    sweeper = Workspace(place, "sweeper", options=store.options)
-    assert sweeper.sweep(datetime.now(UTC) - timedelta(hours=1)) == 0
-    assert sweeper.sweep(datetime.now(UTC) + timedelta(hours=1)) == 1
-    assert store.keys(f"{ODD}/_tidemark/of its own/") == []

@@ -10,6 +10,8 @@ from typing import Any
 
 import fsspec
 
+from tidemark.lake.failures import storage_errors_named
+
 __all__ = ["Workspace"]
 
 _ROOM = "log_only"
@@ -23,7 +25,8 @@ class Workspace:
     """New directories for one owner; `close` removes them all. As a context manager it closes itself.
 
     Delta keeps logs in memory by path, so no directory is ever used twice, not even by a second attempt of the same
-    owner. `root_uri` is usually `<lake root>/_tidemark`; `options` are fsspec's for it.
+    owner. `root_uri` is usually `<lake root>/_tidemark`; `options` are fsspec's for it. Raises StorageRefused and
+    StorageUnreachable where the storage does not do what is asked.
     """
 
     def __init__(
@@ -55,15 +58,17 @@ class Workspace:
 
     def write(self, uri: str, content: bytes) -> None:
         """Write a file, its directories included. A second run overwrites it."""
-        filesystem, path = self._at(uri)
-        filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
-        filesystem.pipe_file(path, content)
+        with storage_errors_named(uri):
+            filesystem, path = self._at(uri)
+            if _is_local(uri):  # object stores have no directories, and asking for one asks for rights on the bucket
+                filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+            filesystem.pipe_file(path, content)
 
     def close(self) -> None:
         """Remove what this workspace has made. A second run finds nothing to do."""
         while self._made:
-            filesystem, path = self._at(self._made[-1])
-            if filesystem.exists(path):
+            with storage_errors_named(self._made[-1]), suppress(FileNotFoundError):
+                filesystem, path = self._at(self._made[-1])
                 filesystem.rm(path, recursive=True)
             self._made.pop()
 
@@ -72,6 +77,10 @@ class Workspace:
 
         Returns how many. A second run finds nothing to do.
         """
+        with storage_errors_named(self.root):
+            return self._sweep(older_than)
+
+    def _sweep(self, older_than: datetime) -> int:
         filesystem, root = self._at(self.root)
         if not filesystem.exists(root):
             return 0
@@ -93,8 +102,13 @@ class Workspace:
         return min((_utc(time) for time in times), default=None)
 
     def _at(self, uri: str) -> tuple[Any, str]:
-        filesystem, path = fsspec.core.url_to_fs(uri, **self._options)
+        uncached = {} if _is_local(uri) else {"use_listings_cache": False}
+        filesystem, path = fsspec.core.url_to_fs(uri, **{**uncached, **self._options})
         return filesystem, path
+
+
+def _is_local(uri: str) -> bool:
+    return uri.startswith(("file:", "/"))
 
 
 def _utc(time: datetime) -> datetime:
