@@ -21,7 +21,7 @@ TidemarkError
 │   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
 │   └── StatementRefused
 ├── LakeError                   the storage that tables lie on
-│   └── StorageUnreachable · StorageRefused
+│   └── StorageUnreachable · StorageRefused · DataFileUnreadable
 ├── StoreError
 │   └── StoreUnreachable · StoreNotMigrated
 └── JobError
@@ -154,6 +154,12 @@ class StorageUnreachable(LakeError):
 class StorageRefused(LakeError):
     """The storage refused {place}: {problem}. Check the keys in the storage options of the connection, and that they
     may list, read and write there.
+    """
+
+
+class DataFileUnreadable(LakeError):
+    """Spark could not read {file}, or a deletion vector of it: {problem}. The statement that reads it wrote nothing. If
+    trying again does not help, the file is damaged or gone: restore it, or the table to a version without it.
     """
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemark.errors import JobError, JobFailed, TidemarkError
+from tidemark.errors import JobError, TidemarkError
 from tidemark.jobs.context import JobContext
+from tidemark.jobs.failures import named_failure
 from tidemark.jobs.files import exists
 from tidemark.jobs.progress import Progress, print_line
 from tidemark.jobs.registry import JOBS
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["run"]
-
-HEAD = 600
 
 
 def utc_now() -> datetime:
@@ -54,9 +53,4 @@ def run(
             return JobResult(error=error.to_record())
         except Exception as error:  # noqa: BLE001 - the edge of the process: a user's function may raise anything
             reason = watch.due()
-            return JobResult(error=(reason or _failed(error)).to_record())
-
-
-def _failed(error: Exception) -> JobFailed:
-    lines = str(error).strip().splitlines() or [""]
-    return JobFailed(error=type(error).__name__, message=lines[0][:HEAD])
+            return JobResult(error=(reason or named_failure(error)).to_record())

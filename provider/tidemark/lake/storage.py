@@ -77,12 +77,12 @@ class Storage:
 
     def exists(self, name: str = "") -> bool:
         """Whether a file or directory is there; a storage that does not answer is an error, not a no."""
-        with storage_errors_named(self._place(name)):
-            try:
-                self._filesystem.info(self._below(name))
-            except (FileNotFoundError, NotADirectoryError):
-                return False
-        return True
+        return self._info(name) is not None
+
+    def size(self, name: str) -> int | None:
+        """The bytes of a file, None where there is none."""
+        found = self._info(name)
+        return None if found is None else int(found.get("size") or 0)
 
     def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
         """The bytes of a file, or of its range [start, end)."""
@@ -115,6 +115,13 @@ class Storage:
             elif entry.get("type") != "directory":
                 times[name] = self.modified_at(f"{directory}/{name}")
         return times
+
+    def _info(self, name: str) -> dict[str, Any] | None:
+        with storage_errors_named(self._place(name)):
+            try:
+                return dict(self._filesystem.info(self._below(name)))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
 
     def _below(self, name: str) -> str:
         if _SCHEME.match(name):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow
 import pyarrow.parquet
 from pyroaring import BitMap64
 
-from tidemark.errors import VersionVacuumed
+from tidemark.errors import CorruptLog, VersionVacuumed
 from tidemark.lake import deletion_vectors
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
@@ -61,28 +62,38 @@ def physical_rows_of(log: DeltaLog, form: Form, *, live: bool = False) -> int:
     """Rows of a file, from its stats or else from the Parquet footer; `live`: without those that its vector deletes."""
     rows = physical_rows(form.stats)
     if rows is None:
-        with log.storage.open(file_uri(log.uri, form.path)) as file:
-            rows = int(pyarrow.parquet.ParquetFile(file).metadata.num_rows)
+        uri = file_uri(log.uri, form.path)
+        try:
+            with log.storage.open(uri) as file:
+                rows = int(pyarrow.parquet.ParquetFile(file).metadata.num_rows)
+        except pyarrow.ArrowInvalid as error:
+            raise CorruptLog(file=uri, problem=f"not a Parquet file: {error}") from error
     return rows - (form.deletion_vector.cardinality if live and form.deletion_vector else 0)
 
 
 def require_files(log: DeltaLog, plan: ChangePlan) -> None:
-    """Raises VersionVacuumed if a data file or deletion vector of the plan is gone.
+    """Raises VersionVacuumed if a data file or deletion vector of the plan is gone, CorruptLog if a data file has
+    another size than the log says: it was not written to its end, or is another.
 
     Run it before the read, and again when a read fails for a file: VACUUM may have come between.
     """
     uris = {uri for file in plan.files for uri in _uris(file.path, file.deletion_vector)}
-    require_present(log, uris, plan.start, plan.end)
+    found = require_present(log, uris, plan.start, plan.end)
+    for file in plan.files:
+        if found[file.path] != file.size:
+            problem = f"it has {found[file.path]} bytes, the log says {file.size}"
+            raise CorruptLog(file=file.path, problem=problem)
 
 
-def require_present(log: DeltaLog, uris: Iterable[str], start: int, end: int) -> None:
-    """Raises VersionVacuumed if one of these absolute, percent-encoded URIs leads to no file."""
+def require_present(log: DeltaLog, uris: Iterable[str], start: int, end: int) -> dict[str, int]:
+    """The sizes of the files at these absolute, percent-encoded URIs. Raises VersionVacuumed if one is gone."""
     asked = sorted(uris)
     with ThreadPoolExecutor(_THREADS) as pool:
-        there = pool.map(log.storage.exists, asked)
-        missing = [uri for uri, exists in zip(asked, there, strict=True) if not exists]
+        sizes = dict(zip(asked, pool.map(log.storage.size, asked), strict=True))
+    missing = [uri for uri, size in sizes.items() if size is None]
     if missing:
         raise VersionVacuumed(table=log.uri, start=start, end=end, count=len(missing), first=missing[0])
+    return {uri: size for uri, size in sizes.items() if size is not None}
 
 
 def _positions(log: DeltaLog, vector: DeletionVector | None) -> BitMap64:

@@ -1,0 +1,26 @@
+"""What Spark raises, as errors of ours: a file that it could not read, else the first words that say what failed."""
+
+from __future__ import annotations
+
+import re
+
+from tidemark.errors import DataFileUnreadable, JobFailed, TidemarkError
+
+__all__ = ["named_failure"]
+
+_UNREAD = re.compile(r"\[FAILED_READ_FILE[^\]]*\] Encountered error while reading file (.+?)\.?\s*(?: SQLSTATE|\n|\Z)")
+    r"\[FAILED_READ_FILE[^\]]*\] Encountered error while reading file (.+?)\.?\s*(?: SQLSTATE|$)", re.M
+)
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.M)
+_CALL = re.compile(r"^An error occurred while calling [^\n]*\n:? ?")
+_LONGEST = 600
+
+
+def named_failure(error: Exception) -> TidemarkError:
+    """DataFileUnreadable with the file and the deepest cause, else JobFailed."""
+    text = _CALL.sub("", str(error).strip())
+    unread = _UNREAD.search(text)
+    if unread:
+        causes = _CAUSE.findall(text)
+        return DataFileUnreadable(file=unread[1], problem=(causes[-1] if causes else "no cause was given")[:_LONGEST])
+    return JobFailed(error=type(error).__name__, message=(text.splitlines() or [""])[0][:_LONGEST])

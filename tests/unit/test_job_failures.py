@@ -1,0 +1,31 @@
+"""A job's failure says what failed: the file that could not be read, or Spark's first words."""
+
+from __future__ import annotations
+
+from tidemark.errors import DataFileUnreadable, JobFailed, from_record
+from tidemark.jobs.failures import named_failure
+
+UNREAD = """An error occurred while calling o142.sql.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/a b.parquet.  \
+SQLSTATE: KD001
+\tat org.apache.spark.sql.X(X.scala:1)
+Caused by: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/a
+Caused by: org.apache.parquet.io.ParquetDecodingException: no magic number
+\t... 20 more
+"""
+
+
+def test_a_file_that_spark_could_not_read_is_named_with_the_deepest_cause() -> None:
+    found = named_failure(RuntimeError(UNREAD))
+    assert isinstance(found, DataFileUnreadable)
+    assert found.facts["file"] == "s3://b/a b.parquet"
+    assert found.facts["problem"] == "org.apache.parquet.io.ParquetDecodingException: no magic number"
+    assert str(from_record(found.to_record())) == str(found)
+
+
+def test_another_failure_says_what_spark_said_not_that_it_was_called() -> None:
+    text = "An error occurred while calling o1.sql.\n: org.apache.spark.SparkException: Job aborted\n\tat x"
+    found = named_failure(RuntimeError(text))
+    assert isinstance(found, JobFailed)
+    assert found.facts == {"error": "RuntimeError", "message": "org.apache.spark.SparkException: Job aborted"}
+    assert named_failure(ValueError("")).facts["message"] == ""
