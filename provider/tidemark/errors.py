@@ -138,7 +138,7 @@ class VersionNotFound(SourceError):
     """{table} has no version {version}; its versions go from {earliest} to {latest}."""
 
 
-# --- the storage that tables lie on ------------------------------------------------------------------------------------
+# --- the storage that tables lie on ----------------------------------------------------------------------------------
 
 
 class LakeError(TidemarkError):

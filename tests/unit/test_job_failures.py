@@ -6,8 +6,8 @@ from tidemark.errors import DataFileUnreadable, JobFailed, from_record
 from tidemark.jobs.failures import named_failure
 
 UNREAD = """An error occurred while calling o142.sql.
-: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/a b.parquet.  \
-SQLSTATE: KD001
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file \
+s3://b/a b.parquet.  SQLSTATE: KD001
 \tat org.apache.spark.sql.X(X.scala:1)
 Caused by: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/a
 Caused by: org.apache.parquet.io.ParquetDecodingException: no magic number

@@ -9,8 +9,6 @@ from tidemark.errors import DataFileUnreadable, JobFailed, TidemarkError
 __all__ = ["named_failure"]
 
 _UNREAD = re.compile(r"\[FAILED_READ_FILE[^\]]*\] Encountered error while reading file (.+?)\.?\s*(?: SQLSTATE|\n|\Z)")
-    r"\[FAILED_READ_FILE[^\]]*\] Encountered error while reading file (.+?)\.?\s*(?: SQLSTATE|$)", re.M
-)
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.M)
 _CALL = re.compile(r"^An error occurred while calling [^\n]*\n:? ?")
 _LONGEST = 600
