@@ -53,7 +53,14 @@ class Ways:
         self.spark, self.window, self.workspace = spark, window, workspace
 
     def tidemark(self) -> DataFrame:
-        log = DeltaLog.open(str(self.window.path))
+        return self._tidemark(self.window.path)
+
+    def tidemark_with_feed(self) -> DataFrame:
+        """On the twin, whose commits have change files."""
+        return self._tidemark(self.window.twin)
+
+    def _tidemark(self, path: Path) -> DataFrame:
+        log = DeltaLog.open(str(path))
         plan = plan_changes(log, self.window.start, self.window.end, StreamMode.STANDARD)
         rows = read_changes(self.spark, log, plan, self.workspace)
         return rows.select(F.col(ACTION).alias("action"), F.col(IS_UPDATE).alias("is_update"), *COLUMNS)
@@ -141,7 +148,13 @@ def _cpu_seconds() -> float:
 
 def compare(ways: Ways, rounds: int, *, native: bool) -> dict[str, list[Run]]:
     """`rounds` interleaved rounds after one that warms up; native CHANGES runs once."""
-    methods = {"tidemark": ways.tidemark, "feed": ways.feed, "difference": ways.difference, "floor": ways.floor}
+    methods = {
+        "tidemark": ways.tidemark,
+        "tidemark, feed on": ways.tidemark_with_feed,
+        "feed": ways.feed,
+        "difference": ways.difference,
+        "floor": ways.floor,
+    }
     runs: dict[str, list[Run]] = {name: [] for name in methods}
     for number in range(rounds + 1):
         for name, way in methods.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,12 +39,18 @@ class Window:
 
 
 def build(spark: SparkSession, shape: Shape, rows: int, home: Path) -> Window:
-    """Make the table and its twin under `home`."""
+    """Make the table and its twin under `home`, unless an earlier run has."""
     count = max(rows // shape.smaller, 100)
     paths = [home / f"{shape.name}-{count}-{kind}" for kind in ("table", "twin")]
-    versions = [_make(spark, shape, count, path, feed=path is paths[1]) for path in paths]
+    versions = [_made(path) or _make(spark, shape, count, path, feed=path is paths[1]) for path in paths]
     assert versions[0] == versions[1], "the twin went through other versions"
     return Window(shape, count, *paths, *versions[0])
+
+
+def _made(path: Path) -> tuple[int, int] | None:
+    """The window of a table that is finished."""
+    note = path.with_suffix(".window")
+    return tuple(json.loads(note.read_text())) if note.exists() else None
 
 
 def _make(spark: SparkSession, shape: Shape, rows: int, path: Path, *, feed: bool) -> tuple[int, int]:
@@ -57,7 +64,9 @@ def _make(spark: SparkSession, shape: Shape, rows: int, path: Path, *, feed: boo
     start = _head(path)
     for statement in shape.statements(rows):
         spark.sql(statement.replace("{t}", name))
-    return start, _head(path)
+    window = start, _head(path)
+    path.with_suffix(".window").write_text(json.dumps(window))
+    return window
 
 
 def _rows(first: int, last: int, files: int = 1) -> str:

@@ -19,10 +19,12 @@ class Shape:
     partitioned: bool
     column_mapping: bool
     deletion_vectors: bool
+    feed: bool
 
     @property
     def value(self) -> str:
-        return "v ä,.%;'`{}=(\")" if self.column_mapping else "v'.%ä`\""
+        name = "v ä,.%;'`{}=(\")" if self.column_mapping else "v'.%ä`\""
+        return name.replace(".", "").replace("`", "") if self.feed else name  # Delta's feed cannot write these
 
     @property
     def part(self) -> str:
@@ -40,6 +42,7 @@ class Table:
     version: int = 0
     extra: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
+    feed: bool = False
 
     @property
     def name(self) -> str:
@@ -57,14 +60,16 @@ def quoted(name: str) -> str:
 
 
 def random_shape(chance: random.Random) -> Shape:
-    return Shape(chance.random() < 0.5, chance.random() < 0.5, chance.random() < 0.6)
+    return Shape(chance.random() < 0.5, chance.random() < 0.5, chance.random() < 0.6, chance.random() < 0.5)
 
 
 def create(spark: SparkSession, path: Path, shape: Shape, chance: random.Random) -> Table:
-    table = Table(spark, path, shape, chance)
+    table = Table(spark, path, shape, chance, feed=shape.feed)
     properties = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": str(shape.deletion_vectors).lower()}
     if shape.column_mapping:
         properties["delta.columnMapping.mode"] = "name"
+    if shape.feed:
+        properties["delta.enableChangeDataFeed"] = "true"
     listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
     partitioned = f"PARTITIONED BY ({quoted(shape.part)})" if shape.partitioned else ""
     table.sql(
@@ -181,13 +186,40 @@ def _overwrite_part(table: Table) -> None:
 
 def _restore(table: Table) -> None:
     table.sql(f"RESTORE TABLE {table.name} TO VERSION AS OF {table.chance.randint(1, table.version)}")
-    table.extra = [name for name in table.extra if name in table.spark.table(table.name).columns]
+    given = {"id", table.shape.value, "d", "m", "s", table.shape.part}
+    table.extra = [name for name in table.spark.table(table.name).columns if name not in given]
 
 
 def _add_column(table: Table) -> None:
     name = f"extra{len(table.done)}"
     table.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({name} INT)")
     table.extra.append(name)
+
+
+def _rename_column(table: Table) -> None:
+    if table.extra and table.shape.column_mapping:
+        old = table.chance.choice(table.extra)
+        new = f"renamed{len(table.done)}"
+        table.sql(f"ALTER TABLE {table.name} RENAME COLUMN {old} TO {new}")
+        table.extra[table.extra.index(old)] = new
+
+
+def _drop_column(table: Table) -> None:
+    if table.extra and table.shape.column_mapping:
+        gone = table.chance.choice(table.extra)
+        table.sql(f"ALTER TABLE {table.name} DROP COLUMN {gone}")
+        table.extra.remove(gone)
+
+
+def _reorder_columns(table: Table) -> None:
+    table.sql(f"ALTER TABLE {table.name} ALTER COLUMN d {table.chance.choice(['FIRST', 'AFTER id'])}")
+
+
+def _switch_feed(table: Table) -> None:
+    if table.shape.feed:
+        table.feed = not table.feed
+        setting = f"'delta.enableChangeDataFeed' = '{str(table.feed).lower()}'"
+        table.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ({setting})")
 
 
 OPERATIONS: dict[Callable[[Table], None], int] = {
@@ -200,5 +232,9 @@ OPERATIONS: dict[Callable[[Table], None], int] = {
     _overwrite: 1,
     _overwrite_part: 1,
     _restore: 2,
-    _add_column: 1,
+    _add_column: 2,
+    _rename_column: 1,
+    _drop_column: 1,
+    _reorder_columns: 1,
+    _switch_feed: 1,
 }

@@ -14,11 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.properties.histories import Table, act, create, quoted, random_shape
+from tidemark.engine.changes.every_change import plan_pages
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, StreamMode
+from tidemark.model.streams import ACTION, COMMIT_VERSION, IS_UPDATE, ROW_ID, StreamMode
+from tidemark.planning import source_schema
 
 pytestmark = pytest.mark.spark
 
@@ -45,14 +47,18 @@ def test_windows_equal_the_difference_of_snapshots(
     table, snapshots = history(spark, tmp_path / "t ä%20'1", seed)
     log = DeltaLog.open(str(table.path))
     said = f"seed {seed}, {table.shape}:\n" + "\n".join(f"  {n}: {text}" for n, text in enumerate(table.done))
-    for _ in range(WINDOWS):
+    for number in range(WINDOWS):
         start, end = sorted(table.chance.sample(range(table.version + 1), 2))
-        expected = standard(snapshots[start], snapshots[end], columns(table, end))
+        names = physical_names(table, end)
+        expected = standard(snapshots[start], snapshots[end], names)
         assert changes(spark, log, start, end, StreamMode.STANDARD, workspace) == expected, f"({start}, {end}] {said}"
-        expected = appended(snapshots, start, end, columns(table, end))
-        assert changes(spark, log, start, end, StreamMode.APPEND_ONLY, workspace) == expected, (
-            f"({start}, {end}] {said}"
-        )
+        if number % 2:
+            expected = appended(snapshots, start, end, names)
+            found = changes(spark, log, start, end, StreamMode.APPEND_ONLY, workspace)
+            assert found == expected, f"appended in ({start}, {end}] {said}"
+    pairs = zip(snapshots[start:end], snapshots[start + 1 : end + 1], strict=True)
+    each = [standard(old, new, names) for old, new in pairs]
+    assert every_change(spark, log, start, end, workspace) == each, f"each in ({start}, {end}] {said}"
 
 
 def history(spark: SparkSession, path: Path, seed: int) -> tuple[Table, list[Snapshot]]:
@@ -69,18 +75,24 @@ def history(spark: SparkSession, path: Path, seed: int) -> tuple[Table, list[Sna
 
 
 def read_snapshot(table: Table, version: int) -> Snapshot:
-    """A version's rows by row id."""
+    """A version's rows by row id; columns by their physical names, which outlive a renaming."""
     reader = table.spark.read.format("delta")
     frame = (reader.option("versionAsOf", version) if version < table.version else reader).load(str(table.path))
+    names = physical_names(table, version)
     rows = frame.select(F.col("_metadata.row_id"), as_json(frame, frame.columns)).collect()
-    snapshot = {row_id: json.loads(text) for row_id, text in rows}
+    snapshot = {row_id: _physical(json.loads(text), names) for row_id, text in rows}
     assert len(snapshot) == len(rows)
     return snapshot
 
 
-def columns(table: Table, version: int) -> list[str]:
-    frame = table.spark.read.format("delta").option("versionAsOf", version).load(str(table.path))
-    return list(frame.columns)
+def physical_names(table: Table, version: int) -> dict[str, str]:
+    """Name → physical name of the columns at a version."""
+    metadata = DeltaLog.open(str(table.path)).state(version).metadata
+    return {field.name: field.physical for field in source_schema.fields(metadata)}
+
+
+def _physical(content: Content, names: dict[str, str]) -> Content:
+    return {names[name]: value for name, value in content.items()}
 
 
 def as_json(frame: DataFrame, names: list[str]) -> Any:
@@ -92,19 +104,22 @@ def as_json(frame: DataFrame, names: list[str]) -> Any:
     return F.to_json(F.struct(*shown), {"ignoreNullFields": "false"})
 
 
-def seen(content: Content, names: list[str]) -> str:
-    """The content under the columns of the window's end: an added column is NULL before (R100)."""
-    return json.dumps({name: content.get(name) for name in names}, ensure_ascii=False, sort_keys=True)
+def seen(content: Content, names: dict[str, str]) -> str:
+    """The content under the columns of the window's end: an added column is NULL before (R100), a dropped one is not
+    there (R102).
+    """
+    shown = {name: content.get(physical) for name, physical in names.items()}
+    return json.dumps(shown, ensure_ascii=False, sort_keys=True)
 
 
-def standard(old: Snapshot, new: Snapshot, names: list[str]) -> list[Change]:
+def standard(old: Snapshot, new: Snapshot, names: dict[str, str]) -> list[Change]:
     before, after = ({row_id: seen(row, names) for row_id, row in rows.items()} for rows in (old, new))
     gone = [("DELETE", row_id in after, row_id, row) for row_id, row in before.items() if after.get(row_id) != row]
     come = [("INSERT", row_id in before, row_id, row) for row_id, row in after.items() if before.get(row_id) != row]
     return sorted(gone + come)
 
 
-def appended(snapshots: list[Snapshot], start: int, end: int, names: list[str]) -> list[Change]:
+def appended(snapshots: list[Snapshot], start: int, end: int, names: dict[str, str]) -> list[Change]:
     """Walk the versions: a row is born in the first one that shows its id (R60)."""
     known = {row_id for rows in snapshots[: start + 1] for row_id in rows}
     born = []
@@ -117,10 +132,26 @@ def appended(snapshots: list[Snapshot], start: int, end: int, names: list[str]) 
 def changes(
     spark: SparkSession, log: DeltaLog, start: int, end: int, mode: StreamMode, workspace: Workspace
 ) -> list[Change]:
-    frame = read_changes(spark, log, plan_changes(log, start, end, mode), workspace)
-    names = [name for name in frame.columns if name not in (ACTION, IS_UPDATE, ROW_ID)]
-    rows = frame.select(ACTION, IS_UPDATE, ROW_ID, as_json(frame, names)).collect()
-    return sorted(
-        (action, is_update, int(row_id.rpartition(":")[2]), seen(json.loads(text), names))
-        for action, is_update, row_id, text in rows
-    )
+    rows = shown(read_changes(spark, log, plan_changes(log, start, end, mode), workspace))
+    return sorted(change for _, change in rows)
+
+
+def shown(frame: DataFrame) -> list[tuple[int, Change]]:
+    """(commit version or 0, change)."""
+    names = {name: name for name in frame.columns if not name.startswith("METADATA$")}
+    version = F.col(COMMIT_VERSION) if COMMIT_VERSION in frame.columns else F.lit(0)
+    rows = frame.select(version, ACTION, IS_UPDATE, ROW_ID, as_json(frame, list(names))).collect()
+    return [
+        (number, (action, is_update, int(row_id.rpartition(":")[2]), seen(json.loads(text), names)))
+        for number, action, is_update, row_id, text in rows
+    ]
+
+
+def every_change(spark: SparkSession, log: DeltaLog, start: int, end: int, workspace: Workspace) -> list[list[Change]]:
+    """The changes of each commit of (start, end], read in pages of a few rows."""
+    by_commit: dict[int, list[Change]] = {version: [] for version in range(start + 1, end + 1)}
+    for page in plan_pages(log, start, end, rows_per_page=10):
+        for version, change in shown(read_changes(spark, log, page, workspace)):
+            assert page.start < version <= page.end
+            by_commit[version].append(change)
+    return [sorted(found) for found in by_commit.values()]

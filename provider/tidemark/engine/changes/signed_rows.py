@@ -8,19 +8,19 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemark.engine.changes.feed_rows import BIRTH, are_plain, feed_rows, side_of_change
 from tidemark.engine.changes.log_only import CHANGE_TYPE, commit_of, origin_column, version_column
 from tidemark.engine.changes.planned_files import FEED_ROW_IDS_FROM
 from tidemark.engine.remote import is_remote, set_for_now
 from tidemark.engine.workspace import Workspace
 from tidemark.planning import source_schema
-from tidemark.planning.change_sets.forms import ADDED, REMOVED
+from tidemark.planning.change_sets.forms import ADDED
 from tidemark.planning.change_sets.plan import ChangePlan, Origin, PlannedFile
 
 __all__ = ["signed_rows"]
 
 _REPLAY_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
 _STORAGE_SETTINGS = ("fs.", "spark.hadoop.")
-_BIRTH = "insert"  # a change without a row id: it is read where the row was born
 
 
 def signed_rows(spark: SparkSession, plan: ChangePlan, workspace: Workspace) -> DataFrame:
@@ -41,6 +41,8 @@ def _tables(files: tuple[PlannedFile, ...]) -> list[list[PlannedFile]]:
 
 
 def _rows(spark: SparkSession, plan: ChangePlan, files: list[PlannedFile], workspace: Workspace) -> DataFrame:
+    if files[0].origin is Origin.CHANGES and are_plain(plan, files):
+        return feed_rows(spark, plan, files)
     directory = workspace.new_directory()
     commit = commit_of(plan.metadata, files[0].partition_columns, files)
     workspace.write(f"{directory}/_delta_log/{0:020d}.json", commit)
@@ -52,7 +54,7 @@ def _rows(spark: SparkSession, plan: ChangePlan, files: list[PlannedFile], works
         born_here = row_id >= hidden.getField("base_row_id")
         table = table.where(born_here if origins == {Origin.BORN} else born_here | (origin != Origin.BORN))
     if Origin.CHANGES in origins:
-        table = table.where(F.col(CHANGE_TYPE) != _BIRTH)
+        table = table.where(F.col(CHANGE_TYPE) != BIRTH)
     return table.select(
         origin.alias("origin"),
         F.col(version_column(plan.metadata)).alias("version"),
@@ -67,7 +69,7 @@ def _rows(spark: SparkSession, plan: ChangePlan, files: list[PlannedFile], works
 
 def _side(origin: Column, origins: set[Origin]) -> Column:
     if Origin.CHANGES in origins:
-        return F.when(F.col(CHANGE_TYPE).isin("update_preimage", "delete"), F.lit(REMOVED)).otherwise(F.lit(ADDED))
+        return side_of_change()
     return F.when(origin == Origin.BORN, F.lit(ADDED)).otherwise(origin) if Origin.BORN in origins else origin
 
 
