@@ -53,6 +53,11 @@ def test_the_password_goes_into_the_store_url_and_is_never_printed(connection: A
     assert "p%40ss" not in repr(hook.settings)
 
 
+def test_storage_options_keep_the_types_that_json_gives_them(connection: Any) -> None:
+    given = {"anon": False, "client_kwargs": {"region_name": "eu-1"}, "max_concurrency": 4}
+    assert connection(extra={"storage_options": given}).settings.storage_options == given
+
+
 def test_a_setting_that_is_not_json_is_named_and_not_shown(connection: Any) -> None:
     with pytest.raises(InvalidArgument, match="storage_options") as refused:
         _ = connection(extra={"storage_options": "{secret"}).settings
