@@ -218,7 +218,7 @@ def test_defaults_are_for_rows_to_come(lake: Lake) -> None:
 
 def test_the_feed_shows_widened_and_added_columns_like_data_files(lake: Lake) -> None:
     """Change files of both types, and such as lack the new column, in one window that is read through them."""
-    lake.create("k INT, v SHORT, s STRUCT<x: INT>", **FEED, **WIDENING)
+    lake.create("k INT, v SHORT, s STRUCT<x: INT>", delta__enableDeletionVectors="false", **FEED, **WIDENING)
     start = lake.sql("INSERT INTO {t} SELECT CAST(id AS INT), 1S, named_struct('x', 1) FROM range(0, 20000, 1, 1)")
     lake.sql(
         "UPDATE {t} SET v = 2S WHERE k = 1",
