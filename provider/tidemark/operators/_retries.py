@@ -12,6 +12,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.NotYetSupported,
     errors.InvalidArgument,
     errors.NotADeltaTable,
+    errors.CorruptLog,
     errors.RowTrackingDisabled,
     errors.UnsupportedTableFeature,
     errors.IncompatibleSchemaChange,
