@@ -181,7 +181,8 @@ def table_rows(window: Window, runs: dict[str, list[Run]]) -> Iterator[str]:
 
 
 @contextmanager
-def _home(given: str | None) -> Iterator[Path]:
+def home_for(given: str | None) -> Iterator[Path]:
+    """The directory that was given, or one for the time being."""
     if given:
         yield Path(given)
     else:
@@ -199,7 +200,7 @@ def main() -> None:
     parser.add_argument("--home", help="where the tables go (default: a temporary directory)")
     given = parser.parse_args()
     print(f"load at the start: {', '.join(f'{load:.1f}' for load in psutil.getloadavg())}", flush=True)
-    with _home(given.home) as home:
+    with home_for(given.home) as home:
         spark = local_spark(warehouse=home, memory="4g", app_name="change sets", more=AS_IN_PRODUCTION)
         if given.native:
             spark.conf.set("spark.databricks.delta.v2.enableMode", "AUTO")

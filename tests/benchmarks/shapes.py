@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-__all__ = ["SHAPES", "Shape", "Window", "build"]
+__all__ = ["SHAPES", "Shape", "Window", "build", "build_one", "rows_of"]
 
 COLUMNS = ("id", "grp", "x", "name")
 _FILES = 16
@@ -47,6 +47,12 @@ def build(spark: SparkSession, shape: Shape, rows: int, home: Path) -> Window:
     return Window(shape, count, *paths, *versions[0])
 
 
+def build_one(spark: SparkSession, shape: Shape, rows: int, home: Path) -> tuple[Path, int, int]:
+    """Make the table only, unless an earlier run has: its path, and the versions before and after the statements."""
+    path = home / f"{shape.name}-{rows}-table"
+    return path, *(_made(path) or _make(spark, shape, rows, path, feed=False))
+
+
 def _made(path: Path) -> tuple[int, int] | None:
     """The window of a table that is finished."""
     note = path.with_suffix(".window")
@@ -60,7 +66,7 @@ def _make(spark: SparkSession, shape: Shape, rows: int, path: Path, *, feed: boo
         f"'delta.enableRowTracking' = 'true', 'delta.enableChangeDataFeed' = '{str(feed).lower()}', "
         f"'delta.enableDeletionVectors' = '{str(shape.deletion_vectors).lower()}')"
     )
-    spark.sql(f"INSERT INTO {name} {_rows(0, rows, _FILES)}")
+    spark.sql(f"INSERT INTO {name} {rows_of(0, rows, _FILES)}")
     start = _head(path)
     for statement in shape.statements(rows):
         spark.sql(statement.replace("{t}", name))
@@ -69,7 +75,8 @@ def _make(spark: SparkSession, shape: Shape, rows: int, path: Path, *, feed: boo
     return window
 
 
-def _rows(first: int, last: int, files: int = 1) -> str:
+def rows_of(first: int, last: int, files: int = 1) -> str:
+    """A query for the rows with these ids."""
     return (
         "SELECT id, CAST(id % 1000 AS INT) AS grp, id * 0.5D AS x, md5(CAST(id AS STRING)) AS name "
         f"FROM range({first}, {last}, 1, {files})"
@@ -83,13 +90,13 @@ def _head(path: Path) -> int:
 def _appends(rows: int) -> Iterator[str]:
     step = max(rows // 400, 10)
     for number in range(30):
-        yield f"INSERT INTO {{t}} {_rows(rows + number * step, rows + (number + 1) * step)}"
+        yield f"INSERT INTO {{t}} {rows_of(rows + number * step, rows + (number + 1) * step)}"
 
 
 def _mixed(rows: int) -> Iterator[str]:
     step, every = max(rows // 4000, 10), max(rows // 800, 7)
     for number in range(10):
-        yield f"INSERT INTO {{t}} {_rows(rows + number * step, rows + (number + 1) * step)}"
+        yield f"INSERT INTO {{t}} {rows_of(rows + number * step, rows + (number + 1) * step)}"
         yield f"DELETE FROM {{t}} WHERE id % {every // 2 or 2} = {number} AND id % 5 < 2"
         yield f"UPDATE {{t}} SET x = x + 1 WHERE id % {every * 2} = {number + 11}"
 
