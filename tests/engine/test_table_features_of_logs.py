@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.engine.lakes import Lake
 from tests.engine.oracle import assert_difference
 from tidemark.client import connect
+from tidemark.engine.changes.rows import read_snapshot
 from tidemark.engine.workspace import Workspace
 from tidemark.errors import LogIncomplete, RowTrackingDisabled, UnsupportedTableFeature, VersionVacuumed
 
@@ -54,10 +55,25 @@ def test_a_shallow_clone_is_read_in_the_files_of_its_origin(lake: Lake) -> None:
     clone.sql(MERGE, "DELETE FROM {t} WHERE k = 6")
     lake.sql("DELETE FROM {t} WHERE k = 7")
     assert len(assert_difference(clone, start)) == 5
+    assert read_snapshot(clone.spark, clone.log, start).count() == 8
     gone = next(Path(unquote(str(add["path"]).removeprefix("file:"))) for add in adds(clone))
     gone.unlink()
     with pytest.raises(VersionVacuumed, match=r"Data files of .* are gone"):
         clone.changes(start)
+
+
+def test_a_clone_numbers_rows_and_versions_anew(lake: Lake) -> None:
+    """Ids and versions that the origin's files keep for their rows are not those of the clone, where the same numbers
+    stand for other things: its version 1 is an update, the origin's the insert.
+    """
+    lake.create(delta__enableDeletionVectors="false")
+    lake.sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')", "DELETE FROM {t} WHERE k = 4")
+    clone = clone_of(lake)
+    start = clone.sql(f"CREATE TABLE {{t}} SHALLOW CLONE {lake.name}")
+    hidden = "delta.rowTracking.materializedRowIdColumnName"
+    assert clone.log.state().metadata.configuration[hidden] != lake.log.state().metadata.configuration[hidden]
+    assert clone.sql("UPDATE {t} SET v = 'new' WHERE k = 1") == 1
+    assert len(assert_difference(clone, start)) == 2
 
 
 def test_a_table_converted_from_parquet_is_read(lake: Lake) -> None:
