@@ -40,7 +40,7 @@ lint: $(STAMP) ## ruff, mypy, the layers
 
 test: $(STAMP) ## lint, then all tests
 	@$(MAKE) lint
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "not soak"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak"
 
 soak: $(STAMP) ## long random runs: the protocol, and HISTORIES=300 on real Spark
 	@TIDEMARK_HISTORIES=$(or $(HISTORIES),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_histories.py

@@ -13,7 +13,7 @@ from tidemark.testing import SHORT_LIVED_JVM
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers that tests submit
 
-SPREAD = ("tests.properties.test_histories",)  # their tests share nothing and are long
+SPREAD = ("tests/properties/test_histories.py",)  # their tests share nothing and are long
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,13 +29,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a file stay on one worker, as what they share does; those of SPREAD go where there is time. What
-    takes longest begins first.
-    """
-    for item in items:
-        file = item.nodeid.split("::")[0].removesuffix(".py").replace("/", ".")
-        if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(file))
+    """What starts processes of its own takes longest, and begins first."""
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """The tests of a file stay on one worker, as what they share does; those of SPREAD go where there is time."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return nodeid if file.endswith(SPREAD) else file
+
+    return Files(config, log)

@@ -23,7 +23,7 @@ from tidemark.transactions.streams import get_stream, stream_history
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.xdist_group("kill")]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
 HERE = Path(__file__).parent
 IN_THE_WORKER = tuple(point for point in POINTS if point.split(".")[0] in {"begin", "submit", "commit", "event"})
