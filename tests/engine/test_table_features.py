@@ -138,6 +138,7 @@ def test_variants_are_compared_by_value_and_type(lake: Lake) -> None:
     assert sorted((row[2], row[0]) for row in lake.changes(start)) == [
         *((1, "DELETE"), (1, "INSERT"), (2, "DELETE"), (2, "INSERT"))
     ]
+    assert lake.frame(lake.version).dtypes == lake.frame(start).dtypes, "an empty window has the same columns"
 
 
 def test_strings_with_a_collation_are_compared_by_bytes(lake: Lake) -> None:
@@ -153,6 +154,7 @@ def test_strings_with_a_collation_are_compared_by_bytes(lake: Lake) -> None:
         ("INSERT", True, 1, "A", ["a"]),
         ("INSERT", True, 2, "b", ["B"]),
     ]
+    assert lake.frame(lake.version).dtypes == lake.frame(start).dtypes, "an empty window has the same columns"
 
 
 def test_every_feature_that_delta_knows_has_been_thought_of(spark: SparkSession) -> None:
