@@ -166,3 +166,21 @@ def test_partitions_and_renamed_columns_read_right_from_the_feed(spark: SparkSes
         ],
         key=repr,
     )
+
+
+def test_a_column_named_like_the_feeds_own_keeps_its_values(lake: Lake) -> None:
+    """Delta takes such a column once the feed is off; the change files of before are then left alone."""
+    start = lake.create(**FEED).sql(f"INSERT INTO {{t}} {ROWS}")
+    lake.sql(
+        "UPDATE {t} SET v = 'a' WHERE k = 5",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')",
+        "ALTER TABLE {t} ADD COLUMNS (_change_type STRING)",
+        "UPDATE {t} SET _change_type = 'mine' WHERE k = 6",
+    )
+    assert lake.plan(start).candidate is not Candidate.FEED
+    assert {row[2:] for row in lake.changes(start)} == {
+        (5, "5", None),
+        (5, "a", None),
+        (6, "6", None),
+        (6, "6", "mine"),
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.errors import RowTrackingDisabled, UnsupportedTableFeature
-from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
+from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
 from tidemark.model.table_log import TableState
 from tidemark.planning import source_schema
 
@@ -77,7 +77,7 @@ def require_readable(state: TableState, table: str) -> None:
         raise UnsupportedTableFeature(table=table, feature="coordinatedCommits-preview", instead=_BY_CATALOG)
     _require_readable_types(state, table)
     for field in source_schema.fields(state.metadata):
-        if field.name.upper() in (ACTION, IS_UPDATE, ROW_ID):
+        if field.name.upper() in (ACTION, IS_UPDATE, ROW_ID, COMMIT_VERSION, COMMIT_TIMESTAMP):
             raise UnsupportedTableFeature(
                 table=table, feature=f"column {field.name}", instead="A stream shows a column of this name: rename it."
             )

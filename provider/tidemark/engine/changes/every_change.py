@@ -76,7 +76,7 @@ class _Page:
 
     def _fold(self, commit: Commit) -> Fold:
         fold = fold_commit(commit, self.state.metadata, self.state.row_id_high_water_mark, feed=True)
-        if fold.feed and not feed_is_usable(self.log, fold.feed):
+        if fold.feed and not feed_is_usable(self.log, fold.feed, self.shown):
             return fold_commit(commit, self.state.metadata, self.state.row_id_high_water_mark, feed=False)
         return fold
 

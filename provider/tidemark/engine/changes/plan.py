@@ -78,7 +78,7 @@ def _fold(log: DeltaLog, mode: StreamMode, commits: Sequence[Commit], before: Ta
     if mode is not StreamMode.STANDARD:
         return fold_births(commits, before.metadata, mark)
     best = choose(commits, before.metadata, mark, feed=True)
-    if best.feed and not feed_is_usable(log, best.feed):
+    if best.feed and not feed_is_usable(log, best.feed, last_metadata(before.metadata, commits)):
         return choose(commits, before.metadata, mark, feed=False)
     return best
 
