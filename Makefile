@@ -11,7 +11,7 @@ DAYS ?= 1
 WORKERS ?= 2
 
 # Half the CPU of jobs that live for seconds; long ones want the defaults.
-SHORT_LIVED_JVM := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+SHORT_LIVED_JVM := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
 
 # Airflow and Tidemark with nothing of the user's: a home of their own, no connection.
 AIRFLOW := env AIRFLOW_HOME="$(HOME_DIR)" AIRFLOW__CORE__DAGS_FOLDER="$(CURDIR)/dags" AIRFLOW__CORE__LOAD_EXAMPLES=False \
@@ -42,9 +42,11 @@ test: $(STAMP) ## lint, then all tests
 	@$(MAKE) lint
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak"
 
-soak: $(STAMP) ## long random runs: the protocol, and HISTORIES=300 on real Spark
+soak: $(STAMP) ## long runs: the protocol at random, HISTORIES=300 and VIEWS=300 on real Spark, all kills
 	@TIDEMARK_HISTORIES=$(or $(HISTORIES),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_histories.py
+	@TIDEMARK_VIEWS=$(or $(VIEWS),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_view_histories.py
 	@$(BIN)/python -m pytest -q -m soak
+	@TIDEMARK_KILLS=all $(BIN)/python -m pytest -q --timeout 3600 tests/guarantees/test_killed_anywhere_each_change_once.py
 
 bench: $(STAMP) ## benchmarks; what they said is in tests/benchmarks/RESULTS.md
 	@$(BIN)/python -m tests.benchmarks.has_data

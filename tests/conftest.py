@@ -15,8 +15,15 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers t
 
 SPREAD = ("tests/properties/test_histories.py",)  # their tests share nothing and are long
 
+REMEMBER_LITTLE = dict.fromkeys(
+    ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions"),
+    "10",
+)  # thousands of finished queries would fill the heap
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.postgresql import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -24,9 +31,30 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark with Delta for all tests of the process; tests that change settings take `spark.newSession()`."""
     from tidemark.testing import local_spark
 
-    session = local_spark(warehouse=tmp_path_factory.mktemp("warehouse"), more=S3_SETTINGS)
+    session = local_spark(warehouse=tmp_path_factory.mktemp("warehouse"), more={**S3_SETTINGS, **REMEMBER_LITTLE})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresServer]:
+    """One PostgreSQL server for all tests of the process; each takes a database of its own."""
+    from tests.postgresql import postgresql_or_skip
+
+    with postgresql_or_skip() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_database(postgresql: PostgresServer) -> str:
+    """A database at this release's revision, to be copied: that is quicker than migrating each."""
+    from tidemark.control.store import ControlStore
+
+    name = postgresql.new_database()
+    store = ControlStore(postgresql.url(name))
+    store.migrate()
+    postgresql.sql("DELETE FROM tidemark_store", name)  # each copy draws an id of its own
+    return name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,7 +9,13 @@ if TYPE_CHECKING:
 
 
 def run_registered(dag: DAG, **arguments: Any) -> Any:
-    """Register the DAG in Airflow's database, which must be migrated, then `dag.test(**arguments)`; returns the run.
+    """Register the DAG, then `dag.test(**arguments)`; returns the run."""
+    register(dag)
+    return dag.test(**arguments)
+
+
+def register(dag: DAG) -> None:
+    """Put the DAG into Airflow's database, which must be migrated, as the DAG processor does after parsing it.
 
     Airflow is imported here, so that its home can be set before.
     """
@@ -31,4 +37,3 @@ def run_registered(dag: DAG, **arguments: Any) -> Any:
             session=session,
             files_parsed=set(),
         )
-    return dag.test(**arguments)

@@ -40,7 +40,8 @@ def _replay(spark: SparkSession, arguments: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _report(spark: SparkSession, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return asdict(report(spark, **arguments["tables"], version=arguments["version"]))
+    compared = {role: arguments["tables"][role] for role in ("board", "mirror", "history")}
+    return asdict(report(spark, **compared, version=arguments["version"]))
 
 
 JOBS: Mapping[str, Callable[[SparkSession, Mapping[str, Any]], dict[str, Any]]] = {"replay": _replay, "report": _report}

@@ -19,7 +19,8 @@ from flights.year import flights_between
 
 __all__ = ["Replayed", "replay"]
 
-APP_ID = "flights-replay"  # its Delta transaction version is the last hour that the board has
+_ONCE = {"spark.databricks.delta.write.txnAppId": "flights-replay"}  # its version is the hour: Delta skips a second one
+_MARK = "spark.databricks.delta.commitInfo.userMetadata"
 OFF_BOARD = "cancelled"
 PROGRESS_EVERY = 5.0  # seconds
 
@@ -38,8 +39,8 @@ class Replayed:
 def replay(spark: SparkSession, board: str, days: float) -> Replayed:
     """Replay the next `days` days on the table at `board`, then compact it, which no stream notices.
 
-    Each hour is one commit under the Delta transaction (APP_ID, hour). A run that died is taken up at its first hour
-    that is not in the table, and Delta skips an hour that is: no flight is ever put on the board twice.
+    Each hour is one commit under a Delta transaction numbered by the hour. A run that died is taken up at its first
+    hour that is not in the table, and Delta skips an hour that is: no flight is ever put on the board twice.
     """
     hours = hours_to_replay(_last_hour(spark, board), days)
     changes = changes_by_hour(flights_between(*scheduled_within(hours)), hours) if hours else {}
@@ -63,36 +64,32 @@ def replay(spark: SparkSession, board: str, days: float) -> Replayed:
 
 
 def _last_hour(spark: SparkSession, board: str) -> int | None:
-    """The last hour that the table has. Delta's Python API does not show transactions, so its log is asked."""
-    log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, board)  # type: ignore[union-attr]
-    found = log.unsafeVolatileSnapshot().transactions().get(APP_ID)
-    return int(found.get()) if found.isDefined() else None
+    """The last hour that the table has, by the mark in its history."""
+    hours = spark.sql(f"DESCRIBE HISTORY delta.`{board}`").select(F.col("userMetadata").try_cast("long").alias("hour"))
+    found = hours.agg(F.max("hour")).first()
+    return None if found is None else found[0]
 
 
 def _write_hour(spark: SparkSession, board: str, hour: int, changes: Sequence[BoardChange]) -> None:
-    from delta.tables import DeltaTable
-
-    news = _as_rows(spark, hour, changes)
+    _as_rows(spark, hour, changes).createOrReplaceTempView("news")
     dates = [change.flight.service_date for change in changes]
-    match = F.col("t.service_date").between(F.lit(min(dates)), F.lit(max(dates)))  # skips the files of other days
-    for column in KEY:
-        match &= F.col(f"t.{column}").eqNullSafe(F.col(f"s.{column}"))
-    cancelled = F.col("s.status") == OFF_BOARD
-    merge = (
-        DeltaTable.forPath(spark, board)
-        .alias("t")
-        .merge(news.alias("s"), match)
-        .whenMatchedDelete(cancelled)
-        .whenMatchedUpdateAll()
-        .whenNotMatchedInsertAll(~cancelled)
-    )
-    spark.conf.set("spark.databricks.delta.write.txnAppId", APP_ID)
-    spark.conf.set("spark.databricks.delta.write.txnVersion", str(hour))
+    match = " AND ".join(f"board.{column} <=> news.{column}" for column in KEY)
+    settings = {**_ONCE, "spark.databricks.delta.write.txnVersion": str(hour), _MARK: str(hour)}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     try:
-        merge.execute()
+        spark.sql(  # the dates skip the files of other days
+            f"""
+            MERGE INTO delta.`{board}` AS board USING news
+            ON board.service_date BETWEEN DATE'{min(dates)}' AND DATE'{max(dates)}' AND {match}
+            WHEN MATCHED AND news.status = '{OFF_BOARD}' THEN DELETE
+            WHEN MATCHED THEN UPDATE SET *
+            WHEN NOT MATCHED AND news.status <> '{OFF_BOARD}' THEN INSERT *
+            """
+        )
     finally:
-        spark.conf.unset("spark.databricks.delta.write.txnAppId")
-        spark.conf.unset("spark.databricks.delta.write.txnVersion")
+        for name in settings:
+            spark.conf.unset(name)
 
 
 def _as_rows(spark: SparkSession, hour: int, changes: Sequence[BoardChange]) -> DataFrame:

@@ -10,7 +10,12 @@ from typing import Any
 
 __all__ = ["run_job", "tables"]
 
-NAMES = {"board": "nyc.board", "mirror": "nyc.board_mirror", "history": "nyc.board_history"}
+NAMES = {
+    "board": "nyc.board",
+    "mirror": "nyc.board_mirror",
+    "history": "nyc.board_history",
+    "late": "nyc.late_departures",
+}
 
 
 def run_job(job: str, **arguments: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg, CLICommand, GroupCommand
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tidemark.model.streams import OffsetMove, Stream
 
 __all__ = ["get_tidemark_cli_commands"]
+
+PATIENCE = timedelta(seconds=3)  # somebody waits for the answer
 
 _CONNECTION = Arg(  # type: ignore[no-untyped-call]
     ("--conn-id",), help=f"Tidemark connection (default: {DEFAULT_CONN_ID})", default=DEFAULT_CONN_ID
@@ -153,19 +156,26 @@ def redo(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def migrate(args: Namespace) -> None:
-    """A second run changes nothing."""
+    """A second run, also at the same time, changes nothing. Exit code 1 with the reason where it cannot be done."""
     with _errors_in_words():
-        store = TidemarkHook(args.conn_id).open_store()
+        store = TidemarkHook(args.conn_id).open_store(patience=PATIENCE)
+        before = store.revision()
         store.migrate()
-        print(f"The control store {store.url} is at revision {store.revision()}.")
+        after = store.revision()
+    moved = "was there already" if before == after else f"has come there from {before or 'nothing'}"
+    print(f"The control store {store.url} is at revision {after}; it {moved}.")
 
 
 @suppress_logs_and_warning
 def check(args: Namespace) -> None:
-    """Prints where the store is and its revision; exit code 1 with the reason where it cannot be used."""
+    """Where the store is, its id and revision. Exit code 1 with what to do where tasks could not use it.
+
+    Migrates nothing but the embedded SQLite, which does so on any use.
+    """
     with _errors_in_words():
-        store = TidemarkHook(args.conn_id).open_store()
+        store = TidemarkHook(args.conn_id).open_store(patience=PATIENCE)
         row = {"control_store": store.url, "store_id": store.store_id, "revision": store.revision()}
+        store.write(lambda connection: None)  # a writer's rights and turn, too
     _print([row], args.output)
 
 
@@ -187,7 +197,7 @@ def _row(hook: TidemarkHook, stream: Stream) -> dict[str, Any]:
 def _head(hook: TidemarkHook, stream: Stream) -> int | str:
     """The source's newest version; for a table that cannot be read the name of the error, so that the list goes on."""
     try:
-        return hook.open_table(stream.source).head()
+        return sum(hook.open_table(base.table).head() for base in stream.bases)
     except TidemarkError as error:
         return type(error).__name__
 

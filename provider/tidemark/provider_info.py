@@ -15,11 +15,19 @@ def get_provider_info() -> dict[str, object]:
         "description": "Change streams on Delta tables, consumed exactly once by Airflow on Spark.",
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["software"]}],
         "operators": _modules(
-            "tidemark.operators.streams", "tidemark.operators.consume", "tidemark.operators.transaction"
+            "tidemark.operators.streams",
+            "tidemark.operators.view_streams",
+            "tidemark.operators.consume",
+            "tidemark.operators.replay",
+            "tidemark.operators.transaction",
+            "tidemark.operators.stream_sql",
         ),
-        "sensors": _modules("tidemark.sensors.streams"),
+        "sensors": _modules("tidemark.sensors.streams", "tidemark.sensors.stale"),
+        "triggers": _modules("tidemark.triggers.streams", "tidemark.triggers.stale", "tidemark.triggers.watchers"),
         "hooks": _modules("tidemark.hooks.tidemark"),
         "connection-types": [_CONNECTION_TYPE],
+        "notifications": ["tidemark.notifications.stale_stream.StaleStreamNotifier"],
+        "extra-links": ["tidemark.links.streams.WindowLink", "tidemark.links.streams.SparkUiLink"],
         "asset-uris": [{"schemes": ["x-tidemark"], "handler": None}],
         "cli": ["tidemark.cli.get_tidemark_cli_commands"],
         "config": {"tidemark": {"description": "Defaults of the Tidemark provider.", "options": _OPTIONS}},
@@ -55,9 +63,13 @@ _CONNECTION_TYPE: dict[str, object] = {
             "Lake root", "Where schema.table names live, as a path or URI. Empty: lake under AIRFLOW_HOME."
         ),
         "spark_conn_id": _text("Spark connection", "Id of the Spark connection that runs jobs. Empty: local[*]."),
+        "spark_ui_url": _text(
+            "Spark UI",
+            "Address of a page of Spark's that tasks link to: a master's or a history server's. May be empty.",
+        ),
         "spark_conf": _text(
             "Spark settings",
-            "JSON object of Spark settings for every job. They can be seen in process lists: no secrets here.",
+            "JSON object of Spark settings for every job. Process lists show all but those with a secret's name.",
             "multiline",
         ),
         "spark_packages": _text(
@@ -84,6 +96,14 @@ _OPTIONS: dict[str, object] = {
         "type": "string",
         "sensitive": True,
         "example": "postgresql+psycopg://tidemark@db/tidemark",
+        "default": "",
+    },
+    "monitor_conn_ids": {
+        "description": "Tidemark connections whose streams the page in Airflow shows, separated by commas; the first "
+        "is shown first. Empty: tidemark_default.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "tidemark_default,tidemark_finance",
         "default": "",
     },
     "spark_master": {

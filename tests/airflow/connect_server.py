@@ -19,9 +19,10 @@ from typing import Any
 
 import pyspark
 
+from tests.ports import free_port
 from tidemark.model.spark import DELTA_PACKAGE, DELTA_SETTINGS
 
-__all__ = ["ConnectServer", "connect_server", "free_port"]
+__all__ = ["ConnectServer", "connect_server"]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -112,13 +113,6 @@ def connect_server(directory: Path, *, cores: int = 2, more: Mapping[str, str] =
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path, seconds: float = 120.0) -> None:

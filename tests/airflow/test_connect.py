@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ import pyspark
 import pytest
 from airflow.sdk import DAG
 
-from tests.airflow.connect_server import ConnectServer, connect_server, free_port
+from tests.airflow.connect_server import ConnectServer, connect_server
 from tests.airflow.runs import Lake, Outcome
+from tests.ports import free_port
 from tidemark.errors import JobCancelled, JobDied, JobMayRunOn, SparkServerUnreachable
+from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
@@ -27,6 +31,7 @@ from tidemark.model.transactions import TransactionKey
 from tidemark.operators._plans import WriteRequest, planned_writes
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
+from tidemark.operators.view_streams import CreateViewStreamOperator
 from tidemark.transactions.consume import consume
 from tidemark.transactions.streams import create_stream, get_stream
 
@@ -134,6 +139,42 @@ def test_spark_submit_and_connect_make_the_same_target(
     _stream(cold, "cold")
     _consume(cold, "cold", MERGE)
     assert lake.rows("w.cold") == lake.rows("w.mirror")
+
+
+def test_a_view_of_the_servers_catalog_is_followed_by_operators(
+    run_dag: RunDag, warm: TidemarkHook, lake: Lake, tmp_path: Path
+) -> None:
+    lake.create("v.orders", "id INT, customer INT", row_tracking=True)
+    lake.create("v.customers", "id INT, city STRING", row_tracking=True)
+    lake.create("v.sold", "id INT, city STRING")
+    lake.sql("INSERT INTO {t} VALUES (1, 'Ulm'), (2, 'Bonn')", "v.customers")
+    lake.sql("INSERT INTO {t} VALUES (10, 1)", "v.orders")
+    orders, customers = (lake.sql_name(name) for name in ("v.orders", "v.customers"))
+    view = f"SELECT o.id, c.city FROM {orders} o JOIN {customers} c ON o.customer = c.id"
+    application = SparkApplication(warm.settings)
+    application.run_application(Path(HERE, "sql_application.py"), [f"CREATE VIEW sales AS {view}"], name="view")
+    with DAG("view", schedule=None) as dag:
+        create = CreateViewStreamOperator(task_id="create", stream="sales", on="default.sales", show_initial_rows=True)
+        create >> ConsumeStreamOperator(
+            task_id="sell", stream="sales", target="v.sold", write_as="merge", keys="id", outlets=[]
+        )
+    assert run_dag(dag).state == "success"
+    assert lake.rows("v.sold") == [(10, "Ulm")]
+    lake.sql("INSERT INTO {t} VALUES (11, 2)", "v.orders")
+    lake.sql("UPDATE {t} SET city = 'Köln' WHERE id = 1", "v.customers")
+    again = run_dag(dag, at=datetime(2026, 11, 2, tzinfo=UTC))
+    assert (again.state, again.returned("create")["created"]) == ("success", False)
+    assert lake.rows("v.sold") == [(10, "Köln"), (11, "Bonn")]
+
+
+def test_the_example_replays_its_flights_behind_the_server(
+    warm: TidemarkHook, monkeypatch: pytest.MonkeyPatch, server: ConnectServer
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "dags"))
+    submit = importlib.import_module("flights.submit")
+    first, second = (submit.run_job("replay", days=1 / 24) for _ in range(2))
+    assert first["hours"] == 1
+    assert first["until"] == second["since"]
 
 
 def test_a_job_killed_after_its_write_finds_it_on_the_retry(

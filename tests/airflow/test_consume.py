@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from airflow.sdk import DAG
 from tests.airflow.runs import Lake, Outcome
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.transactions.streams import get_stream, stream_history, stream_transactions
 
@@ -143,6 +144,25 @@ def test_max_commits_takes_no_more_versions_than_that(
     assert run_dag(four_ways(only="a", dag_id="bounded_a", max_commits=1)).returned("a")["to"] == 5
 
 
+def test_what_a_run_took_is_replayed_into_another_table(run_dag: RunDag, lake: Lake, warm_spark: Path) -> None:
+    lake.create("r.orders", "id BIGINT, name STRING", row_tracking=True)
+    lake.create("r.mirror", "id BIGINT, name STRING")
+    lake.create("r.late", "id BIGINT, name STRING")
+    lake.sql("INSERT INTO {t} VALUES (1, 'one')", "r.orders")
+    with DAG("r", schedule=None) as dag:
+        create = CreateStreamOperator(task_id="create", stream="r", on="r.orders", show_initial_rows=True)
+        create >> ConsumeStreamOperator(task_id="r", stream="r", target="r.mirror", write_as="merge", keys="id")
+    first = run_dag(dag, at=DAY)
+    lake.sql("UPDATE {t} SET name = 'eins' WHERE id = 1", "r.orders")
+    assert run_dag(dag, at=DAY + timedelta(days=1)).state == "success"
+    with DAG("again", schedule=None) as replay:
+        ReplayWindowOperator(task_id="again", stream="r", run=first.run.run_id, target="r.late", write_as="append")
+    done = run_dag(replay, at=DAY)
+    assert (done.state, done.returned("again")["initial_rows"]) == ("success", True)
+    assert run_dag(replay, at=DAY).state == "success"
+    assert (lake.rows("r.late"), lake.rows("r.mirror")) == ([(1, "one")], [(1, "eins")])
+
+
 def test_nothing_new_may_end_as_skipped_without_an_event(run_dag: RunDag, source: str, no_spark: Path) -> None:
     done = run_dag(four_ways(only="m", dag_id="skips", skip_when_empty=True))
     assert done.task("m") == "skipped"
@@ -178,3 +198,13 @@ def test_an_error_that_a_retry_cannot_help_uses_up_no_retries(run_dag: RunDag, s
     failed = run_dag(dag)
     assert failed.task("k") == "failed"
     assert failed.run.get_task_instance("k").try_number == 1
+
+
+def test_max_rows_ends_the_window_before_the_commit_that_would_exceed_it(
+    run_dag: RunDag, source: str, lake: Lake, warm_spark: Path
+) -> None:
+    lake.sql("INSERT INTO {t} VALUES (7, 'seven'), (8, 'eight')", source)
+    bounded = run_dag(four_ways(only="a", dag_id="few_rows", max_rows="{{ 2 }}"))
+    assert bounded.returned("a")["to"] == 6
+    late = run_dag(four_ways(only="a", dag_id="not_later", until="2026-01-01T00:00:00Z"))
+    assert (late.state, late.returned("a")["to"]) == ("success", 6)

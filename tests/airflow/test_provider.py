@@ -27,10 +27,11 @@ def test_the_provider_info_fits_airflows_schema() -> None:
 
 def test_everything_that_the_provider_info_names_can_be_imported() -> None:
     info: dict[str, Any] = get_provider_info()
-    rooms = [room for kind in ("operators", "sensors", "hooks") for room in info[kind]]
+    rooms = [room for kind in ("operators", "sensors", "triggers", "hooks") for room in info[kind]]
     for module in (name for room in rooms for name in room["python-modules"]):
         importlib.import_module(module)
     dotted = [info["cli"][0], info["connection-types"][0]["hook-class-name"]]
+    dotted += [*info["extra-links"], *info["notifications"]]
     for module, _, attribute in (name.rpartition(".") for name in dotted):
         assert hasattr(importlib.import_module(module), attribute)
 
@@ -53,14 +54,14 @@ def test_a_dag_file_loads_neither_spark_nor_the_store(airflow_home: Path, tmp_pa
     dag_file.write_text(
         textwrap.dedent("""
         from airflow.sdk import DAG
-        from tidemark.assets import stream_asset
+        from tidemark.assets import stream_asset, stream_data_asset
         from tidemark.operators.consume import ConsumeStreamOperator
         from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
         from tidemark.operators.transaction import WriteStreamOperator
         from tidemark.sensors.streams import StreamHasDataSensor
         from tidemark.task_groups.stream_transaction import stream_transaction
 
-        with DAG("d", schedule=[stream_asset("s")]):
+        with DAG("d", schedule=[stream_asset("s"), stream_data_asset("s")]):
             with stream_transaction("g", streams="s") as g:
                 WriteStreamOperator(task_id="w", target="t", write_as="append")
             CreateStreamOperator(task_id="c", stream="s", on="o") >> StreamHasDataSensor(task_id="h", stream="s") >> g

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from tidemark.errors import InvalidArgument
+from tidemark.errors import InvalidArgument, StoreUrlInvalid
 from tidemark.hooks.tidemark import TidemarkHook
 
 pytestmark = pytest.mark.airflow
@@ -69,12 +69,66 @@ def test_another_connection_that_does_not_exist_is_an_error(airflow_home: Path) 
         _ = TidemarkHook("elsewhere").settings
 
 
+@pytest.mark.parametrize(
+    "executor",
+    [
+        "CeleryExecutor",
+        "KubernetesExecutor",
+        "LocalExecutor,CeleryExecutor",
+        "LocalExecutor;team=CeleryExecutor",
+        "local:CeleryExecutor",
+        "airflow.providers.edge3.executors.EdgeExecutor",
+        "airflow.providers.celery.executors.celery_executor.CeleryExecutor",
+        "nowhere.at.all.LocalExecutor",
+        "airflow.executors.base_executor.BaseExecutor",  # a class that does not say that it is local
+    ],
+)
 def test_an_embedded_store_is_refused_where_tasks_are_spread_over_hosts(
-    airflow_home: Path, monkeypatch: pytest.MonkeyPatch
+    airflow_home: Path, monkeypatch: pytest.MonkeyPatch, executor: str
 ) -> None:
-    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "LocalExecutor,CeleryExecutor")
-    with pytest.raises(InvalidArgument, match="PostgreSQL"):
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
+    with pytest.raises(InvalidArgument, match="PostgreSQL") as refused:
         _ = TidemarkHook().settings
+    assert "Executor spreads tasks over hosts" in str(refused.value)
+    ok, said = TidemarkHook().test_connection()
+    assert (ok, "PostgreSQL" in said) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "executor",
+    [
+        "LocalExecutor",
+        "airflow.executors.local_executor.LocalExecutor",
+        "mine:LocalExecutor",
+        "LocalExecutor;team=LocalExecutor",
+        "tests.airflow.test_settings.OnThisHost",
+    ],
+)
+def test_an_embedded_store_is_taken_where_tasks_stay_on_one_host(
+    airflow_home: Path, monkeypatch: pytest.MonkeyPatch, executor: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
+    assert TidemarkHook().settings.control_store.startswith("sqlite:///")
+
+
+def test_a_shared_store_is_taken_with_every_executor(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "LocalExecutor,CeleryExecutor")
+    assert connection(extra={"control_store": "postgresql://u@h/db"}).settings.control_store.startswith("postgresql+")
+
+
+class OnThisHost:
+    """An executor of the user's own."""
+
+    is_local = True
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:s3cret@h:port/db", "mysql://u:s3cret@h/db", "postgres:s3cret"])
+def test_a_bad_store_url_is_told_without_its_password(connection: Any, url: str) -> None:
+    hook = connection(extra={"control_store": url})
+    with pytest.raises(StoreUrlInvalid) as refused:
+        _ = hook.settings
+    assert "s3cret" not in str(refused.value)
+    assert "s3cret" not in hook.test_connection()[1]
 
 
 def test_spark_that_brings_delta_gets_no_packages(connection: Any) -> None:

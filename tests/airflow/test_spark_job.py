@@ -19,7 +19,6 @@ from tidemark.errors import (
     JobDeadlineExceeded,
     JobDied,
     JobLeftNoResult,
-    NotYetSupported,
     SparkNotFound,
 )
 from tidemark.hooks.spark_job import SparkJob
@@ -200,24 +199,6 @@ def test_a_missing_spark_submit_is_said(job: SparkJob, tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", str(java))
     with pytest.raises(SparkNotFound):
         job.require_ready()
-
-
-@pytest.mark.parametrize(
-    ("connection", "named"),
-    [
-        ('{"conn_type": "spark", "host": "yarn"}', "yarn"),
-        ('{"conn_type": "spark", "host": "k8s://https://h", "port": 443}', "k8s"),
-        ('{"conn_type": "spark", "host": "spark://h", "port": 7077, "extra": {"deploy-mode": "cluster"}}', "cluster"),
-    ],
-)
-def test_other_ways_to_run_spark_are_refused_by_name(
-    hook: TidemarkHook, monkeypatch: pytest.MonkeyPatch, connection: str, named: str
-) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_THE_SPARK", connection)
-    tidemark = '{"conn_type": "tidemark", "extra": {"spark_conn_id": "the_spark"}}'
-    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", tidemark)
-    with pytest.raises(NotYetSupported, match=named):
-        SparkJob(TidemarkHook().settings).require_ready()
 
 
 def test_an_unknown_spark_connection_is_an_error_and_never_yarn(

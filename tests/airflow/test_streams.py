@@ -15,7 +15,6 @@ import yaml
 from airflow.sdk import DAG
 
 from tests.airflow.runs import Lake, Outcome
-from tidemark.errors import NotYetSupported
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
@@ -130,11 +129,6 @@ def test_a_sensor_that_would_wait_for_a_vanished_stream_fails(
 ) -> None:
     assert run_dag(one(StreamHasDataSensor, "gone", stream="never was", mode="reschedule")).task("it") == "failed"
     assert "StreamNotFound" in said()
-
-
-def test_a_deferrable_sensor_is_refused_for_now() -> None:
-    with pytest.raises(NotYetSupported, match="reschedule"):
-        StreamHasDataSensor(task_id="it", stream="s", deferrable=True)
 
 
 def test_the_command_line_shows_streams_in_every_format(run_dag: RunDag, source: str, hook: TidemarkHook) -> None:

@@ -17,7 +17,10 @@ REPOSITORY = PACKAGE.parent.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 SPARK_SIDE = ("model", "planning", "lake", "engine", "jobs")
-WORKER_SIDE = ("control", "transactions", "hooks", "operators", "sensors", "task_groups", "model", "planning", "lake")
+WORKER_SIDE = (
+    "control", "transactions", "hooks", "operators", "sensors", "triggers", "task_groups", "plugins", "links",
+    "lineage", "notifications", "model", "planning", "lake",
+)  # fmt: skip
 BLOCKED = {
     "spark": (SPARK_SIDE, ("airflow", "sqlalchemy", "alembic", "tidemark.control", "tidemark.transactions")),
     "worker": (WORKER_SIDE, ("pyspark", "delta", "tidemark.engine", "tidemark.jobs")),

@@ -18,9 +18,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import psutil
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.benchmarks.answers import Answer, answer, pairs
 from tests.benchmarks.shapes import COLUMNS, SHAPES, Window, build
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
@@ -34,7 +35,7 @@ AS_IN_PRODUCTION = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.adaptive.enabled": "true",
 }
-Answer = tuple[tuple[object, ...], ...]
+NATIVE = {"spark.databricks.delta.v2.enableMode": "AUTO", "spark.databricks.delta.changelogV2.enabled": "true"}
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,12 @@ class Ways:
             F.max_by(F.struct(new.alias("new"), image.alias("image")), order).alias("last"),
         )
         old = F.when(~F.col("first.new"), F.col("first.image"))
-        return _pairs(ends.select(old.alias("old"), F.when(F.col("last.new"), F.col("last.image")).alias("new")))
+        return pairs(ends.select(old.alias("old"), F.when(F.col("last.new"), F.col("last.image")).alias("new")))
 
     def difference(self) -> DataFrame:
         """Both snapshots whole, joined by row id."""
         old, new = (self._snapshot(v, name) for v, name in ((self.window.start, "old"), (self.window.end, "new")))
-        return _pairs(old.join(new, "row_id", "full_outer"))
+        return pairs(old.join(new, "row_id", "full_outer"))
 
     def native(self) -> DataFrame:
         """Spark's own CHANGES with netChanges; behind a flag of Delta, and it needs a table in the catalog."""
@@ -108,35 +109,14 @@ class Ways:
         return table.select(F.col("_metadata.row_id").alias("row_id"), F.struct(*COLUMNS).alias(name))
 
 
-def _pairs(ends: DataFrame) -> DataFrame:
-    def change(action: str, is_update: bool, image: str) -> Column:
-        return F.struct(F.lit(action).alias("action"), F.lit(is_update).alias("is_update"), F.col(image).alias("image"))
-
-    changes = (
-        F.when(F.col("old").isNull() & F.col("new").isNull(), F.array().cast(_kind(ends)))
-        .when(F.col("old").isNull(), F.array(change("INSERT", False, "new")))
-        .when(F.col("new").isNull(), F.array(change("DELETE", False, "old")))
-        .when(
-            ~F.col("old").eqNullSafe(F.col("new")),
-            F.array(change("DELETE", True, "old"), change("INSERT", True, "new")),
-        )
-    )
-    return ends.select(F.explode(changes).alias("c")).select("c.action", "c.is_update", "c.image.*")
-
-
-def _kind(ends: DataFrame) -> str:
-    return f"array<struct<action: string, is_update: boolean, image: {ends.schema['old'].dataType.simpleString()}>>"
-
-
-def answer(rows: DataFrame) -> Answer:
-    """Counts and a hash of all columns, so that no way profits from columns nobody asks for."""
-    found = rows.groupBy("action", "is_update").agg(F.count("*"), F.bit_xor(F.xxhash64(*COLUMNS)))
-    return tuple(sorted(tuple(row) for row in found.collect()))
-
-
 def measured(way: Callable[[], DataFrame]) -> Run:
+    return spent(lambda: answer(way()))
+
+
+def spent(question: Callable[[], Answer]) -> Run:
+    """What an answer cost the whole process tree."""
     cpu, wall = _cpu_seconds(), time.perf_counter()
-    result = answer(way())
+    result = question()
     return Run(_cpu_seconds() - cpu, time.perf_counter() - wall, result)
 
 
@@ -162,8 +142,19 @@ def compare(ways: Ways, rounds: int, *, native: bool) -> dict[str, list[Run]]:
             if number:
                 runs[name].append(run)
     if native:
-        runs["native"] = [measured(ways.native)]
+        runs["native"] = [with_native_changes(ways)]
     return runs
+
+
+def with_native_changes(ways: Ways) -> Run:
+    """Once, with the settings that no other way may have."""
+    for name, value in NATIVE.items():
+        ways.spark.conf.set(name, value)
+    try:
+        return measured(ways.native)
+    finally:
+        for name in NATIVE:
+            ways.spark.conf.unset(name)
 
 
 def table_rows(window: Window, runs: dict[str, list[Run]]) -> Iterator[str]:
@@ -202,9 +193,6 @@ def main() -> None:
     print(f"load at the start: {', '.join(f'{load:.1f}' for load in psutil.getloadavg())}", flush=True)
     with home_for(given.home) as home:
         spark = local_spark(warehouse=home, memory="4g", app_name="change sets", more=AS_IN_PRODUCTION)
-        if given.native:
-            spark.conf.set("spark.databricks.delta.v2.enableMode", "AUTO")
-            spark.conf.set("spark.databricks.delta.changelogV2.enabled", "true")
         print("| shape | rows | way | CPU s | wall s | CPU / ours | changes | same answer |")
         print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
         for shape in SHAPES:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 
+import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -12,6 +14,8 @@ from alembic.script import ScriptDirectory
 from tidemark.control import migrate
 from tidemark.control.schema import metadata
 from tidemark.control.store import ControlStore
+from tidemark.model.streams import BaseOffset, StreamMode, TableRef
+from tidemark.transactions.streams import create_stream, get_stream
 
 
 def test_the_migrated_schema_is_schema_py(store: ControlStore) -> None:
@@ -24,11 +28,17 @@ def test_the_migrated_schema_is_schema_py(store: ControlStore) -> None:
 
 def test_every_table_and_index_is_defined_alike(store: ControlStore) -> None:
     """Autogenerate does not compare partial conditions and constraint names; the DDL itself does."""
-    direct = sa.create_engine("sqlite://")
-    metadata.create_all(direct)
-    with direct.connect() as connection:
-        wanted = _definitions(connection)
-    assert store.read(_definitions) == wanted
+    if store.embedded:
+        direct = sa.create_engine("sqlite://")
+        metadata.create_all(direct)
+        with direct.connect() as connection:
+            wanted = _definitions_in_sqlite(connection)
+        assert store.read(_definitions_in_sqlite) == wanted
+    else:
+        store.write(_create_directly)
+        assert store.read(lambda c: _definitions_in_postgresql(c, "public")) == store.read(
+            lambda c: _definitions_in_postgresql(c, "direct")
+        )
 
 
 def test_there_is_one_line_of_revisions_and_head_is_named() -> None:
@@ -45,18 +55,79 @@ def test_the_first_revision_can_be_undone_and_applied_again(store: ControlStore)
     assert store.revision() == migrate.HEAD
 
 
-def test_the_schema_is_understood_by_postgresql() -> None:
-    from sqlalchemy.dialects import postgresql
-    from sqlalchemy.schema import CreateIndex, CreateTable
+def test_a_stream_of_an_earlier_release_is_a_stream_on_a_table(url: str) -> None:
+    store = ControlStore(url, embedded=False)
+    store.migrate()
+    stream = create_stream(
+        store, name="s", source=TableRef("t", "file:///t", "id"), mode=StreamMode.STANDARD, at_version=3, who="me"
+    )
 
-    text = "\n".join(str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in metadata.sorted_tables)
-    index = next(i for i in metadata.tables["tidemark_transaction"].indexes if i.unique)
-    assert "TIMESTAMP WITH TIME ZONE" in text
-    assert "BIGSERIAL" in text
-    assert "WHERE state != 'released'" in str(CreateIndex(index).compile(dialect=postgresql.dialect()))
+    def back_and_forth(connection: sa.Connection) -> None:
+        from alembic import command
+
+        command.downgrade(migrate.configuration(connection), "0001")
+        migrate.upgrade(connection)
+
+    store.write(back_and_forth)
+    assert get_stream(store, "s") == stream
+    assert get_stream(store, "s").bases == (BaseOffset(stream.source, 3),)
 
 
-def _definitions(connection: sa.Connection) -> dict[str, list[str]]:
+def test_two_migrations_at_once_are_harmless(url: str) -> None:
+    ids: list[str] = []
+
+    def migrate_it() -> None:
+        store = ControlStore(url, embedded=False)
+        store.migrate()
+        ids.append(store.store_id)
+
+    threads = [threading.Thread(target=migrate_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(ids), len(set(ids))) == (4, 1)
+
+
+def test_a_migration_that_fails_in_the_middle_leaves_nothing(url: str) -> None:
+    def fail() -> str:
+        raise RuntimeError("after the last table was made")
+
+    with pytest.raises(RuntimeError):
+        ControlStore(url, new_id=fail).migrate()
+    store = ControlStore(url, embedded=False)
+    assert store.revision() is None
+    store.migrate()
+
+
+def _definitions_in_sqlite(connection: sa.Connection) -> dict[str, list[str]]:
     query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' AND name != :own"
     rows = connection.execute(sa.text(query), {"own": migrate.VERSION_TABLE})
-    return {name: sorted(part.strip(" ,\n\t") for part in re.split(r"\n", text)) for name, text in rows}
+    return {name: _clauses(text) for name, text in rows}
+
+
+def _clauses(definition: str) -> list[str]:
+    """In no order: a column that a migration adds stands last."""
+    head, _, rest = definition.partition("(")
+    body, _, tail = rest.rpartition(")")
+    return sorted(part.strip() for part in (head, tail, *re.split(r",(?![^(]*\))", body)))
+
+
+def _create_directly(connection: sa.Connection) -> None:
+    connection.execute(sa.schema.CreateSchema("direct"))
+    metadata.create_all(connection.execution_options(schema_translate_map={None: "direct"}))
+
+
+def _definitions_in_postgresql(connection: sa.Connection, schema: str) -> dict[str, str]:
+    indexes = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = :schema AND tablename <> :own"
+    constraints = (
+        "SELECT conname, pg_get_constraintdef(c.oid) FROM pg_constraint c JOIN pg_class t ON t.oid = conrelid"
+        " WHERE connamespace = to_regnamespace(:schema) AND relname <> :own"
+    )
+    columns = (
+        "SELECT table_name || '.' || column_name, concat_ws(' ', data_type, character_maximum_length, is_nullable,"
+        " column_default) FROM information_schema.columns WHERE table_schema = :schema AND table_name <> :own"
+    )
+    facts = {"schema": schema, "own": migrate.VERSION_TABLE}
+    rows = [row for query in (indexes, constraints, columns) for row in connection.execute(sa.text(query), facts)]
+    return {name: text.replace(f"{schema}.", "") for name, text in rows}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -66,6 +67,7 @@ class SyntheticTable:
         self.forgotten: set[str] = set()  # applications whose entries have expired
         self.table_id = ""
         self.written: dict[int, list[dict[str, Any]]] = {}  # what the log on disk says, by version
+        self.one_at_a_time = threading.RLock()
         self.create()
 
     @property
@@ -99,13 +101,19 @@ class SyntheticTable:
 
     def write(self, app_id: str, txn_version: int, mark: str, changes: list[Change]) -> bool:
         """An exactly-once write: False if Delta skips it, since its number is not new."""
-        if self.transactions().get(app_id, -1) >= txn_version:
-            return False
         files = [_add(f"change-{uid}-{version}-{uuid.uuid4()}.parquet", 1) for uid, version in changes]
         txn = {"txn": {"appId": app_id, "version": txn_version, "lastUpdated": 0}}
-        self._commit([txn, *files], operation="WRITE", user_metadata=mark, metrics={"numOutputRows": str(len(files))})
-        self.forgotten.discard(app_id)
-        return True
+        metrics = {"numOutputRows": str(len(files))}
+        with self.one_at_a_time:
+            if self.transactions().get(app_id, -1) >= txn_version:
+                return False
+            try:
+                self._commit([txn, *files], operation="WRITE", user_metadata=mark, metrics=metrics)
+            except FileExistsError:  # by another process
+                self.reload()
+                return self.write(app_id, txn_version, mark, changes)
+            self.forgotten.discard(app_id)
+            return True
 
     def restore(self, version: int) -> int:
         """RESTORE TO VERSION: rows go back, transaction entries stay."""
@@ -207,12 +215,15 @@ class SyntheticTable:
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, str] | None = None,
     ) -> int:
-        version = self.head() + 1 if self.written else 0
         info = {"timestamp": 0, "operation": operation, "operationParameters": parameters or {}}
         info |= {"operationMetrics": metrics or {}} | ({"userMetadata": user_metadata} if user_metadata else {})
-        self.written[version] = [{"commitInfo": info}, *actions]
-        with open(self.log / f"{version:020d}.json", "x", encoding="utf-8") as file:
-            file.writelines(json.dumps(action) + "\n" for action in self.written[version])
+        with self.one_at_a_time:
+            version = self.head() + 1 if self.written else 0
+            half = self.log / f".{version:020d}.{uuid.uuid4().hex}"
+            half.write_text("".join(json.dumps(a) + "\n" for a in [{"commitInfo": info}, *actions]), encoding="utf-8")
+            os.link(half, self.log / f"{version:020d}.json")  # whole at once, and only if there is none
+            half.unlink()
+            self.written[version] = [{"commitInfo": info}, *actions]
         return version
 
 

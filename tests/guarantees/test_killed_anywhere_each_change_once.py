@@ -1,6 +1,8 @@
 """Kill -9 at any of twelve points, then retry: targets right, each change once in the history, offset right.
 
 Real Airflow tasks, real spark-submit. A point in the worker kills the worker, a point in the job kills driver and JVM.
+On SQLite and on PostgreSQL three points, one for each side of the job and the job itself; with TIDEMARK_KILLS=all
+(`make soak`) every one on both.
 """
 
 from __future__ import annotations
@@ -8,12 +10,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.guarantees.kill_point_writes import name_of
+from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 from tidemark.kill_points import KILL_AT, KILL_ONCE, POINTS
 from tidemark.lake.delta_log import DeltaLog
@@ -29,6 +34,9 @@ HERE = Path(__file__).parent
 IN_THE_WORKER = tuple(point for point in POINTS if point.split(".")[0] in {"begin", "submit", "commit", "event"})
 
 
+KILLED = POINTS if os.environ.get("TIDEMARK_KILLS") == "all" else ("submit.stored", "write1.after", "commit.stored")
+
+
 def expected_exit(point: str) -> int:
     """A killed worker is gone; one whose job was killed fails, unless the job had left its whole result."""
     if point in IN_THE_WORKER:
@@ -37,10 +45,12 @@ def expected_exit(point: str) -> int:
 
 
 class Installation:
-    """An Airflow home with a lake, in which runs are killed."""
+    """An Airflow home with a lake and a control store, in which runs are killed at `points`."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, store_url: str, points: tuple[str, ...]) -> None:
         self.home = home
+        self.store_url = store_url
+        self.points = points
         self.lake = home / "lake" / "kill"
         self.environment = {
             **os.environ,
@@ -49,6 +59,7 @@ class Installation:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "TIDEMARK_SPARK_MASTER": "local[1]",
             "TIDEMARK_LAKE_ROOT": str(home / "lake"),
+            "TIDEMARK_CONTROL_STORE": store_url,
             "PYTHONPATH": str(HERE.parent.parent),
         }
 
@@ -72,22 +83,31 @@ class Installation:
         return sum(mark is not None and mark.kind is MarkKind.WRITE for mark in marks)
 
 
-@pytest.fixture(scope="module")
-def installation(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+def store_on(kind: str, home: Path, request: pytest.FixtureRequest) -> str:
+    """The URL of a store; the embedded one makes itself."""
+    if kind == "sqlite":
+        return f"sqlite:///{home}/tidemark.db"
+    server: PostgresServer = request.getfixturevalue("postgresql")
+    url = server.url(server.new_database())
+    ControlStore(url).migrate()
+    return url
+
+
+def installed(spark: SparkSession, home: Path, store_url: str, points: tuple[str, ...]) -> Installation:
     """Every point has a stream and two targets of its own; the source changes once, after the streams were made."""
-    made = Installation(tmp_path_factory.mktemp("killed"))
+    made = Installation(home, store_url, points)
     source = f"delta.`{made.lake}/source`"
     spark.sql(
         f"CREATE TABLE {source} (id INT, name STRING) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
     )
     spark.sql(f"INSERT INTO {source} VALUES (1, 'one'), (2, 'two'), (3, 'three')")
-    for point in POINTS:
+    for point in made.points:
         mirror, history = (f"delta.`{made.lake}/{kind}_{name_of(point)}`" for kind in ("mirror", "history"))
         spark.sql(f"CREATE TABLE {mirror} USING delta AS SELECT * FROM {source}")
         spark.sql(f"CREATE TABLE {history} (id INT, name STRING, action STRING) USING delta")
     migrated = made.run("-m", "airflow", "db", "migrate")
     assert migrated.returncode == 0, migrated.stderr
-    prepared = made.script("prepare", *POINTS)
+    prepared = made.script("prepare", *made.points)
     assert prepared.returncode == 0, prepared.stderr
     spark.sql(f"INSERT INTO {source} VALUES (4, 'four')")
     spark.sql(f"UPDATE {source} SET name = 'zwei' WHERE id = 2")
@@ -95,23 +115,36 @@ def installation(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
     return made
 
 
+Killed = tuple[Installation, dict[str, subprocess.CompletedProcess[str]]]
+
+
 @pytest.fixture(scope="module")
-def killed(installation: Installation) -> dict[str, subprocess.CompletedProcess[str]]:
-    """Each point's first attempt, then one process that retries them all."""
-    first = {point: installation.script("run", point, kill_at=point) for point in POINTS}
-    retried = installation.script("run", *POINTS)
-    assert retried.returncode == 0, retried.stdout[-4000:] + retried.stderr[-4000:]
-    return first
+def killed_on(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Callable[[str], Killed]:
+    """Each point's first attempt on a kind of store, then one process that retries them all; once for each kind.
+
+    A parametrized fixture would be set up for every point anew.
+    """
+
+    @cache
+    def on(kind: str) -> Killed:
+        home = tmp_path_factory.mktemp("killed")
+        installation = installed(spark, home, store_on(kind, home, request), KILLED)
+        first = {point: installation.script("run", point, kill_at=point) for point in installation.points}
+        retried = installation.script("run", *installation.points)
+        assert retried.returncode == 0, retried.stdout[-4000:] + retried.stderr[-4000:]
+        return installation, first
+
+    return on
 
 
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(("kind", "point"), [(kind, point) for kind in ("sqlite", "postgresql") for point in KILLED])
 def test_a_retry_after_a_kill_delivers_each_change_once(
-    spark: SparkSession,
-    installation: Installation,
-    killed: dict[str, subprocess.CompletedProcess[str]],
-    point: str,
+    spark: SparkSession, killed_on: Callable[[str], Killed], kind: str, point: str
 ) -> None:
+    installation, killed = killed_on(kind)
     assert (installation.home / f"killed_{point}").exists(), killed[point].stdout[-3000:] + killed[point].stderr[-3000:]
     assert killed[point].returncode == expected_exit(point)
 
@@ -128,7 +161,7 @@ def test_a_retry_after_a_kill_delivers_each_change_once(
     ]
     assert [installation.write_marks(table) for table in (mirror, history)] == [1, 1]
 
-    store = ControlStore(f"sqlite:///{installation.home}/tidemark.db")
+    store = ControlStore(installation.store_url)
     stream = get_stream(store, f"s_{name_of(point)}")
     assert stream.offset.version == DeltaLog.open(str(installation.lake / "source")).head()
     assert len(stream_history(store, stream.name)) == 2  # creation and this one move

@@ -8,6 +8,7 @@ import pytest
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import WindowKind
+from tidemark.planning.bounds import Bound
 from tidemark.transactions.sources import SourceHead, open_table, window_from
 from tidemark.transactions.streams import get_stream, has_data
 
@@ -18,7 +19,7 @@ def test_a_head_that_was_read_too_early_gives_an_empty_window_v6(world: World) -
     world.source.append()
     world.source.append()
     world.consume("one")
-    window = window_from(get_stream(world.store, "s"), 1, None)
+    window = window_from(get_stream(world.store, "s"), [1], world.clock.now)
     assert (window.start, window.end, window.empty) == (2, 2, True)
 
 
@@ -67,13 +68,13 @@ def test_max_commits_bounds_the_window(world: World) -> None:
         world.source.append()
     ends = []
     for run in ("one", "two", "three"):
-        transaction = world.open(run, max_commits=2)
+        transaction = world.open(run, bound=Bound(max_commits=2))
         ends.append(transaction.windows[0].end)
         world.finish(transaction)
     assert ends == [2, 4, 5]
     assert world.holds(0) == dict.fromkeys(range(1, 6), 1)
     with pytest.raises(InvalidArgument):
-        world.begin("four", max_commits=0)
+        world.begin("four", bound=Bound(max_commits=0))
 
 
 def test_initial_rows_come_once_and_the_offset_stays_r10(world: World) -> None:
@@ -112,5 +113,5 @@ def test_lag_is_measured_from_the_last_version_delivered(world: World) -> None:
 def test_a_look_at_another_window_does_not_call_it_silent(world: World) -> None:
     world.source.append()
     stream = get_stream(world.store, "s")
-    head = SourceHead(stream.uid, offset=5, head=9, quiet_until=9, quiet_time=None)
-    assert not head.silent(window_from(stream, 9, None))
+    head = SourceHead(stream.uid, offset=5, head=9, ends=(9,), quiet_until=9, quiet_time=None)
+    assert not head.silent(window_from(stream, [9], world.clock.now))

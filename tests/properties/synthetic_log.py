@@ -135,15 +135,16 @@ class SyntheticTable:
 
 
 def signed_rows(table: SyntheticTable, fold: Fold) -> list[tuple[int, Row]]:
-    """What the log-only tables of a fold hold: each row of a path as often as its forms count it, rows where they were
-    born, and change files.
+    """What the log-only tables of a fold hold: each row of a path as often as its forms count it (of a path whose rows
+    were all born there, those with ids of its own), rows where they were born, and change files.
     """
     rows: list[tuple[int, Row]] = []
     for change in fold.changes:
         counts: Counter[Row] = Counter()
         for form, count in change.forms:
             for row in table.of(form):
-                counts[row] += count
+                if not change.all_born or row.row_id >= table.base[change.path]:
+                    counts[row] += count
         rows += [(ADDED if count > 0 else REMOVED, row) for row, count in counts.items() for _ in range(abs(count))]
     rows += [(ADDED, row) for form in fold.births for row in table.of(form) if row.row_id >= table.base[form.path]]
     return rows + [signed for file in fold.feed for signed in table.feed[file.path]]

@@ -85,7 +85,7 @@ def _optimize(table: SyntheticTable, where: int, value: int) -> None:
     live = sorted(table.versions[-1], key=lambda live: live.path)[where % 2 :]
     rows = [row for file in live for row in table.rows(file)]
     if live:
-        table.commit(live, [table.write([], rows)] if rows else [], data_change=False)
+        table.commit(live, [table.write([], rows)] if rows else [], data_change=False, operation="OPTIMIZE")
 
 
 def _restore(table: SyntheticTable, where: int, value: int) -> None:
@@ -137,6 +137,7 @@ def contents(table: SyntheticTable, version: int) -> dict[int, int]:
 
 @quick
 @example([(7, 0, 0), (8, 2, 0)], (0, 4))  # compacted, then restored: without the rewrite each file is added twice
+@example([(7, 0, 0), (7, 0, 0), (9, 0, 0), (8, 3, 0)], (2, 6))  # a compacted file is restored: its rows are old
 @given(steps, windows)
 def test_every_fold_nets_to_the_difference_of_the_ends(history: list[Step], window: tuple[int, int]) -> None:
     table = build(history)

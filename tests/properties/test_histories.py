@@ -6,6 +6,7 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -62,37 +63,37 @@ def test_windows_equal_the_difference_of_snapshots(
 
 
 def history(spark: SparkSession, path: Path, seed: int) -> tuple[Table, list[Snapshot]]:
-    """A table and what each of its versions held, read while it was the newest one."""
+    """A table and what each of its versions holds."""
     chance = random.Random(seed)
     table = create(spark, path, random_shape(chance), chance)
-    snapshots: list[Snapshot] = [read_snapshot(table, version) for version in range(table.version + 1)]
     for _ in range(4 * COMMITS):
         if table.version >= COMMITS:
             break
         act(table)
-        snapshots += [read_snapshot(table, version) for version in range(len(snapshots), table.version + 1)]
-    return table, snapshots
+    return table, read_snapshots(table)
 
 
-def read_snapshot(table: Table, version: int) -> Snapshot:
-    """A version's rows by row id; columns by their physical names, which outlive a renaming."""
-    reader = table.spark.read.format("delta")
-    frame = (reader.option("versionAsOf", version) if version < table.version else reader).load(str(table.path))
-    names = physical_names(table, version)
-    rows = frame.select(F.col("_metadata.row_id"), as_json(frame, frame.columns)).collect()
-    snapshot = {row_id: _physical(json.loads(text), names) for row_id, text in rows}
-    assert len(snapshot) == len(rows)
-    return snapshot
+def read_snapshots(table: Table) -> list[Snapshot]:
+    """Every version's rows by row id, in one query; columns by their physical names, which outlive a renaming."""
+    versions = range(table.version + 1)
+    names = [physical_names(table, version) for version in versions]
+    snapshots: list[Snapshot] = [{} for _ in versions]
+    for version, row_id, text in reduce(DataFrame.unionAll, [_version(table, number) for number in versions]).collect():
+        assert row_id not in snapshots[version]
+        content = json.loads(text)
+        snapshots[version][row_id] = {names[version][name]: value for name, value in content.items()}
+    return snapshots
+
+
+def _version(table: Table, number: int) -> DataFrame:
+    frame = table.spark.read.format("delta").option("versionAsOf", number).load(str(table.path))
+    return frame.select(F.lit(number), F.col("_metadata.row_id"), as_json(frame, frame.columns))
 
 
 def physical_names(table: Table, version: int) -> dict[str, str]:
     """Name → physical name of the columns at a version."""
     metadata = DeltaLog.open(str(table.path)).state(version).metadata
     return {field.name: field.physical for field in source_schema.fields(metadata)}
-
-
-def _physical(content: Content, names: dict[str, str]) -> Content:
-    return {names[name]: value for name, value in content.items()}
 
 
 def as_json(frame: DataFrame, names: list[str]) -> Any:
@@ -108,8 +109,15 @@ def seen(content: Content, names: dict[str, str]) -> str:
     """The content under the columns of the window's end: an added column is NULL before (R100), a dropped one is not
     there (R102).
     """
-    shown = {name: content.get(physical) for name, physical in names.items()}
+    shown = {name: _without_nulls(content.get(physical)) for name, physical in names.items()}
     return json.dumps(shown, ensure_ascii=False, sort_keys=True)
+
+
+def _without_nulls(value: Any) -> Any:
+    """A nested field that was added later is NULL before (R100)."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def standard(old: Snapshot, new: Snapshot, names: dict[str, str]) -> list[Change]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from tests.postgresql import PASSWORD, PostgresServer, postgresql_or_skip
+from tidemark.control.store import ControlStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 FILE = Path(__file__).parents[2] / "docker-compose.yaml"
 SECRET = re.compile(r"password|secret|fernet", re.IGNORECASE)
-REQUIRED = re.compile(r"\$\{[A-Z_]+:\?[^}]+\}")
+REQUIRED = re.compile(r"\$\{[A-Z0-9_]+:\?[^}]+\}")
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +27,23 @@ def services() -> dict[str, Any]:
     return dict(yaml.safe_load(FILE.read_text(encoding="utf-8"))["services"])
 
 
+@pytest.fixture
+def first_started() -> Iterator[PostgresServer]:
+    """A server without a role or a database of ours: these belong to the whole server, which tests share elsewhere."""
+    with postgresql_or_skip() as server:
+        yield server
+
+
 def test_it_has_airflow_its_database_and_spark(services: dict[str, Any]) -> None:
     expected = {"postgres", "airflow-init", "airflow-api", "airflow-scheduler", "airflow-dag-processor"}
-    assert expected | {"airflow-triggerer", "spark-master", "spark-worker"} == set(services)
+    spark = {"spark-master", "spark-worker", "spark-connect"}
+    assert expected | {"airflow-triggerer", "s3"} | spark == set(services)
+
+
+def test_every_service_that_stays_is_watched_and_started_again(services: dict[str, Any]) -> None:
+    staying = {name: one for name, one in services.items() if name != "airflow-init"}
+    assert [name for name, one in staying.items() if "healthcheck" not in one] == []
+    assert {one["restart"] for one in staying.values()} == {"unless-stopped"}
 
 
 def test_a_service_depends_on_services_that_exist(services: dict[str, Any]) -> None:
@@ -31,9 +53,25 @@ def test_a_service_depends_on_services_that_exist(services: dict[str, Any]) -> N
 
 def test_every_secret_must_be_given(services: dict[str, Any]) -> None:
     settings = {name: text for one in services.values() for name, text in one.get("environment", {}).items()}
-    secrets = {name: text for name, text in settings.items() if SECRET.search(name) or "://airflow:" in str(text)}
-    assert len(secrets) >= 4
+    secrets = {name: text for name, text in settings.items() if SECRET.search(name) or "postgres/" in str(text)}
+    assert len(secrets) >= 6
     assert [name for name, text in secrets.items() if not REQUIRED.search(str(text))] == []
+
+
+def test_the_first_start_makes_a_control_store_that_can_be_migrated(
+    first_started: PostgresServer, tmp_path: Path
+) -> None:
+    """The script that PostgreSQL's image runs, run here as it runs there."""
+    script = tmp_path / "control-store.sh"
+    content: str = yaml.safe_load(FILE.read_text(encoding="utf-8"))["configs"]["control-store.sh"]["content"]
+    script.write_text(content.replace("$$", "$"))
+    server = {"PGHOST": "127.0.0.1", "PGPORT": str(first_started.port), "PGUSER": "postgres", "PGPASSWORD": PASSWORD}
+    given = {"POSTGRES_USER": "postgres", "TIDEMARK_PASSWORD": PASSWORD}
+    path = f"{first_started.programs}:{os.environ['PATH']}"
+    subprocess.run(["bash", str(script)], check=True, env={**os.environ, **server, **given, "PATH": path}, timeout=60)
+    store = ControlStore(first_started.url("tidemark", user="tidemark"))
+    store.migrate()
+    store.require_revision()
 
 
 def test_ports_are_open_on_this_host_only(services: dict[str, Any]) -> None:

@@ -40,8 +40,9 @@ def test_python_in_the_pages_parses_and_its_imports_are_there(page: Path) -> Non
     for code in re.findall(r"```python\n(.*?)```", TEXTS[page], re.DOTALL):
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, ast.ImportFrom) and node.module:
-                module = (ROOT / "provider" / node.module.replace(".", "/")).with_suffix(".py")
-                text = module.read_text(encoding="utf-8")
+                module = ROOT / "provider" / node.module.replace(".", "/")
+                file = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
+                text = file.read_text(encoding="utf-8")
                 assert [name.name for name in node.names if name.name not in text] == []
 
 
@@ -53,6 +54,7 @@ def test_every_error_that_the_docs_name_is_in_the_error_tree() -> None:
         for row in table.splitlines()
         for name in re.findall(r"`([A-Z]\w+)`", row.split("|")[1:2][0] if "|" in row else "")
     ]
-    errors = (ROOT / "provider" / "tidemark" / "errors.py").read_text(encoding="utf-8")
+    room = (ROOT / "provider" / "tidemark" / "errors").glob("*.py")
+    errors = "".join(file.read_text(encoding="utf-8") for file in room)
     assert named
     assert [name for name in named if f"class {name}(" not in errors] == []

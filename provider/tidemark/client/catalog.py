@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 
-from tidemark.errors import NotADeltaTable, NotYetSupported, TableNotFound
+from tidemark.errors import NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import resolve
 from tidemark.model.streams import Addressing, TableRef
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["SparkTables"]
 
 PATH = re.compile(r"^(/|[a-zA-Z][\w+.-]*:/|delta\.`|\.{1,2}/)")
+
+_VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
 
 class SparkTables:
@@ -41,7 +43,7 @@ class SparkTables:
     def locate(self, name: str) -> tuple[str, Addressing]:
         """Where the table lies and how its name leads there.
 
-        Raises TableNotFound, NotADeltaTable, and NotYetSupported for views.
+        Raises TableNotFound, and NotADeltaTable, for views too.
         """
         if PATH.match(name):
             return resolve(name, "/", self._options)
@@ -58,6 +60,10 @@ class SparkTables:
         log = DeltaLog.open(location, self._options)
         return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=addressing)
 
+    def is_view(self, name: str) -> bool:
+        """Whether the name leads to a view in Spark's catalog."""
+        return not PATH.match(name) and (self._kind(name) or "").upper() in _VIEWS
+
     def _kind(self, name: str) -> str | None:
         """MANAGED, EXTERNAL, VIEW or TEMPORARY; None where the catalog does not know the name."""
         try:
@@ -68,8 +74,8 @@ class SparkTables:
             raise
 
     def _location(self, name: str, kind: str) -> str:
-        if kind.upper() in ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW"):
-            raise NotYetSupported(feature=f"A view ({name})", instead="Name the Delta table that it reads.")
+        if kind.upper() in _VIEWS:
+            raise NotADeltaTable(path=name, problem="it is a view")
         try:
             detail = DeltaTable.forName(self._spark, name).detail().select("location").collect()
         except AnalysisException as error:

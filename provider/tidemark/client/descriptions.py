@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Stream, StreamMode
+from tidemark.planning.staleness import stale_after
+from tidemark.planning.stream_sql.listing import name_parts
 
-__all__ = ["StreamDescription", "describe", "file_retention"]
+__all__ = ["StreamDescription", "describe"]
 
 MODES = {StreamMode.STANDARD: "DEFAULT", StreamMode.APPEND_ONLY: "APPEND_ONLY", StreamMode.INSERT_ONLY: "INSERT_ONLY"}
-FILE_RETENTION = "delta.deletedFileRetentionDuration"
-WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True)
 class StreamDescription:
     """One stream; the first fifteen attributes are the columns of SHOW STREAMS (R130).
 
+    `name` is the whole name; what stands before its last dots is database_name and schema_name, too (R12).
     `stale_after`: until then Delta keeps the files that the stream needs; None where the source is gone (R132). `stale`
     is true after it, and where `invalid_reason` is not "N/A". `offset_version`: up to it, it has been consumed.
     """
@@ -43,33 +43,32 @@ class StreamDescription:
     initial_rows_pending: bool
 
 
-def describe(stream: Stream, log: DeltaLog | None, *, now: datetime, invalid_reason: str | None) -> StreamDescription:
-    """`log` is the source's, None where there is none any more; `invalid_reason`: why the stream cannot be read."""
-    stale_after = None
-    if log is not None:
-        stale_after = stream.anchor + file_retention(log.state().metadata.configuration.get(FILE_RETENTION))
+def describe(
+    stream: Stream, retentions: Sequence[str | None] | None, *, now: datetime, invalid_reason: str | None
+) -> StreamDescription:
+    """`retentions`: how long each table keeps removed files, in Delta's words; None where one is not there any more.
+    `invalid_reason`: why the stream cannot be read.
+    """
+    until = None
+    if retentions is not None:
+        until = min(stale_after(stream.anchor, retention) for retention in retentions)  # R80
+    database, schema, _ = name_parts(stream.name)
     return StreamDescription(
         created_on=stream.created_at,
         name=stream.name,
-        database_name=None,
-        schema_name=None,
+        database_name=database,
+        schema_name=schema,
         owner=None,
         comment=stream.comment,
-        table_name=stream.source.name if log is not None else "No privilege or table dropped",
-        source_type="Table",
-        base_tables=(stream.source.name,),
+        table_name=stream.source.name if retentions is not None else "No privilege or table dropped",
+        source_type="Table" if stream.view is None else "View",
+        base_tables=tuple(base.table.name for base in stream.bases),
         type="DELTA",
-        stale=invalid_reason is not None or (stale_after is not None and now > stale_after),
+        stale=invalid_reason is not None or (until is not None and now > until),
         mode=MODES[stream.mode],
-        stale_after=stale_after,
+        stale_after=until,
         invalid_reason=invalid_reason or "N/A",
         owner_role_type=None,
         offset_version=stream.offset.version,
         initial_rows_pending=stream.initial_rows_pending,
     )
-
-
-def file_retention(setting: str | None) -> timedelta:
-    """The time in Delta's `interval N unit` (weeks, days, hours, minutes, seconds); a week where nothing is said."""
-    found = re.findall(r"(\d+)\s*(week|day|hour|minute|second)s?", (setting or "").lower())
-    return sum((timedelta(**{f"{unit}s": int(count)}) for count, unit in found), timedelta()) or WEEK

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from tidemark.client.descriptions import StreamDescription, describe
-from tidemark.client.points import Point, Stream, version_at
+from tidemark.client.points import Point
+from tidemark.client.sources import Source, find_source, place_at, place_until, source_of, total
+from tidemark.client.sql import run_sql
 from tidemark.client.surroundings import Surroundings
 from tidemark.client.transaction import LakeTransaction
 from tidemark.engine.changes.every_change import ROWS_PER_PAGE, plan_pages
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
-from tidemark.engine.changes.window import read_window
+from tidemark.engine.views.read import read_view_changes
+from tidemark.engine.windows import read_window
 from tidemark.errors import (
     InvalidArgument,
     NotYetSupported,
-    RowTrackingDisabled,
     SourceError,
     SourceRecreated,
     StreamError,
     StreamNotFound,
-    StreamOnStream,
-    TableNotFound,
-    TidemarkError,
-    TrackingInterrupted,
 )
-from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.sources import require_stream_source
+from tidemark.model.streams import BaseOffset, BaseWindow, StreamMode
 from tidemark.model.streams import Stream as StoredStream
-from tidemark.model.streams import StreamMode, TableRef
-from tidemark.model.transactions import TransactionKey
-from tidemark.planning.statements import path_name
+from tidemark.model.transactions import CommitResult, PlannedWrite, TransactionKey, WriteAs
+from tidemark.planning.bounds import UNBOUNDED
+from tidemark.planning.staleness import FILE_RETENTION
+from tidemark.planning.stream_sql.listing import listed
 from tidemark.transactions import streams
+from tidemark.transactions.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
+from tidemark.transactions.replay import find_run, replay
 from tidemark.transactions.sources import look_at_sources, window_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
+
+    from tidemark.planning.stream_sql.constants import Constant
 
 __all__ = ["Lake"]
 
@@ -49,6 +52,7 @@ class Lake:
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
+        self._variables: dict[str, Constant] = {}  # what SET has set
 
     def create_stream(
         self,
@@ -63,34 +67,36 @@ class Lake:
         if_not_exists: bool = False,
         comment: str | None = None,
         enable_row_tracking: bool = False,
+        beyond_snowflake: bool = False,
     ) -> StreamDescription:
-        """A stream on the Delta table `on`, its offset at the current version or at the given point (R1, R8).
+        """A stream on the Delta table or view `on`, its offset at the current version or at the given point (R1, R8).
 
         `mode`: standard or append_only (R4). `show_initial_rows`: the rows of the start point come first (R10).
         `enable_row_tracking` turns it on where it is off, by up to three commits, before the offset is taken (R3).
+        `beyond_snowflake`: the view may group, and join with outer, semi and anti joins (R70).
         With `if_not_exists` a second run changes nothing. Raises StreamExists, InvalidArgument, TableNotFound,
         NotADeltaTable, RowTrackingDisabled, UnsupportedTableFeature, StreamOnStream, TrackingInterrupted (R8g),
-        VersionNotFound, StreamNotFound, TransactionOpen, NotYetSupported (views).
+        VersionNotFound, StreamNotFound, TransactionOpen, ViewRefused (R70), ViewTextMissing, ViewNotUnderstood.
         """
         if or_replace and if_not_exists:
             raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
         kind = _mode(mode)
         if if_not_exists and (kept := self._find(name)) is not None:
             return self._describe(kept)
-        source = self._source(on, enable_row_tracking=enable_row_tracking)
-        created = streams.create_stream(
-            self._around.store,
-            name=name,
-            source=source,
+        source = find_source(
+            self._around, on, enable_row_tracking=enable_row_tracking, beyond_snowflake=beyond_snowflake
+        )
+        place = place_at(self._around, source, name, at=at, before=before)
+        return self._create(
+            name,
+            source,
+            place,
             mode=kind,
-            at_version=self._start(self._around.tables(source), source, name, at=at, before=before),
-            who=self._around.who,
             initial_rows=show_initial_rows,
             or_replace=or_replace,
             if_not_exists=if_not_exists,
             comment=comment,
         )
-        return self._describe(created)
 
     def stream(self, name: str) -> DataFrame:
         """The stream's unread rows up to now; reading never advances it (R16).
@@ -100,8 +106,8 @@ class Lake:
         TrackingInterrupted, VersionVacuumed, IncompatibleSchemaChange.
         """
         around = self._around
-        (head,) = look_at_sources(around.store, (name,), around.tables, None)
-        window = window_from(streams.get_stream(around.store, name), head.head, None)
+        (head,) = look_at_sources(around.store, (name,), around.tables, UNBOUNDED)
+        window = window_from(streams.get_stream(around.store, name), head.ends, around.store.clock())
         return read_window(around.spark, window, around.workspace, around.options)
 
     def transaction(self) -> LakeTransaction:
@@ -109,20 +115,84 @@ class Lake:
         around = self._around
         return LakeTransaction(around, TransactionKey("client", around.store.new_id(), "transaction"))
 
+    def replay(
+        self, name: str, run: str, target: str, *, write_as: str = "append", keys: Sequence[str] = ()
+    ) -> CommitResult:
+        """Deliver what `run` took from the stream again, into another table, once; the stream stays where it is.
+
+        `run`: a run id, or the key of a transaction in words. `write_as`: append or merge, by `keys`. Each call is a
+        replay of its own. Raises TransactionNotFound, InvalidArgument, StreamStale, VersionVacuumed.
+        """
+        around = self._around
+        write = PlannedWrite(
+            WriteAs(write_as), target, source=name, keys=tuple(keys), tables={target: around.tables(target).uri}
+        )
+        return replay(
+            around.store,
+            find_run(around.store, name, run),
+            key=TransactionKey("client", around.store.new_id(), "replay"),
+            writes=(write,),
+            owner=around.who,
+            run=around.run,
+            places=around.places,
+            tables=around.tables,
+            limits=around.limits,
+        ).result
+
     def has_data(self, name: str) -> bool:
         """Whether the stream may have unread rows, from the log alone: never a false negative (R120)."""
         around = self._around
         stored = streams.get_stream(around.store, name)
-        (head,) = look_at_sources(around.store, (name,), around.tables, None)
-        return not head.silent(window_from(stored, head.head, None))
+        (head,) = look_at_sources(around.store, (name,), around.tables, UNBOUNDED)
+        return not head.silent(window_from(stored, head.ends, around.store.clock()))
 
-    def show_streams(self) -> tuple[StreamDescription, ...]:
-        """Every stream, by name (R130, R131)."""
-        return tuple(self._describe(stored) for stored in streams.list_streams(self._around.store))
+    def show_streams(
+        self,
+        *,
+        like: str | None = None,
+        database: str | None = None,
+        schema: str | None = None,
+        starts_with: str | None = None,
+        limit: int | None = None,
+        from_name: str | None = None,
+    ) -> tuple[StreamDescription, ...]:
+        """Every stream, by database, schema and name (R130, R131), or those that pass the filters.
+
+        `like` knows % and _ and no case, `starts_with` knows case. At most `limit`, those behind `from_name`.
+        """
+        stored = {stream.name: stream for stream in streams.list_streams(self._around.store)}
+        names = listed(
+            stored,
+            like=like,
+            database=database,
+            schema=schema,
+            starts_with=starts_with,
+            limit=limit,
+            from_name=from_name,
+        )
+        return tuple(self._describe(stored[name]) for name in names)
 
     def describe_stream(self, name: str) -> StreamDescription:
         """One stream as in `show_streams`. Raises StreamNotFound."""
         return self._describe(streams.get_stream(self._around.store, name))
+
+    def alter_stream(self, name: str, *, comment: str | None) -> StreamDescription:
+        """Give the stream another comment, None for none: all that can be changed of it (R4). Raises StreamNotFound."""
+        return self._describe(streams.comment_on_stream(self._around.store, name, comment))
+
+    def stream_backlog(self, name: str) -> tuple[WaitingVersion, ...]:
+        """Each version between the offset and now with its estimated change records, from the log alone (R125).
+
+        Raises what `stream` raises.
+        """
+        return stream_backlog(self._around.store, name, tables=self._around.tables)
+
+    def stream_table_timestamp(self, name: str) -> int:
+        """When the version at the offset was committed, in nanoseconds since 1970 (R124).
+
+        Raises StreamNotFound, InvalidArgument for a stream on a view, LogIncomplete.
+        """
+        return stream_table_timestamp(self._around.store, name, tables=self._around.tables)
 
     def drop_stream(self, name: str, *, if_exists: bool = False) -> None:
         """End the stream; its place is gone for good (R92). Row tracking stays on (R3). Raises TransactionOpen."""
@@ -135,10 +205,10 @@ class Lake:
         TransactionOpen.
         """
         stored = streams.get_stream(self._around.store, name)
-        log = self._around.tables(stored.source)
-        version = log.head() if to is None else self._version(log, stored.source, to, before=False)
-        _require_version(log, stored.source, name, version)
-        moved = streams.advance_stream(self._around.store, name, version, self._around.who, why)
+        place = place_at(self._around, source_of(stored), name, at=to, before=None)
+        moved = streams.advance_stream(
+            self._around.store, name, total(place), self._around.who, why, bases=place if stored.view else ()
+        )
         return self._describe(moved)
 
     def changes(
@@ -156,9 +226,14 @@ class Lake:
         """
         if information not in INFORMATION:
             raise InvalidArgument(argument="information", value=information, problem=f"one of {list(INFORMATION)}")
-        log, start, until = self._window(table, at, before, end)
-        plan = plan_changes(log, start, until, INFORMATION[information])
-        return read_changes(self._around.spark, log, plan, self._around.workspace)
+        windows, source = self._windows(table, at, before, end)
+        around, mode = self._around, INFORMATION[information]
+        if source.view is not None:
+            now = around.store.clock()
+            return read_view_changes(around.spark, source.view, windows, mode, now, around.workspace, around.options)
+        (window,) = windows
+        log = around.tables(window.table)
+        return read_changes(around.spark, log, plan_changes(log, window.start, window.end, mode), around.workspace)
 
     def every_change(
         self,
@@ -175,31 +250,60 @@ class Lake:
         A page reads `rows_per_page` rows at most, or one commit. Columns as in `stream`, then METADATA$COMMIT_VERSION
         (bigint) and METADATA$COMMIT_TIMESTAMP (timestamp). `at`, `before`, `end` as in `changes`.
         """
-        log, start, until = self._window(table, at, before, end)
-        for page in plan_pages(log, start, until, rows_per_page=rows_per_page):
+        windows, source = self._windows(table, at, before, end)
+        if source.view is not None:
+            raise NotYetSupported(feature=f"every change of a view ({table})", instead="Ask for its tables' changes.")
+        (window,) = windows
+        log = self._around.tables(window.table)
+        for page in plan_pages(log, window.start, window.end, rows_per_page=rows_per_page):
             yield read_changes(self._around.spark, log, page, self._around.workspace)
 
-    def clone_stream(self, name: str, clone: str, *, comment: str | None = None) -> StreamDescription:
-        """Another stream with the definition and the place of `name`, from now on independent of it (R11)."""
+    def clone_stream(
+        self,
+        name: str,
+        clone: str,
+        *,
+        comment: str | None = None,
+        at: Point | None = None,
+        before: Point | None = None,
+        or_replace: bool = False,
+    ) -> StreamDescription:
+        """Another stream with the definition and the place of `name`, from now on independent of it (R11).
+
+        With a point its place is there instead. Raises StreamNotFound, StreamExists, and what `create_stream` raises
+        for a point.
+        """
         stored = streams.get_stream(self._around.store, name)
-        cloned = streams.create_stream(
-            self._around.store,
-            name=clone,
-            source=stored.source,
+        place = stored.bases
+        if at is not None or before is not None:
+            place = place_at(self._around, source_of(stored), clone, at=at, before=before)
+        return self._create(
+            clone,
+            source_of(stored),
+            place,
             mode=stored.mode,
-            at_version=stored.offset.version,
-            who=self._around.who,
             initial_rows=stored.initial_rows_pending,
+            or_replace=or_replace,
             comment=stored.comment if comment is None else comment,
         )
-        return self._describe(cloned)
+
+    def version_of(self, table: str, *, at: Point | None = None, before: Point | None = None) -> int:
+        """The version of the Delta table at a point, now if none is given. Raises TableNotFound, VersionNotFound."""
+        found = self._around.tables.reference(table)
+        point = at if at is not None else before
+        (base,) = place_until(self._around, Source(found, (found,)), point, before=before is not None)
+        return self._around.tables(found).state(base.version).version
 
     def sql(self, text: str) -> DataFrame:
-        """Not yet: the SQL of the source systems."""
-        raise NotYetSupported(
-            feature=f"lake.sql ({' '.join(text.split()[:2])} …)",
-            instead="Use create_stream, transaction and the other methods.",
-        )
+        """One statement in the SQL of the source system, or Spark's, with streams known by their names.
+
+        CREATE, ALTER, DROP, SHOW and DESCRIBE STREAM, CHANGES, AT | BEFORE and the system functions of streams are
+        understood; a query of a stream reads it (R16), a write that reads one is a transaction of its own and advances
+        it (R13, R21), everything else is Spark's. CREATE STREAM turns row tracking on where it is off, as there (R3).
+        Answers have the columns of the source system; a statement that has none, a status. Raises SqlCompilationError
+        with the place in the text, StatementRefused, and what the client's methods raise.
+        """
+        return run_sql(self, self._around, text, self._variables)
 
     def close(self) -> None:
         """Remove what this client keeps in work; DataFrames of its streams cannot be read any more."""
@@ -212,67 +316,56 @@ class Lake:
         except StreamNotFound:
             return None
 
-    def _source(self, on: str, *, enable_row_tracking: bool) -> TableRef:
-        """The table to read, with row tracking on and only features that can be read."""
-        try:
-            source = self._around.tables.reference(on)
-        except TableNotFound as error:
-            stream = self._find(on)
-            if stream is None:
-                raise
-            raise StreamOnStream(source=stream.name, table=stream.source.name) from error
-        try:
-            require_stream_source(self._around.tables(source), source.name)
-        except RowTrackingDisabled:
-            if not enable_row_tracking:
-                raise
-            table = path_name(source.path)
-            self._around.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-            require_stream_source(self._around.tables(source), source.name)
-        return source
+    def _create(
+        self, name: str, source: Source, place: Sequence[BaseOffset], *, mode: StreamMode, **how: Any
+    ) -> StreamDescription:
+        created = streams.create_stream(
+            self._around.store,
+            name=name,
+            source=source.ref,
+            mode=mode,
+            at_version=total(place),
+            who=self._around.who,
+            view=source.view,
+            view_bases=place if source.view is not None else (),
+            **how,
+        )
+        return self._describe(created)
 
-    def _window(
+    def _windows(
         self, table: str, at: Point | None, before: Point | None, end: Point | None
-    ) -> tuple[DeltaLog, int, int]:
-        """The log, and the versions between which changes are asked for (R110)."""
+    ) -> tuple[tuple[BaseWindow, ...], Source]:
+        """The source, and between which versions of each of its tables changes are asked for (R110)."""
         if (at is None) == (before is None):
             raise InvalidArgument(argument="at", value=at, problem="give either at or before (R110)")
-        source = self._source(table, enable_row_tracking=False)
-        log = self._around.tables(source)
-        start = self._start(log, source, "CHANGES", at=at, before=before)
-        return log, start, log.head() if end is None else self._version(log, source, end, before=False)
-
-    def _start(self, log: DeltaLog, source: TableRef, name: str, *, at: Point | None, before: Point | None) -> int:
-        if at is not None and before is not None:
-            raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
-        point = at if at is not None else before
-        if point is None:
-            return log.head()
-        version = self._version(log, source, point, before=before is not None)
-        _require_version(log, source, name, version)
-        return version
-
-    def _version(self, log: DeltaLog, source: TableRef, point: Point, *, before: bool) -> int:
-        if not isinstance(point, Stream):
-            return version_at(log, point, now=self._around.store.clock(), before=before)
-        other = streams.get_stream(self._around.store, point.name)
-        if other.source.table_id == source.table_id:
-            return other.offset.version - int(before)
-        moment = self._around.tables(other.source).timestamp(other.offset.version)
-        return log.version_at(moment)
+        source = find_source(self._around, table)
+        start = place_at(self._around, source, "CHANGES", at=at, before=before)
+        until = place_until(self._around, source, end)
+        return tuple(BaseWindow(a.table, a.version, b.version) for a, b in zip(start, until, strict=True)), source
 
     def _describe(self, stored: StoredStream) -> StreamDescription:
-        log: DeltaLog | None = None
+        around = self._around
+        retentions: list[str | None] | None = None
         reason: str | None = None
         try:
-            log = self._around.tables(stored.source)
-            if log.state().table_id != stored.source.table_id:
-                log, reason = None, str(_recreated(stored))
-            else:
-                look_at_sources(self._around.store, (stored.name,), self._around.tables, None)
+            retentions = [self._retention(stored, base) for base in stored.bases]
+            look_at_sources(around.store, (stored.name,), around.tables, UNBOUNDED)
         except (SourceError, StreamError) as error:
             reason = str(error)
-        return describe(stored, log, now=self._around.store.clock(), invalid_reason=reason)
+        return describe(stored, retentions, now=around.store.clock(), invalid_reason=reason)
+
+    def _retention(self, stored: StoredStream, base: BaseOffset) -> str | None:
+        """How long the table keeps removed files, in Delta's words. Raises SourceRecreated."""
+        state = self._around.tables(base.table).state()
+        if state.table_id != base.table.table_id:
+            raise SourceRecreated(
+                table=base.table.name,
+                stream=stored.name,
+                path=base.table.path,
+                found=state.table_id,
+                expected=base.table.table_id,
+            )
+        return state.metadata.configuration.get(FILE_RETENTION)
 
 
 def _mode(mode: str) -> StreamMode:
@@ -283,21 +376,3 @@ def _mode(mode: str) -> StreamMode:
     if kind is StreamMode.INSERT_ONLY:
         raise NotYetSupported(feature="mode='insert_only' (streams on files)", instead="Use append_only on a table.")
     return kind
-
-
-def _require_version(log: DeltaLog, source: TableRef, name: str, version: int) -> None:
-    """The version is there and row tracking was on at it (R8f, R8g)."""
-    if not log.state(version).row_tracking:
-        raise TrackingInterrupted(
-            table=source.name, stream=name, problem=f"row tracking was not on yet at version {version}"
-        )
-
-
-def _recreated(stored: StoredStream) -> TidemarkError:
-    return SourceRecreated(
-        table=stored.source.name,
-        stream=stored.name,
-        path=stored.source.path,
-        found="another",
-        expected=stored.source.table_id,
-    )

@@ -33,7 +33,7 @@ class Surroundings:
     places: JobPlaces
     limits: Limits
     who: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def run(self, spec: JobSpec) -> JobResult:
         """Run a job on this Spark, in a session of its own."""

@@ -11,7 +11,7 @@ from tidemark.engine.writes.pinned_streams import PinnedStreams
 from tidemark.engine.writes.sql import query_text
 from tidemark.errors import CommitRefused, InvalidArgument, StatementRefused, TidemarkError
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import StreamWindow, TableRef
+from tidemark.model.streams import Stream, StreamWindow, TableRef
 from tidemark.model.transactions import (
     CommitResult,
     PlannedWrite,
@@ -47,7 +47,8 @@ class LakeTransaction:
     def __init__(self, around: Surroundings, key: TransactionKey) -> None:
         self._around = around
         self._key = key
-        self._heads = {stream.uid: self._head(stream.source) for stream in list_streams(around.store)}
+        self._started = around.store.clock()
+        self._heads = {stream.uid: self._ends(stream) for stream in list_streams(around.store)}
         self._windows: dict[str, StreamWindow] = {}
         self._frames: dict[str, PinnedStreams] = {}
         self._begun = False
@@ -144,19 +145,19 @@ class LakeTransaction:
             self._end()
             self._release()
 
-    def _head(self, source: TableRef) -> int | None:
-        """The source's newest version; None where it cannot be read now: then only its readers learn so."""
+    def _ends(self, stream: Stream) -> tuple[int, ...]:
+        """The newest version of each of its tables; where one cannot be read now, the offset: its readers learn so."""
         try:
-            return self._around.tables(source).head()
+            return tuple(self._around.tables(base.table).head() for base in stream.bases)
         except TidemarkError:
-            return None
+            return tuple(base.version for base in stream.bases)
 
     def _window(self, name: str) -> StreamWindow:
         """The stream's window in this transaction, the same from the first read on."""
         stream = get_stream(self._around.store, name)
         if stream.uid not in self._windows:
-            head = self._heads.get(stream.uid)
-            self._windows[stream.uid] = window_from(stream, stream.offset.version if head is None else head, None)
+            at_offset = tuple(base.version for base in stream.bases)
+            self._windows[stream.uid] = window_from(stream, self._heads.get(stream.uid, at_offset), self._started)
         return self._windows[stream.uid]
 
     def _streams_in(self, parsed: ParsedStatement) -> tuple[StreamWindow, ...]:
@@ -210,11 +211,20 @@ class LakeTransaction:
 
     def _lock(self, window: StreamWindow) -> None:
         around = self._around
+        ends = {base.table: base.end for base in window.bases}
 
         def as_pinned(table: TableRef | str) -> DeltaLog:
-            return _LogUntil(around.tables(table), window.end)
+            log = around.tables(table)
+            return _LogUntil(log, ends[table]) if isinstance(table, TableRef) else log
 
-        held = extend(around.store, self._key, streams=(window.stream_name,), tables=as_pinned, limits=around.limits)
+        held = extend(
+            around.store,
+            self._key,
+            streams=(window.stream_name,),
+            tables=as_pinned,
+            read_at=self._started,
+            limits=around.limits,
+        )
         self._locked.add(window.stream_uid)
         if window not in held.windows:
             raise CommitRefused(

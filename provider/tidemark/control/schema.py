@@ -80,6 +80,8 @@ streams = sa.Table(
         "held_by", sa.String(36), sa.ForeignKey("tidemark_transaction.id")
     ),  # the open transaction; one at most by construction (I9)
     sa.Column("dropped_at", UtcDateTime),  # a dropped stream keeps its history; its uid is never used again
+    sa.Column("view_query", sa.Text),  # JSON of the ViewQuery; NULL: the source is a table
+    sa.Column("view_bases", sa.Text),  # JSON of the BaseOffsets of a view; offset_version is their sum
 )
 sa.Index(
     "uq_tidemark_stream_live_name",

@@ -5,32 +5,35 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.pool import NullPool
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from sqlalchemy.exc import DBAPIError
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from tidemark.control import migrate
+from tidemark.control.engines import (
+    Access,
+    begin,
+    engine_of,
+    one_migration_at_a_time,
+    transaction_of,
+    was_committed,
+)
+from tidemark.control.failures import Failure, as_store_error, failure_of
 from tidemark.control.schema import stores
-from tidemark.errors import StoreNotMigrated, StoreUnreachable
+from tidemark.control.urls import SQLITE, parse_url, shown
+from tidemark.errors import StoreNotMigrated, StoreTooNew, StoreUnreachable
 
-__all__ = ["Clock", "ControlStore", "utc_now"]
+__all__ = ["PATIENCE", "Clock", "ControlStore", "utc_now"]
 
 T = TypeVar("T")
 Clock = Callable[[], datetime]
 
-BUSY_TIMEOUT_MS = 30_000
-ATTEMPTS = 10
-SERIALIZATION_FAILURES = {
-    "40001",  # PostgreSQL: serialization_failure
-    "40P01",  # deadlock_detected
-    "23505",  # unique_violation: what a race for one key may show as; the next run sees the other's row
-}
-WRITES = "tidemark_writes"
+PATIENCE = timedelta(seconds=30)
+DUPLICATE_RUNS = 3
+RUN_AGAIN = {Failure.CONFLICT, Failure.DUPLICATE, Failure.LOST}
 
 
 def utc_now() -> datetime:
@@ -38,13 +41,31 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class _AnswerLost(Exception):
+    """The connection broke while a transaction was being committed: it may be stored or not."""
+
+    def __init__(self, transaction: str, result: object, error: DBAPIError) -> None:
+        super().__init__(transaction)
+        self.transaction = transaction
+        self.result = result
+        self.error = error
+
+
+class _Undecided(Exception):
+    """The server has not decided about a transaction yet."""
+
+
 class ControlStore:
     """A control store by its SQLAlchemy URL. Opening does no I/O; the first use connects.
 
     An `embedded` store (by default: SQLite) creates and migrates itself on first use; any other raises
-    `StoreNotMigrated` until `migrate()` has been called by its operator. `StoreUnreachable` names the URL with the
-    password masked. `read` and `write` run one function in one transaction; `write` is serialisable and runs the
-    function again after a serialization failure, so the function must have no effect besides the database.
+    `StoreNotMigrated` until `migrate()` has been called by its operator, and `StoreTooNew` where a newer release did.
+    `read` and `write` run one function in one transaction, and again, for as long as `patience` lasts, when others came
+    first or the connection was lost; so the function must have no effect besides the database. A write whose answer
+    was lost is looked up in the server and, if it was stored, not run again.
+
+    Raises StoreUrlInvalid when made; StoreUnreachable, StoreRefused and StoreBusy when used. None shows a password.
+    `keep_connections` is for servers that ask often; a task connects for each transaction and holds nothing between.
     """
 
     def __init__(
@@ -54,29 +75,21 @@ class ControlStore:
         clock: Clock = utc_now,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         embedded: bool | None = None,
+        patience: timedelta = PATIENCE,
+        keep_connections: bool = False,
     ) -> None:
         self.clock = clock
         self.new_id = new_id
-        try:
-            self._url = sa.make_url(url)
-            self._engine = _engine(self._url)
-        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-            raise StoreUnreachable(url=_masked(url), problem=str(error)) from error
-        self.embedded = self._sqlite if embedded is None else embedded
+        self.patience = patience
+        parsed = parse_url(url)
+        self.url = shown(parsed)
+        self.embedded = parsed.get_backend_name() == SQLITE if embedded is None else embedded
+        self._engine = engine_of(parsed, keep_connections=keep_connections)
         self._ready = False
         self._store_id: str | None = None
 
     def __repr__(self) -> str:
         return f"ControlStore({self.url!r})"
-
-    @property
-    def url(self) -> str:
-        """The URL with its password masked; safe in logs and errors."""
-        return self._url.render_as_string(hide_password=True)
-
-    @property
-    def _sqlite(self) -> bool:
-        return self._url.get_backend_name() == "sqlite"
 
     @property
     def store_id(self) -> str:
@@ -87,21 +100,40 @@ class ControlStore:
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` on one consistent snapshot."""
-        self._prepare()
-        return self._retried(work, writes=False)
+        self.require_revision()
+        return self._run(work, Access.READ)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one serialisable transaction: all of it is stored, or nothing. Errors of `work` roll back."""
-        self._prepare()
-        return self._retried(work, writes=True)
+        self.require_revision()
+        return self._run(work, Access.WRITE)
 
     def revision(self) -> str | None:
         """The migration that the store stands at; None for an empty database."""
-        return self._retried(migrate.current, writes=False)
+        return self._run(migrate.current, Access.READ)
+
+    def require_revision(self) -> None:
+        """The store stands at this release's revision, asked once; an embedded one is brought there.
+
+        Raises StoreNotMigrated, StoreTooNew.
+        """
+        if self._ready:
+            return
+        found = self.revision()
+        if not migrate.known(found):
+            raise StoreTooNew(url=self.url, found=found, needed=migrate.HEAD)
+        if found != migrate.HEAD and not self.embedded:
+            raise StoreNotMigrated(url=self.url, found=found, needed=migrate.HEAD)
+        if found != migrate.HEAD:
+            self.migrate()
+        self._ready = True
 
     def migrate(self) -> None:
-        """Bring the store to this release's revision and draw its id; a second run changes nothing."""
-        self._retried(self._upgrade, writes=True)
+        """Bring the store to this release's revision and draw its id; a second run, also at once, changes nothing.
+
+        Raises StoreTooNew and leaves the store as it is where it is further than this release.
+        """
+        self._run(self._upgrade, Access.MIGRATION)
         self._ready = True
 
     def close(self) -> None:
@@ -109,83 +141,85 @@ class ControlStore:
         self._engine.dispose()
 
     def _upgrade(self, connection: sa.Connection) -> None:
+        one_migration_at_a_time(connection)
+        found = migrate.current(connection)
+        if not migrate.known(found):
+            raise StoreTooNew(url=self.url, found=found, needed=migrate.HEAD)
         migrate.upgrade(connection)
         if connection.execute(sa.select(stores.c.store_id)).first() is None:
             connection.execute(stores.insert().values(store_id=self.new_id(), created_at=self.clock()))
 
-    def _prepare(self) -> None:
-        if self._ready:
-            return
-        found = self.revision()
-        if found != migrate.HEAD:
-            if not self.embedded or not migrate.known(found):
-                raise StoreNotMigrated(url=self.url, found=found, needed=migrate.HEAD)
-            self.migrate()
-        self._ready = True
+    def _run(self, work: Callable[[sa.Connection], T], access: Access) -> T:
+        with self._in_our_words():
+            result: T = self._patiently(self._once_for_sure, work, access)
+            return result
 
-    def _retried(self, work: Callable[[sa.Connection], T], *, writes: bool) -> T:
+    def _once_for_sure(self, work: Callable[[sa.Connection], T], access: Access) -> T:
+        """One run of `work`; where the answer to its commit was lost, the server is asked what became of it."""
+        try:
+            return self._once(work, access)
+        except _AnswerLost as lost:
+            if self._was_stored(lost):
+                return lost.result  # type: ignore[return-value]
+            raise lost.error from None
+
+    def _once(self, work: Callable[[sa.Connection], T], access: Access) -> T:
+        with self._engine.connect() as connection:
+            with begin(connection, access) as transaction:
+                result = work(connection)
+                number = None if access is Access.READ else transaction_of(connection)
+                try:
+                    transaction.commit()
+                except DBAPIError as error:
+                    if number is not None and failure_of(error) is Failure.LOST:
+                        raise _AnswerLost(number, result, error) from error
+                    raise
+            return result
+
+    def _was_stored(self, lost: _AnswerLost) -> bool:
+        """Raises StoreUnreachable where that cannot be learnt: then the work must not run again by itself."""
+        try:
+            return self._patiently(self._ask, lost.transaction)
+        except (DBAPIError, _Undecided) as error:
+            problem = (
+                f"the connection was lost while it was storing ({lost.error.orig}), and whether it has stored "
+                "cannot be learnt now; it is safe to run the task again"
+            )
+            raise StoreUnreachable(url=self.url, problem=problem) from error
+
+    def _ask(self, number: str) -> bool:
+        with self._engine.connect() as connection:
+            stored = was_committed(connection, number)
+        if stored is None:
+            raise _Undecided(number)
+        return stored
+
+    def _patiently(self, act: Callable[..., T], *arguments: object) -> T:
         retrying = Retrying(
-            retry=retry_if_exception(_worth_retrying),
-            stop=stop_after_attempt(ATTEMPTS),
+            retry=retry_if_exception(_worth_another_run),
+            stop=self._patience_is_over,
             wait=wait_random_exponential(multiplier=0.02, max=1.0),
             reraise=True,
         )
-        with self._reachable():
-            result: T = retrying(self._once, work, writes)
-            return result
+        result: T = retrying(act, *arguments)
+        return result
 
-    def _once(self, work: Callable[[sa.Connection], T], writes: bool) -> T:
-        with self._engine.connect() as connection:
-            connection = connection.execution_options(**{WRITES: writes})
-            with connection.begin():
-                return work(connection)
+    def _patience_is_over(self, state: RetryCallState) -> bool:
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, DBAPIError) and failure_of(error) is Failure.DUPLICATE:
+            return state.attempt_number >= DUPLICATE_RUNS
+        return (state.seconds_since_start or 0.0) >= self.patience.total_seconds()
 
     @contextmanager
-    def _reachable(self) -> Iterator[None]:
+    def _in_our_words(self) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
-            if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or error.connection_invalidated:
-                raise StoreUnreachable(url=self.url, problem=str(error.orig)) from error
-            raise
+            ours = as_store_error(error, self.url)
+            if ours is None:
+                raise
+            raise ours from error
 
 
-def _masked(url: str) -> str:
-    """What may be shown of a URL that could not be opened: without its password, or, unparsed, only its scheme."""
-    try:
-        return sa.make_url(url).render_as_string(hide_password=True)
-    except ArgumentError:
-        return url.partition("://")[0] + "://…" if "://" in url else "…"
-
-
-def _engine(url: sa.URL) -> sa.Engine:
-    if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, isolation_level="SERIALIZABLE", pool_pre_ping=True)
-    engine = sa.create_engine(url, poolclass=NullPool)
-    event.listen(engine, "connect", _configure_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _configure_sqlite(dbapi_connection: Any, _record: object) -> None:
-    """WAL lets readers go on while one writes; the driver's own implicit BEGIN is switched off."""
-    dbapi_connection.isolation_level = None
-    cursor = dbapi_connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-    cursor.execute("PRAGMA journal_mode = WAL")
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.execute("PRAGMA foreign_keys = ON")
-    cursor.close()
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    """A writer takes the lock at once: what it reads cannot change before it commits."""
-    writes = connection.get_execution_options().get(WRITES, True)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _worth_retrying(error: BaseException) -> bool:
-    if not isinstance(error, DBAPIError):
-        return False
-    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-    return state in SERIALIZATION_FAILURES or "database is locked" in str(error.orig)
+def _worth_another_run(error: BaseException) -> bool:
+    return isinstance(error, _Undecided) or (isinstance(error, DBAPIError) and failure_of(error) in RUN_AGAIN)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
 from tidemark.control.schema import offset_moves, streams
 from tidemark.errors import StreamNotFound
-from tidemark.model.streams import Addressing, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
+from tidemark.model.codec import from_json, from_plain, to_json
+from tidemark.model.streams import Addressing, BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
+from tidemark.model.views import ViewQuery
 
 __all__ = [
     "advance_offset",
@@ -24,14 +29,30 @@ __all__ = [
     "keep_offset",
     "live",
     "lookup",
+    "lookup_all",
+    "move_of",
+    "set_comment",
     "settle_initial_rows",
+    "stream_of",
 ]
+
+NAMES_AT_ONCE = 500  # in one statement: every database allows as many
 
 
 def lookup(connection: sa.Connection, name: str) -> Stream | None:
     """The live stream of that name, whatever its case (R12), or None: a question, not a failure."""
     row = connection.execute(_live().where(streams.c.folded_name == name.casefold())).mappings().first()
-    return None if row is None else _stream(row)
+    return None if row is None else stream_of(row)
+
+
+def lookup_all(connection: sa.Connection, names: Iterable[str]) -> dict[str, Stream]:
+    """The live streams of these names, by their folded names; those that are not there are left out."""
+    folded = sorted({name.casefold() for name in names})
+    found: dict[str, Stream] = {}
+    for start in range(0, len(folded), NAMES_AT_ONCE):
+        query = _live().where(streams.c.folded_name.in_(folded[start : start + NAMES_AT_ONCE]))
+        found.update((row["folded_name"], stream_of(row)) for row in connection.execute(query).mappings())
+    return found
 
 
 def find(connection: sa.Connection, name: str) -> Stream:
@@ -47,12 +68,13 @@ def by_uid(connection: sa.Connection, uid: str) -> Stream:
     row = connection.execute(sa.select(streams).where(streams.c.uid == uid)).mappings().first()
     if row is None:
         raise StreamNotFound(stream=uid)
-    return _stream(row)
+    return stream_of(row)
 
 
 def live(connection: sa.Connection) -> tuple[Stream, ...]:
-    """All streams that are not dropped, by name."""
-    return tuple(_stream(row) for row in connection.execute(_live().order_by(streams.c.folded_name)).mappings())
+    """All streams that are not dropped, by name; sorted here, since databases differ in how they sort."""
+    found = (stream_of(row) for row in connection.execute(_live()).mappings())
+    return tuple(sorted(found, key=lambda stream: stream.name.casefold()))
 
 
 def insert(connection: sa.Connection, stream: Stream, *, who: str) -> None:
@@ -73,6 +95,8 @@ def insert(connection: sa.Connection, stream: Stream, *, who: str) -> None:
             created_at=stream.created_at,
             anchor=stream.anchor,
             comment=stream.comment,
+            view_query=None if stream.view is None else to_json(stream.view),
+            view_bases=None if stream.view is None else to_json(stream.view_bases),
         )
     )
     keep_offset(connection, stream, at=stream.created_at, who=who, why="created", run=None)
@@ -84,20 +108,31 @@ def drop(connection: sa.Connection, stream: Stream, *, at: datetime, who: str, w
     keep_offset(connection, stream, at=at, who=who, why=why, run=None)
 
 
+def set_comment(connection: sa.Connection, *, uid: str, comment: str | None) -> bool:
+    """Give a stream that is not dropped another comment, None for none (R4); True if there is one."""
+    standing = (streams.c.uid == uid) & streams.c.dropped_at.is_(None)
+    return connection.execute(streams.update().where(standing).values(comment=comment)).rowcount == 1
+
+
 def advance_offset(
     connection: sa.Connection,
     *,
     uid: str,
     expected: int,
     to: int,
+    bases: Sequence[BaseOffset] = (),
     at: datetime,
     who: str,
     why: str,
     run: str | None,
 ) -> bool:
-    """Move the offset, if it stands at `expected` and does not go back (I4); True if it was so. The move is logged."""
+    """Move the offset, if it stands at `expected` and does not go back (I4); True if it was so. The move is logged.
+
+    `bases`: where a stream on a view stands then in each base table; `to` is their sum.
+    """
     standing = (streams.c.uid == uid) & (streams.c.offset_version == expected) & streams.c.dropped_at.is_(None)
-    move = streams.update().where(standing, streams.c.offset_version <= to).values(offset_version=to, anchor=at)
+    values = {"offset_version": to, "anchor": at, **({"view_bases": to_json(tuple(bases))} if bases else {})}
+    move = streams.update().where(standing, streams.c.offset_version <= to).values(**values)
     if connection.execute(move).rowcount != 1:
         return False
     _log(connection, OffsetMove(uid, expected, to, at, who, why, run))
@@ -151,18 +186,7 @@ def free(connection: sa.Connection, transaction_id: str) -> None:
 def history(connection: sa.Connection, uid: str) -> tuple[OffsetMove, ...]:
     """Every act on the stream's offset, oldest first."""
     query = sa.select(offset_moves).where(offset_moves.c.stream_uid == uid).order_by(offset_moves.c.id)
-    return tuple(
-        OffsetMove(
-            stream_uid=row["stream_uid"],
-            from_version=row["from_version"],
-            to_version=row["to_version"],
-            moved_at=row["moved_at"],
-            who=row["who"],
-            why=row["why"],
-            run=row["run"],
-        )
-        for row in connection.execute(query).mappings()
-    )
+    return tuple(move_of(row) for row in connection.execute(query).mappings())
 
 
 def _live() -> sa.Select[tuple[object, ...]]:
@@ -183,7 +207,21 @@ def _log(connection: sa.Connection, move: OffsetMove) -> None:
     )
 
 
-def _stream(row: sa.RowMapping) -> Stream:
+def move_of(row: sa.RowMapping | Mapping[str, Any]) -> OffsetMove:
+    """The act in a row that has the columns of `tidemark_offset_move`."""
+    return OffsetMove(
+        stream_uid=row["stream_uid"],
+        from_version=row["from_version"],
+        to_version=row["to_version"],
+        moved_at=row["moved_at"],
+        who=row["who"],
+        why=row["why"],
+        run=row["run"],
+    )
+
+
+def stream_of(row: sa.RowMapping) -> Stream:
+    """The stream in a row that has the columns of `tidemark_stream`."""
     source = TableRef(
         name=row["source_name"],
         path=row["source_path"],
@@ -201,4 +239,11 @@ def _stream(row: sa.RowMapping) -> Stream:
         created_at=row["created_at"],
         anchor=row["anchor"],
         comment=row["comment"],
+        view=None if row["view_query"] is None else from_json(ViewQuery, row["view_query"]),
+        view_bases=_bases_of(row["view_bases"]),
     )
+
+
+def _bases_of(text: str | None) -> tuple[BaseOffset, ...]:
+    found: tuple[BaseOffset, ...] = () if text is None else from_plain(tuple[BaseOffset, ...], json.loads(text))
+    return found

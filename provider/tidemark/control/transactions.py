@@ -34,6 +34,7 @@ __all__ = [
     "latest",
     "mark_fenced",
     "mark_submitted",
+    "of_run",
     "of_stream",
     "record_evidence",
     "release",
@@ -71,7 +72,7 @@ def latest(connection: sa.Connection, key: TransactionKey) -> StoredTransaction:
     """The transaction of `key`, a released one if there is no other. Raises TransactionNotFound."""
     found = current(connection, key)
     if found is None:
-        newest = _of_key(key).order_by(transactions.c.opened_at.desc()).limit(1)
+        newest = _of_key(key).order_by(transactions.c.opened_at.desc(), transactions.c.id).limit(1)
         found = _stored(connection, connection.execute(newest).mappings().first())
     if found is None:
         raise TransactionNotFound(key=str(key))
@@ -93,8 +94,22 @@ def of_stream(connection: sa.Connection, stream_uid: str, limit: int) -> tuple[S
         sa.select(transactions)
         .join(windows, windows.c.transaction_id == transactions.c.id)
         .where(windows.c.stream_uid == stream_uid)
-        .order_by(transactions.c.opened_at.desc())
+        .order_by(transactions.c.opened_at.desc(), transactions.c.id)
         .limit(limit)
+    )
+    found = (_stored(connection, row) for row in connection.execute(query).mappings().all())
+    return tuple(one for one in found if one is not None)
+
+
+def of_run(connection: sa.Connection, stream_uid: str, run: str) -> tuple[StoredTransaction, ...]:
+    """The transactions of a run that took from the stream, oldest first; `run` is its id, or a whole key in words."""
+    of = transactions.c
+    in_words = of.dag_id + "/" + of.run_id + "/" + of.task_id + "/" + sa.cast(of.map_index, sa.Text)
+    query = (
+        sa.select(transactions)
+        .join(windows, windows.c.transaction_id == transactions.c.id)
+        .where(windows.c.stream_uid == stream_uid, (transactions.c.run_id == run) | (in_words == run))
+        .order_by(transactions.c.opened_at, transactions.c.id)
     )
     found = (_stored(connection, row) for row in connection.execute(query).mappings().all())
     return tuple(one for one in found if one is not None)

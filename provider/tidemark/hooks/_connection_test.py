@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from airflow.providers.common.compat.sdk import redact
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tidemark.errors import TidemarkError, from_record
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["answers"]
 
 _PROBE_TAKES_AT_MOST = timedelta(minutes=3)
+_STORE_IS_TRIED_FOR = timedelta(seconds=3)
 
 
 def answers(hook: TidemarkHook) -> list[tuple[bool, str]]:
-    """(well, sentence) for the control store, the lake as this process sees it, and Spark."""
+    """(well, sentence) for the control store, the lake as this process sees it, and Spark; without a secret."""
+    return [(well, str(redact(sentence))) for well, sentence in _answers(hook)]
+
+
+def _answers(hook: TidemarkHook) -> list[tuple[bool, str]]:
     try:
         settings = hook.settings
     except (TidemarkError, AirflowNotFoundException) as error:
@@ -43,7 +49,7 @@ def _asked(hook: TidemarkHook, subject: str, ask: Callable[[TidemarkHook], str])
 
 
 def _store(hook: TidemarkHook) -> str:
-    hook.open_store().read(lambda connection: None)
+    hook.open_store(patience=_STORE_IS_TRIED_FOR).read(lambda connection: None)
     return "reached"
 
 
@@ -51,13 +57,17 @@ def _lake(hook: TidemarkHook) -> str:
     """One file written, read and removed."""
     import fsspec
 
+    from tidemark.lake.failures import storage_errors_named
+
     settings = hook.settings
-    filesystem, directory = fsspec.core.url_to_fs(f"{settings.workspace}/probe", **settings.storage_options)
-    file = f"{directory}/{uuid4().hex}"
-    filesystem.makedirs(directory, exist_ok=True)
-    filesystem.pipe_file(file, b"tidemark")
-    read = filesystem.cat_file(file)
-    filesystem.rm(file)
+    place = f"{settings.workspace}/probe"
+    with storage_errors_named(place):
+        filesystem, directory = fsspec.core.url_to_fs(place, **settings.storage_options)
+        file = f"{directory}/{uuid4().hex}"
+        filesystem.makedirs(directory, exist_ok=True)
+        filesystem.pipe_file(file, b"tidemark")
+        read = filesystem.cat_file(file)
+        filesystem.rm(file)
     if read != b"tidemark":
         raise OSError(f"{file} holds something else than was written")
     return "written and read"

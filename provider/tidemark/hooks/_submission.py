@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import os
+import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,33 +16,77 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowException
 
-from tidemark.errors import NotYetSupported
+from tidemark.errors import NotYetSupported, SparkMasterUnfit
 from tidemark.hooks._driver_log import TAIL_LINES, follow
+from tidemark.hooks._files import write_private
+from tidemark.hooks._secrets import is_secret_setting, mask
 from tidemark.hooks.connect_driver import is_connect
 
-__all__ = ["Submission", "spark_connection"]
+__all__ = ["Submission", "cluster_settings", "master_of", "require_client_mode", "spark_connection"]
 
-_INSTEAD = "Use a local master, a standalone master in client mode, or Spark Connect."
+_SECRETS = "secret.properties"
+_CLUSTER_MODE = (
+    "Its driver would be on another host, where nobody could be sure that it has ended. Leave out deploy-mode, or make "
+    "it client: the driver runs beside the task, its executors on the cluster."
+)
+_MASTERS = "Use local, spark://…, yarn, k8s://…, or Spark Connect."
 
 
 def spark_connection(conn_id: str | None, master: str) -> Connection:
     """The Spark connection `conn_id`, or one to `master` if None.
 
     Raises AirflowNotFoundException for an unknown id (the submit hook would take it for YARN), NotYetSupported for a
-    master or deploy mode other than local, standalone client mode and Spark Connect.
+    master other than local, standalone, YARN, Kubernetes and Spark Connect and for deploy mode cluster,
+    SparkMasterUnfit where this host lacks what it needs to reach YARN or Kubernetes.
     """
     if conn_id is None:
         connection = Connection(conn_id="tidemark_spark", conn_type="spark", host=master)
     else:
         connection = BaseHook.get_connection(conn_id)
+        mask(connection.password or "")  # as URLs have it, too
     if is_connect(connection):
         return connection
     master = master_of(connection)
-    if not (master == "local" or master.startswith(("local[", "spark://"))):
-        raise NotYetSupported(feature=f"Spark master {master!r}", instead=_INSTEAD)
-    if (connection.extra_dejson.get("deploy-mode") or "client") != "client":
-        raise NotYetSupported(feature="Spark deploy mode 'cluster'", instead=_INSTEAD)
+    if not (master in ("local", "yarn") or master.startswith(("local[", "spark://", "k8s://"))):
+        raise NotYetSupported(feature=f"Spark master {master!r}", instead=_MASTERS)
+    require_client_mode(connection.extra_dejson.get("deploy-mode"))
+    _require_way_to(master)
     return connection
+
+
+def require_client_mode(deploy_mode: str | None) -> None:
+    """Raises NotYetSupported for any other than `client`, which is the default."""
+    if (deploy_mode or "client") != "client":
+        raise NotYetSupported(feature=f"Spark deploy mode {deploy_mode!r}", instead=_CLUSTER_MODE)
+
+
+def _require_way_to(master: str) -> None:
+    if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
+        problem = "neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set for this worker, so it cannot find the cluster"
+        raise SparkMasterUnfit(master=master, problem=problem)
+    if master.startswith("k8s://") and not _is_installed("airflow.providers.cncf.kubernetes.kube_client"):
+        problem = "the Spark provider's hook wants Airflow's for Kubernetes (pip install "
+        raise SparkMasterUnfit(master=master, problem=f"{problem}'airflow-provider-tidemark[kubernetes]')")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # not even its parents
+        return False
+
+
+def cluster_settings(connection: Connection) -> Mapping[str, str]:
+    """What jobs on YARN and Kubernetes need by default: an executor's Python is the one of its node or image. They run
+    no Python unless a function of the user's does. Empty for other masters.
+    """
+    if not _of_a_cluster_manager(master_of(connection)):
+        return {}
+    return {"spark.pyspark.driver.python": sys.executable, "spark.pyspark.python": "python3"}
+
+
+def _of_a_cluster_manager(master: str) -> bool:
+    return master == "yarn" or master.startswith("k8s://")
 
 
 def master_of(connection: Connection) -> str:
@@ -53,14 +100,34 @@ def master_of(connection: Connection) -> str:
 class Submission(SparkSubmitHook):
     """One `spark-submit` in a process group of its own.
 
-    Lines of the job that begin with `tidemark: ` go to the task log; everything goes to `spark_log`.
+    Lines of the job that begin with `tidemark: ` go to the task log; everything goes to `spark_log`. Settings in `conf`
+    that are secret by their name go by a private file beside `spark_log`, which is gone when the driver is; the others
+    can be seen in process lists. `environment` is that of spark-submit, and so of a driver in client mode: on YARN and
+    Kubernetes the hook itself would make arguments of it.
     """
 
-    def __init__(self, connection: Connection, *, spark_log: Path, **arguments: Any) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        spark_log: Path,
+        conf: Mapping[str, str],
+        environment: Mapping[str, str],
+        **arguments: Any,
+    ) -> None:
+        require_client_mode(conf.get("spark.submit.deployMode"))
         self._given = connection
+        self._secret_settings = {name: value for name, value in conf.items() if is_secret_setting(name)}
         self.spark_log = spark_log
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
-        super().__init__(conn_id=connection.conn_id, **arguments)
+        super().__init__(
+            conn_id=connection.conn_id,
+            conf={name: value for name, value in conf.items() if name not in self._secret_settings},
+            properties_file=str(spark_log.with_name(_SECRETS)) if self._secret_settings else None,
+            deploy_mode="client" if _of_a_cluster_manager(master_of(connection)) else None,
+            **arguments,
+        )
+        self._env = dict(environment)
 
     def get_connection(self, conn_id: str) -> Connection:  # type: ignore[override]
         """The connection that was given; it has been looked up and checked before."""
@@ -81,5 +148,29 @@ class Submission(SparkSubmitHook):
 
     def submit(self, application: str = "", **kwargs: Any) -> None:
         """Run `application` to its end, whatever its exit code: it is judged together with what the job wrote."""
-        with contextlib.suppress(AirflowException):
+        with self._secrets_at_hand(), contextlib.suppress(AirflowException):
             super().submit(application, start_new_session=True, **kwargs)
+
+    def _build_spark_common_args(self) -> list[str]:
+        """A file of properties would stand in the place of Spark's own defaults; with this it comes after them."""
+        arguments: list[str] = super()._build_spark_common_args()
+        return [*arguments, "--load-spark-defaults"] if self._secret_settings else arguments
+
+    @contextlib.contextmanager
+    def _secrets_at_hand(self) -> Iterator[None]:
+        if not self._secret_settings:
+            yield
+            return
+        file = self.spark_log.with_name(_SECRETS)
+        write_private(file, "".join(f"{name}={_escaped(value)}\n" for name, value in self._secret_settings.items()))
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def _escaped(value: str) -> str:
+    """As java.util.Properties reads it."""
+    for plain, written in (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"), ("\f", "\\f")):
+        value = value.replace(plain, written)
+    return f"\\{value}" if value.startswith(" ") else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Mapping
@@ -15,12 +16,12 @@ from tidemark.model.spark import DELTA_PACKAGE
 __all__ = ["TidemarkSettings", "settings_from"]
 
 _SPARK_BRINGS_DELTA = "-"
-_ONE_HOST_EXECUTORS = ("LocalExecutor", "SequentialExecutor", "DebugExecutor")
+_ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
 
 
 @dataclass(frozen=True)
 class TidemarkSettings:
-    """Where state, lake and Spark are. Secrets (`control_store`, `storage_options`) have no printed form.
+    """Where state, lake and Spark are. What may be secret (`control_store`, options, Spark settings) is not printed.
 
     `lake_root` is a canonical URI. `spark_conn_id` None: jobs run on `spark_master`. `home` is a local directory.
     """
@@ -52,13 +53,16 @@ def settings_from(
 ) -> TidemarkSettings:
     """Settings of a connection's `extra`, else of the configuration `options`, else the embedded defaults.
 
-    Raises InvalidArgument where a value does not parse, and for a SQLite store under an executor that spans hosts.
+    Raises InvalidArgument where a value does not parse, for a lake root with a password in it, and for a SQLite store
+    under an executor that spans hosts; StoreUrlInvalid for what cannot be a control store.
     """
+    from tidemark.hooks._secrets import require_no_password
     from tidemark.lake.storage import canonical_uri
 
-    store = _with_password(_text(extra, "control_store") or options.get("control_store") or None, password)
+    store = _store_url(_text(extra, "control_store") or options.get("control_store") or None, password)
     _require_one_host(store, executor)
     lake_root = _text(extra, "lake_root") or options.get("lake_root") or str(home / "lake")
+    require_no_password("lake_root", lake_root)
     packages = _text(extra, "spark_packages") or DELTA_PACKAGE
     return TidemarkSettings(
         control_store=store or f"sqlite:///{home / 'tidemark.db'}",
@@ -72,23 +76,43 @@ def settings_from(
     )
 
 
-def _with_password(url: str | None, password: str | None) -> str | None:
-    if url is None or not password:
-        return url
-    from sqlalchemy.engine import make_url
+def _store_url(url: str | None, password: str | None) -> str | None:
+    """The URL as the store takes it, with the connection's password in it. Raises StoreUrlInvalid."""
+    if url is None:
+        return None
+    from tidemark.control.urls import parse_url
 
-    return make_url(url).set(password=password).render_as_string(hide_password=False)
+    return parse_url(url, password=password or None).render_as_string(hide_password=False)
 
 
 def _require_one_host(url: str | None, executor: str) -> None:
-    names = [name.rsplit(".", 1)[-1].split(":")[-1] for name in executor.replace(";", ",").split(",") if name]
-    if (url is None or url.startswith("sqlite")) and any(name not in _ONE_HOST_EXECUTORS for name in names):
+    if url is not None and not url.startswith("sqlite"):
+        return
+    spread = [name for name in _executors(executor) if not _runs_on_one_host(name)]
+    if spread:
         raise InvalidArgument(
             argument="control_store",
             value=url or "SQLite (the default)",
-            problem=f"a SQLite control store is a file on one host, but {executor} spreads tasks over hosts; "
+            problem=f"a SQLite control store is a file on one host, but {', '.join(spread)} spreads tasks over hosts; "
             "name a PostgreSQL store in the connection",
         )
+
+
+def _executors(setting: str) -> list[str]:
+    """The names or classes in `[core] executor`: `LocalExecutor,alias:my.Executor;team=CeleryExecutor`."""
+    teams = (group.rpartition("=")[2] for group in setting.split(";"))
+    return [name.strip().rpartition(":")[2] for group in teams for name in group.split(",") if name.strip()]
+
+
+def _runs_on_one_host(executor: str) -> bool:
+    """A class of the user's own counts as spread over hosts unless it is there and says that it is local."""
+    if executor in _ON_ONE_HOST:
+        return True
+    module, _, name = executor.rpartition(".")
+    try:
+        return bool(module) and getattr(importlib.import_module(module), name).is_local is True
+    except (ImportError, AttributeError):
+        return False
 
 
 def _text(extra: Mapping[str, Any], name: str) -> str | None:

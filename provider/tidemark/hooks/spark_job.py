@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 import tidemark
-from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobDied, JobLeftNoResult, JobMayRunOn, SparkNotFound
+from tidemark.errors import (
+    JobCancelled,
+    JobDeadlineExceeded,
+    JobDied,
+    JobLeftNoResult,
+    JobMayRunOn,
+    SparkNotFound,
+    TidemarkError,
+)
+from tidemark.hooks._files import write_private
+from tidemark.metrics import job_ended
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.spark import DELTA_SETTINGS
@@ -63,9 +73,9 @@ class Driver(Protocol):
 class SparkJob:
     """A submitter: `run` is what `tidemark.transactions` calls, `cancel` what `on_kill` calls.
 
-    The driver runs on this host, on the Spark of the settings: a JVM that spark-submit starts for it, or a Spark
-    Connect server that is up already. `python_path` is added to the driver's PYTHONPATH, so that it can import what a
-    DAG file can.
+    The driver runs on this host, on the Spark of the settings: a JVM that spark-submit starts for it, whose executors
+    may be on a cluster, or a Spark Connect server that is up already. `python_path` is added to the driver's
+    PYTHONPATH, so that it can import what a DAG file can.
     """
 
     def __init__(self, settings: TidemarkSettings, *, python_path: Sequence[str] = ()) -> None:
@@ -85,6 +95,18 @@ class SparkJob:
         what it had a Spark Connect server do. JobMayRunOn says that the server could not be asked. A result that is
         there already is never trusted: it is removed first.
         """
+        began, outcome = time.monotonic(), "failed"
+        try:
+            answer = self._run(spec)
+            outcome = "done" if answer.error is None else answer.error.error
+            return answer
+        except TidemarkError as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            job_ended(spec, time.monotonic() - began, outcome)
+
+    def _run(self, spec: JobSpec) -> JobResult:
         self.require_ready()
         self._runs_on = None
         result = local_path(spec.result_uri)
@@ -109,16 +131,17 @@ class SparkJob:
         self._stop("cancelled")
 
     def require_ready(self) -> None:
-        """Raises JavaNotFound, SparkNotFound, ConnectClientNotFound, NotYetSupported, AirflowNotFoundException where no
-        job could start.
+        """Raises JavaNotFound, SparkNotFound, ConnectClientNotFound, SparkMasterUnfit, NotYetSupported,
+        AirflowNotFoundException where no job could start.
         """
-        from tidemark.hooks._submission import spark_connection
+        from tidemark.hooks._submission import require_client_mode, spark_connection
         from tidemark.hooks.connect_driver import is_connect, require_connect_client
         from tidemark.hooks.java import require_java
 
         if is_connect(spark_connection(self._settings.spark_conn_id, self._settings.spark_master)):
             require_connect_client()
             return
+        require_client_mode(self._settings.spark_conf.get("spark.submit.deployMode"))
         environment = {**os.environ, **self._environment()}
         require_java(environment)
         if shutil.which("spark-submit", path=environment["PATH"]) is None:
@@ -129,7 +152,7 @@ class SparkJob:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         result.unlink(missing_ok=True)
         self._cancel_marker = local_path(spec.cancel_uri)
-        _write_private(directory / _SPEC, to_json(spec))
+        write_private(directory / _SPEC, to_json(spec))
         return directory
 
     def _new_submission(self, directory: Path, arguments: Sequence[str]) -> Driver:
@@ -143,18 +166,20 @@ class SparkJob:
 
     def _spark_submit(self, connection: Connection, directory: Path, arguments: Sequence[str]) -> Driver:
         from tidemark.hooks._archive import spark_side_archive
-        from tidemark.hooks._submission import Submission, master_of
+        from tidemark.hooks._secrets import SECRET_SPARK_SETTINGS
+        from tidemark.hooks._submission import Submission, cluster_settings, master_of
 
         settings = self._settings
-        small = _LOCAL_SETTINGS if master_of(connection).startswith("local") else {}
+        shown = {"spark.redaction.regex": SECRET_SPARK_SETTINGS}
+        fitting = _LOCAL_SETTINGS if master_of(connection).startswith("local") else cluster_settings(connection)
         return Submission(
             connection,
             spark_log=directory / _SPARK_LOG,
-            conf={**_JOB_SETTINGS, **small, **DELTA_SETTINGS, **settings.spark_conf},
+            conf={**_JOB_SETTINGS, **shown, **fitting, **DELTA_SETTINGS, **settings.spark_conf},
             packages=settings.spark_packages,
             py_files=str(spark_side_archive(settings.jobs_root.parent / "archives")),
             application_args=list(arguments),
-            env_vars=self._environment(),
+            environment=self._environment(),
             name="tidemark",
         )
 
@@ -259,12 +284,6 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
 def local_path(uri: str) -> Path:
     """The local file of a path or canonical URI (not percent-encoded); job files are always local (client mode)."""
     return Path(uri.removeprefix("file://"))
-
-
-def _write_private(file: Path, text: str) -> None:
-    file.unlink(missing_ok=True)
-    with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as target:
-        target.write(text)
 
 
 def _end_group(submission: Driver) -> None:

@@ -11,6 +11,8 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from tidemark.control.store import ControlStore
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.lake.delta_log import DeltaLog
@@ -42,16 +44,22 @@ class TidemarkHook(BaseHook):
 
     @cached_property
     def settings(self) -> TidemarkSettings:
-        """Parsed once. Raises AirflowNotFoundException for a missing connection other than the default."""
+        """Parsed once; what is secret in it is told to Airflow's masker first.
+
+        Raises AirflowNotFoundException for a missing connection other than the default, and what settings_from raises.
+        """
         from airflow.sdk.configuration import conf
 
+        from tidemark.hooks._secrets import mask_connection
         from tidemark.hooks.settings import settings_from
 
         extra, password = self._connection()
+        options = {name: _option(name) for name in ("lake_root", "control_store", "spark_master")}
+        mask_connection(extra, password=password, store_url=extra.get("control_store") or options["control_store"])
         return settings_from(
             extra,
             password=password,
-            options={name: _option(name) for name in ("lake_root", "control_store", "spark_master")},
+            options=options,
             home=Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser(),
             executor=conf.get("core", "executor", fallback="LocalExecutor"),
         )
@@ -65,22 +73,33 @@ class TidemarkHook(BaseHook):
             return {}, None
         return connection.extra_dejson, connection.password
 
-    def open_store(self) -> ControlStore:
-        """The control store; opening does no I/O, and only a SQLite store migrates itself on first use."""
-        from tidemark.control.store import ControlStore
+    def open_store(self, *, patience: timedelta | None = None) -> ControlStore:
+        """The control store; opening does no I/O, and only a SQLite store migrates itself on first use.
 
-        return ControlStore(self.settings.control_store)
+        `patience`: how long a server that cannot be reached is tried again, half a minute by default. Raises
+        StoreUrlInvalid.
+        """
+        from tidemark.control.store import PATIENCE, ControlStore
+
+        return ControlStore(self.settings.control_store, patience=PATIENCE if patience is None else patience)
 
     def table_uri(self, name: str) -> str:
-        """The canonical URI of a table's name (path, ``delta.`path` ``, `schema.table`). Raises TableNotFound."""
+        """The canonical URI of a table's name (path, ``delta.`path` ``, `schema.table`).
+
+        Raises TableNotFound, InvalidArgument for a place with a password in it.
+        """
+        from tidemark.hooks._secrets import require_no_password
         from tidemark.lake.tables import resolve
 
+        require_no_password("table", name)
         return resolve(name, self.settings.lake_root, self.settings.storage_options)[0]
 
     def table(self, name: str) -> TableRef:
-        """The table with its identity. Raises TableNotFound, NotADeltaTable."""
+        """The table with its identity. Raises TableNotFound, NotADeltaTable, InvalidArgument as `table_uri`."""
+        from tidemark.hooks._secrets import require_no_password
         from tidemark.lake.tables import table_ref
 
+        require_no_password("table", name)
         return table_ref(name, self.settings.lake_root, self.settings.storage_options)
 
     def open_table(self, table: TableRef | str) -> DeltaLog:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ class JobContext:
 
     session: SparkSession
     spec: JobSpec
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)  # credentials of the storage
     progress: Progress
     started_at: datetime
     stop_if_due: Callable[[], None]

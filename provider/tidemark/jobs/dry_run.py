@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemark.engine.changes.window import plan_window
+from tidemark.engine.windows import explain_window
 from tidemark.jobs.context import JobContext
 from tidemark.model.jobs import JobResult
 from tidemark.model.streams import StreamWindow, WindowKind
@@ -21,4 +21,4 @@ def _explained(job: JobContext, window: StreamWindow) -> dict[str, Any]:
     span = {"from": window.start, "to": window.end, "kind": window.kind.value}
     if window.kind is WindowKind.INITIAL_ROWS or window.empty:
         return span
-    return {**span, **plan_window(window, job.options).explain()}
+    return {**span, **explain_window(window, job.options)}

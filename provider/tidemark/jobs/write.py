@@ -33,7 +33,7 @@ def write(job: JobContext) -> JobResult:
     workspace = Workspace(job.spec.workspace, _owner(job), options=job.options)
     workspace.sweep(job.started_at - ORPHANS_AFTER)
     try:
-        streams = PinnedStreams(job.session, job.spec.windows, workspace, job.options)
+        streams = PinnedStreams(job.session, job.spec.windows, workspace, job.options, say=job.progress.say)
         with ExitStack() as kept:
             prepared = {s.number: p for s in job.spec.statements if (p := _prepared(job, s, streams, kept)) is not None}
             return JobResult(evidence=_write_all(job, streams, prepared))

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tidemark.errors import CorruptLog, LogIncomplete
 from tidemark.lake.actions import parse_lines
+from tidemark.lake.failures import is_of_storage
 from tidemark.lake.segments import LOG_DIRECTORY, CheckpointFiles
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def _parquet_actions(opened: IO[bytes], name: str) -> Iterator[tuple[str, dict[s
         columns = {kind: table.column(kind) for kind in present}
         found = [(kind, column.filter(column.is_valid()).to_pylist()) for kind, column in columns.items()]
     except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, OSError) and (error.errno is not None or isinstance(error, TimeoutError)):
-            raise  # the storage's
+        if is_of_storage(error):
+            raise
         raise CorruptLog(file=name, problem=f"not a readable checkpoint: {error}") from error
     for kind, bodies in found:
         for body in bodies:

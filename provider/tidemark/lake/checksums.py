@@ -57,7 +57,7 @@ class Gain:
         ):
             self._last[name] = self._last[name] if found is None else found
         operation = (commit.operation or "").upper().replace(" ", "")
-        self._counted = self._counted and operation not in _DESCRIBES_AGAIN
+        self._counted = self._counted and operation not in _DESCRIBES_AGAIN and not _describes_again(commit)
         for sign, files in ((1, commit.adds), (-1, commit.removes)):
             for file in files:
                 if file.size is None:
@@ -96,12 +96,23 @@ class Gain:
         return "metadata, protocol or row ids changed" if now.contradicts(metadata, protocol, mark) else None
 
 
+def _describes_again(commit: Commit) -> bool:
+    """Whether it adds files that an earlier commit had added, and says that no row changed."""
+    return any(
+        not file.data_change
+        and file.default_row_commit_version is not None
+        and file.default_row_commit_version < commit.version
+        for file in commit.adds
+    )
+
+
 @dataclass(frozen=True)
 class _Checksum:
     said: Mapping[str, Any]
 
     @classmethod
     def read(cls, storage: Storage, version: int) -> _Checksum:
+        """What stands in it; nothing, if it is not there or not JSON."""
         try:
             said = json.loads(storage.read_bytes(checksum_name(version)))
         except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):

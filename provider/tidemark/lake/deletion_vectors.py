@@ -73,8 +73,8 @@ def _vector_uri(vector: DeletionVector, table_uri: str) -> str:
         return file_uri(table_uri, vector.path_or_inline)
     prefix, encoded = vector.path_or_inline[:-_UUID_LENGTH], vector.path_or_inline[-_UUID_LENGTH:]
     identity = _z85_decode(encoded)
-    if len(identity) != _UUID_BYTES:
-        raise CorruptLog(file=vector.path_or_inline[:40], problem="the name of a deletion vector is too short")
+    if len(identity) != _UUID_BYTES or "\0" in prefix:
+        raise CorruptLog(file=vector.path_or_inline[:40], problem="that is no name of a deletion vector")
     name = f"deletion_vector_{uuid.UUID(bytes=identity)}.bin"
     return file_uri(table_uri, quote(f"{prefix}/{name}" if prefix else name))
 

@@ -87,16 +87,19 @@ class DeltaLog:
             require_same_state(self.storage, state)
         return state
 
-    def commits(self, after: int, through: int) -> Iterator[Commit]:
+    def commits(self, after: int, through: int, *, listed: bool = False) -> Iterator[Commit]:
         """The versions after + 1 … through, in order.
+
+        Where times are those of files, they ascend within the range; `listed`: within the whole log, as `timestamp`
+        says, at the cost of listing it (an object store is listed anyway).
 
         Raises VersionNotFound (past the head), LogIncomplete (a gap), CorruptLog.
         """
         if through <= after:
             return
-        listed = self._listed_times()
-        files = self._files() if listed is None else list_log(listed)
-        times = {} if listed is None else _ascending(listed)
+        written = self._listed_times() if listed or not self.storage.is_local else None
+        files = self._files() if written is None else list_log(written)
+        times = {} if written is None else _ascending(written)
         self._require_version(files, through)
         previous: datetime | None = None
         gain = Gain()
@@ -181,10 +184,8 @@ class DeltaLog:
                     yield first, data.result()
             yield from ((version, data.result()) for version, data in coming)
 
-    def _listed_times(self) -> dict[str, datetime] | None:
-        """File times, where they come with the listing, so that no commit need be asked for its own; else None."""
-        if self.storage.is_local:
-            return None
+    def _listed_times(self) -> dict[str, datetime]:
+        """File times, by one listing."""
         try:
             return self.storage.modified_times(LOG_DIRECTORY)
         except FileNotFoundError:
@@ -283,26 +284,29 @@ def _commit(
         commit = Commit(
             version=version,
             timestamp=time,
-            operation=fields.optional_text(info, "operation"),
+            operation=fields.said_text(info, "operation"),
             adds=tuple(actions.add_file(body) for body in found.get("add", ())),
             removes=tuple(actions.remove_file(body) for body in found.get("remove", ())),
             metadata=next((actions.metadata(body) for body in found.get("metaData", ())), None),
             protocol=next((actions.protocol(body) for body in found.get("protocol", ())), None),
             row_id_high_water_mark=next((mark for mark in marks if mark is not None), None),
-            user_metadata=fields.optional_text(info, "userMetadata"),
+            user_metadata=fields.said_text(info, "userMetadata"),
             operation_parameters=fields.said(info, "operationParameters"),
             operation_metrics=fields.said(info, "operationMetrics"),
             transactions=dict(transactions),
             change_files=tuple(actions.change_file(body) for body in found.get("cdc", ())),
+            txn_id=fields.said_text(info, "txnId"),
         )
-        read = fields.optional_whole(info, "readVersion", least=-1)
-        if read is not None and read >= version:
+        read = info.get("readVersion")
+        if type(read) is int and read >= version:
             raise ValueError("it was written on a later version than the one before its own")
         if len(commit.transactions) != len(transactions):
             raise ValueError("a transaction is in it twice")
         for kind, files in (("added", commit.adds), ("removed", commit.removes)):
-            if len({file.key for file in files}) != len(files):
+            if len({file.path for file in files}) != len(files):  # Delta's protocol: whatever the deletion vectors
                 raise ValueError(f"a file is {kind} twice")
+        if {file.key for file in commit.adds} & {file.key for file in commit.removes}:
+            raise ValueError("a file is added and removed")  # actions of a commit have no order
     return commit
 
 

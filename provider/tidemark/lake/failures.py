@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from tidemark.errors import StorageRefused, StorageUnreachable
 
-__all__ = ["storage_errors_named"]
+__all__ = ["is_of_storage", "storage_errors_named"]
 
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _CLIENT_ERRORS = (  # of clients that need not be installed: those that are not OSErrors
@@ -36,7 +36,7 @@ def storage_errors_named(place: str, *, misuse: bool = True) -> Iterator[None]:
     except PermissionError as error:
         raise StorageRefused(place=place, problem=_said(error)) from error
     except OSError as error:
-        if error.errno is None and not isinstance(error, TimeoutError) and not misuse:
+        if not is_of_storage(error) and not misuse:
             raise  # of who reads the file, not of the storage
         raise StorageUnreachable(place=place, problem=_said(error)) from error
     except _client_errors() as error:
@@ -46,6 +46,11 @@ def storage_errors_named(place: str, *, misuse: bool = True) -> Iterator[None]:
         if not misuse:
             raise
         raise StorageUnreachable(place=place, problem=_said(error)) from error
+
+
+def is_of_storage(error: Exception) -> bool:
+    """Whether an OSError is the system's or the network's, not one that a reader raises about what stands in a file."""
+    return isinstance(error, OSError) and (error.errno is not None or isinstance(error, TimeoutError))
 
 
 def _client_errors() -> tuple[type[Exception], ...]:

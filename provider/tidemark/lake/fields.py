@@ -15,6 +15,7 @@ __all__ = [
     "partition_values",
     "path",
     "said",
+    "said_text",
     "schema",
     "text",
     "texts",
@@ -93,8 +94,11 @@ def _entries(value: Any, name: str) -> Iterable[tuple[Any, Any]]:
 
 
 def configuration(body: Mapping[str, Any], name: str = "configuration") -> dict[str, str]:
-    """A map of texts; empty where it is left out. The values that are read as numbers are some."""
-    said = {_as_text(key, name): _as_text(value, name) for key, value in _entries(body.get(name), name)}
+    """A map of texts, without those that are null; empty where it is left out. The values that are read as numbers are
+    some.
+    """
+    entries = ((key, value) for key, value in _entries(body.get(name), name) if value is not None)
+    said = {_as_text(key, name): _as_text(value, name) for key, value in entries}
     for key in _NUMBERS & said.keys():
         if re.fullmatch("[0-9]{1,18}", said[key]) is None:
             raise ValueError(f"{key} is {_shown(said[key])}, not a whole number from 0 on")
@@ -113,8 +117,17 @@ def partition_values(body: Mapping[str, Any]) -> dict[str, str | None] | None:
 
 
 def said(body: Mapping[str, Any], name: str) -> dict[str, str]:
-    """What a commit says of its operation, values of any type as text; empty where it is left out."""
-    return {_as_text(key, name): str(value) for key, value in _entries(body.get(name), name)}
+    """What a commit says of its operation, values of any type as text; empty where it says it in another form, which
+    Delta's protocol leaves to the writer.
+    """
+    found = body.get(name)
+    return {key: str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+
+
+def said_text(body: Mapping[str, Any], name: str) -> str | None:
+    """A text of a commit's own account; None where it is left out, or is of another form."""
+    found = body.get(name)
+    return found if isinstance(found, str) else None
 
 
 def schema(body: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:

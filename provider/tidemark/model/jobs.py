@@ -21,6 +21,7 @@ class JobKind(StrEnum):
     FENCE = "fence"  # shut each statement's number out (step 18)
     DRY_RUN = "dry_run"  # say what would be read, touch nothing
     PROBE = "probe"  # see whether worker and Spark see the same lake
+    RESOLVE_VIEW = "resolve_view"  # ask Spark's catalog what a view reads
     PREPARE = "prepare"  # turn on row tracking for a table that is to have a stream
 
 

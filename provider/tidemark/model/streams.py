@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from tidemark.model.views import ViewQuery
+
 __all__ = [
     "ACTION",
     "COMMIT_TIMESTAMP",
@@ -13,6 +15,8 @@ __all__ = [
     "IS_UPDATE",
     "ROW_ID",
     "Addressing",
+    "BaseOffset",
+    "BaseWindow",
     "OffsetMove",
     "Stream",
     "StreamMode",
@@ -56,8 +60,29 @@ class TableRef:
 
 
 @dataclass(frozen=True)
+class BaseOffset:
+    """Versions of `table` up to and including `version` lie behind a stream that reads it."""
+
+    table: TableRef
+    version: int
+
+
+@dataclass(frozen=True)
+class BaseWindow:
+    """What a window takes from one table: the changes in (start, end] of its versions."""
+
+    table: TableRef
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
 class StreamOffset:
-    """Versions up to and including `version` of the table `table_id` lie behind the stream."""
+    """Versions up to and including `version` of the table `table_id` lie behind the stream.
+
+    For a view: the digest of its text, and the sum of its base tables' versions, so that it counts commits and only
+    grows; the versions themselves are the stream's `bases`.
+    """
 
     table_id: str
     version: int
@@ -82,6 +107,13 @@ class Stream:
     created_at: datetime
     anchor: datetime
     comment: str | None = None
+    view: ViewQuery | None = None
+    view_bases: tuple[BaseOffset, ...] = ()
+
+    @property
+    def bases(self) -> tuple[BaseOffset, ...]:
+        """The tables that the stream reads and where it stands in each: its source, or those of its view."""
+        return self.view_bases or (BaseOffset(self.source, self.offset.version),)
 
 
 class WindowKind(StrEnum):
@@ -93,7 +125,11 @@ class WindowKind(StrEnum):
 
 @dataclass(frozen=True)
 class StreamWindow:
-    """What one transaction takes from one stream: (start, end] of the source, pinned by value."""
+    """What one transaction takes from one stream: (start, end] of the source, pinned by value.
+
+    For a view start and end are sums, as in `StreamOffset`, `bases` has the window of each table, and `read_at` is the
+    time that its current_timestamp() means at both ends (R37). `replayed`: it was delivered before, and moves nothing.
+    """
 
     stream_uid: str
     stream_name: str
@@ -102,6 +138,15 @@ class StreamWindow:
     kind: WindowKind
     start: int
     end: int
+    view: ViewQuery | None = None
+    view_bases: tuple[BaseWindow, ...] = ()
+    read_at: datetime | None = None
+    replayed: bool = False
+
+    @property
+    def bases(self) -> tuple[BaseWindow, ...]:
+        """What is taken from each table that the stream reads."""
+        return self.view_bases or (BaseWindow(self.source, self.start, self.end),)
 
     @property
     def empty(self) -> bool:

@@ -116,6 +116,7 @@ class Commit:
     operation_metrics: Mapping[str, str] = field(default_factory=dict)  # commitInfo's, such as numOutputRows
     transactions: Mapping[str, int] = field(default_factory=dict)  # `txn` actions: appId → version
     change_files: tuple[ChangeFile, ...] = ()
+    txn_id: str | None = None  # commitInfo's: the writer's name for this commit
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
+from tidemark import metrics
 from tidemark.assets import stream_asset
-from tidemark.errors import StreamNotFound
+from tidemark.errors import StreamNotFound, TidemarkError
 from tidemark.kill_points import reach
 from tidemark.model.transactions import CommitResult, DeliveredWindow
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
     from tidemark.control.store import ControlStore
+    from tidemark.hooks.tidemark import TidemarkHook
 
-__all__ = ["announce", "default_outlets", "facts_of", "is_empty", "taken_over"]
+__all__ = ["announce", "default_outlets", "facts_of", "is_empty", "taken_over", "tell_lag"]
 
 log = logging.getLogger(__name__)
 
@@ -37,18 +39,22 @@ def announce(
     result: CommitResult,
     *,
     finished: Sequence[CommitResult] = (),
+    fresh: bool = True,
     skip_when_empty: bool = False,
 ) -> dict[str, Any]:
     """Attach the stored result to every outlet's event; the answer is the task's return value.
 
     Airflow stores the event together with the task's success. Run again for the same result it says the same again:
     events are hints (step 16). `finished` are others' transactions that were taken over on the way: the event names
-    them too (I10). Raises AirflowSkipException, so that there is no event, where nothing was delivered and
-    `skip_when_empty` asks for it.
+    them too (I10). `fresh`: this attempt committed it, so it counts in the metrics. Raises AirflowSkipException, so
+    that there is no event, where nothing was delivered and `skip_when_empty` asks for it.
     """
     for earlier in finished:
         log.warning("Finished transaction %s, whose lease had run out: %s", earlier.key, facts_of(earlier))
     _say(result, context["ti"].start_date)
+    if fresh:
+        metrics.delivered(result)
+        metrics.taken_over(finished)
     if skip_when_empty and is_empty(result) and not finished:
         raise AirflowSkipException("Nothing new to deliver.")
     reach("event.before")
@@ -75,6 +81,22 @@ def taken_over(store: ControlStore, result: CommitResult) -> tuple[CommitResult,
                 if other.superseded_by == result.key and other.result is not None:
                     found[str(other.key)] = other.result
     return tuple(found.values())
+
+
+def tell_lag(hook: TidemarkHook, result: CommitResult) -> None:
+    """Tell the metrics how many versions each source is ahead, if anybody listens; a lake that is not there now is
+    no reason to fail.
+    """
+    if not metrics.wanted():
+        return
+    from tidemark.transactions.streams import get_stream
+
+    store = hook.open_store()
+    for window in result.windows:
+        with suppress(TidemarkError):
+            bases = get_stream(store, window.stream).bases
+            head = sum(hook.open_table(base.table).head() for base in bases)
+            metrics.lag_in_versions(window.stream, head - window.to_version)
 
 
 def facts_of(result: CommitResult) -> dict[str, Any]:

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow.sdk import BaseOperator
 
-from tidemark.errors import InvalidArgument
+from tidemark import metrics
+from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.links.streams import SparkUiLink, WindowLink, push_links
 from tidemark.model.transactions import TransactionKey
 from tidemark.operators._retries import retry_policy
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-__all__ = ["TidemarkOperator", "flag_of", "key_of", "owner_of", "python_path_of", "version_or_time", "whole_number_of"]
+    Lineage = OperatorLineage[Any, Any]
+
+__all__ = [
+    "TidemarkOperator",
+    "ToldAsLineage",
+    "failures_counted",
+    "flag_of",
+    "key_of",
+    "owner_of",
+    "python_path_of",
+    "version_or_time",
+    "whole_number_of",
+]
+
+Execute = TypeVar("Execute", bound=Callable[..., Any])
 
 
 class TidemarkOperator(BaseOperator):
@@ -29,17 +47,74 @@ class TidemarkOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("conn_id",)
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql", "writes": "json"}
+    operator_extra_links = (WindowLink(), SparkUiLink())
     ui_color = "#d8eef0"
 
     def __init__(self, *, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         kwargs.setdefault("retry_policy", retry_policy())
         super().__init__(**kwargs)
         self.conn_id = conn_id
+        self._hook: TidemarkHook | None = None
+
+    def pre_execute(self, context: Context) -> None:
+        """Show the links while the task runs."""
+        push_links(self, context)
 
     @property
     def hook(self) -> TidemarkHook:
-        """A hook on the connection; ask inside `execute`, when the id is rendered."""
-        return TidemarkHook(self.conn_id)
+        """A hook on the connection; ask inside `execute`, when the id is rendered. The connection is read once."""
+        if self._hook is None or self._hook.conn_id != self.conn_id:
+            self._hook = TidemarkHook(self.conn_id)
+        return self._hook
+
+
+def failures_counted(argument: str) -> Callable[[Execute], Execute]:
+    """For `execute`: an attempt that ends in an error of ours is told to Airflow's metrics, with the streams that
+    `argument` names.
+    """
+
+    def around(execute: Execute) -> Execute:
+        @wraps(execute)
+        def counted(self: Any, context: Context) -> Any:
+            try:
+                return execute(self, context)
+            except TidemarkError as error:
+                named = getattr(self, argument) or ()
+                metrics.failed([named] if isinstance(named, str) else [str(name) for name in named], error)
+                raise
+
+        return counted  # type: ignore[return-value]
+
+    return around
+
+
+class ToldAsLineage:
+    """For operators that write: what Airflow's OpenLineage provider asks them. Nothing of it can fail the task: the
+    provider reports what goes wrong here and goes on.
+
+    It asks in a fork of the task's process, so what `execute` has read of the connection is used again. Before the task
+    it is told nothing: there is no window yet, and the fork would have to talk to the task's supervisor.
+    """
+
+    def planned_lineage(self) -> Lineage | None:
+        """What the task is to read and write, by name."""
+        raise NotImplementedError
+
+    def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
+        """What it read and wrote, with versions, columns and rows; None where nothing was to be done."""
+        raise NotImplementedError
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """From what the control store keeps of the task's transaction, also where an earlier attempt did the work."""
+
+        def key_of_task(group: str | None) -> TransactionKey:
+            return key_of({"ti": task_instance}, group)
+
+        return self.delivered_lineage(key_of_task) or self.planned_lineage()
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Lineage | None:
+        """As far as it came: an output without a version is not written. The provider adds the error."""
+        return self.get_openlineage_facets_on_complete(task_instance)
 
 
 def key_of(context: Context, task_id: str | None = None) -> TransactionKey:

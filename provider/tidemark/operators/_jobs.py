@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from tidemark.errors import from_record
+from tidemark.model.codec import from_plain
 from tidemark.model.jobs import JobKind, JobSpec
 from tidemark.model.streams import TableRef, WindowKind
 from tidemark.model.transactions import TransactionKey
+from tidemark.model.views import ViewQuery
 
 if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.planning.bounds import Bound
     from tidemark.transactions.limits import RunJob
 
-__all__ = ["explain", "turn_on_row_tracking"]
+__all__ = ["explain", "resolve_view", "turn_on_row_tracking"]
 
 
 def turn_on_row_tracking(hook: TidemarkHook, table: TableRef, *, key: TransactionKey, run: RunJob) -> None:
@@ -24,8 +27,17 @@ def turn_on_row_tracking(hook: TidemarkHook, table: TableRef, *, key: Transactio
     _run(hook, run, kind=JobKind.PREPARE, key=key, options={"table": table.path})
 
 
+def resolve_view(
+    hook: TidemarkHook, name: str, *, beyond_snowflake: bool, key: TransactionKey, run: RunJob
+) -> tuple[ViewQuery, list[TableRef]]:
+    """What Spark's catalog says of the view, and its base tables. Raises the errors of the RESOLVE_VIEW job."""
+    options = {"view": name, "beyond_snowflake": str(beyond_snowflake).lower()}
+    facts = _run(hook, run, kind=JobKind.RESOLVE_VIEW, key=key, options=options)
+    return from_plain(ViewQuery, facts["query"]), [from_plain(TableRef, base) for base in facts["bases"]]
+
+
 def explain(
-    hook: TidemarkHook, streams: Sequence[str], *, key: TransactionKey, max_commits: int | None, run: RunJob
+    hook: TidemarkHook, streams: Sequence[str], *, key: TransactionKey, bound: Bound, run: RunJob
 ) -> dict[str, Any]:
     """What the next window of each stream would read; opens no transaction, and runs no job where nothing is new.
 
@@ -35,9 +47,9 @@ def explain(
     from tidemark.transactions.streams import get_stream
 
     store = hook.open_store()
-    sources = look_at_sources(store, streams, hook.open_table, max_commits)
+    sources = look_at_sources(store, streams, hook.open_table, bound)
     windows = tuple(
-        window_from(get_stream(store, name), source.head, max_commits)
+        window_from(get_stream(store, name), source.ends, store.clock())
         for name, source in zip(streams, sources, strict=True)
     )
     silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))

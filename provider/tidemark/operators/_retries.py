@@ -13,6 +13,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.InvalidArgument,
     errors.NotADeltaTable,
     errors.CorruptLog,
+    errors.FileNotDescribed,
     errors.RowTrackingDisabled,
     errors.UnsupportedTableFeature,
     errors.IncompatibleSchemaChange,
@@ -31,11 +32,14 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.AmbiguousMergeKey,
     errors.PlanChanged,
     errors.StatementRefused,
+    errors.StoreUrlInvalid,
     errors.StoreNotMigrated,
+    errors.StoreTooNew,
     errors.JavaNotFound,
     errors.SparkNotFound,
     errors.ConnectClientNotFound,
     errors.SparkServerUnfit,
+    errors.SparkMasterUnfit,
 )
 
 

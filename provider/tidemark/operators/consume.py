@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.operators._announce import announce, default_outlets, taken_over
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of, owner_of, python_path_of, whole_number_of
+from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
+from tidemark.operators._base import (
+    TidemarkOperator,
+    ToldAsLineage,
+    failures_counted,
+    flag_of,
+    key_of,
+    owner_of,
+    python_path_of,
+)
+from tidemark.operators._bounds import bound_of
 from tidemark.operators._jobs import explain
 from tidemark.operators._plans import WriteRequest, planned_writes
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from airflow.sdk import Context
 
     from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.transactions import TransactionKey
+    from tidemark.operators._base import Lineage
 
 __all__ = ["ConsumeStreamOperator"]
 
 
-class ConsumeStreamOperator(TidemarkOperator):
+class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
     """Delivers what is new in a stream to its target exactly once.
 
     The run owns its window: a retry goes on where the last attempt stopped, a retry or a clear after the commit
@@ -34,13 +47,15 @@ class ConsumeStreamOperator(TidemarkOperator):
     :param tables: further tables that a function reads. (templated)
     :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
     :param max_commits: take at most this many versions of the source. (templated)
+    :param max_rows: end the window before the commit that would exceed this many changes. (templated)
+    :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param dry_run: say what would be read, touch nothing. (templated)
     :param skip_when_empty: end as skipped, without an event, when nothing is new. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "max_commits", "only_plan",
-        "skip_when_empty", "conn_id",
+        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "max_commits", "max_rows",
+        "until", "only_plan", "skip_when_empty", "conn_id",
     )  # fmt: skip
     template_ext: Sequence[str] = (".sql",)
 
@@ -55,6 +70,8 @@ class ConsumeStreamOperator(TidemarkOperator):
         tables: str | Sequence[str] = (),
         schema_evolution: str = "fail",
         max_commits: int | str | None = None,
+        max_rows: int | str | None = None,
+        until: datetime | str | None = None,
         dry_run: bool | str = False,
         skip_when_empty: bool | str = False,
         **kwargs: Any,
@@ -69,10 +86,13 @@ class ConsumeStreamOperator(TidemarkOperator):
         self.tables = tables
         self.schema_evolution = schema_evolution
         self.max_commits = max_commits
+        self.max_rows = max_rows
+        self.until = until
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
         self.skip_when_empty = skip_when_empty
         self._job: SparkJob | None = None
 
+    @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:
         """The window that was delivered; for a dry run what would be read."""
         from tidemark.hooks.spark_job import SparkJob
@@ -83,10 +103,10 @@ class ConsumeStreamOperator(TidemarkOperator):
         writes = planned_writes(request, hook.table_uri)
         self._job = SparkJob(hook.settings, python_path=python_path_of(self))
         self._job.require_ready()
-        most = whole_number_of("max_commits", self.max_commits)
+        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
         if flag_of("dry_run", self.only_plan):
             self.outlets = []  # a success with outlets would be an event
-            return explain(hook, request.streams, key=key_of(context), max_commits=most, run=self._job.run)
+            return explain(hook, request.streams, key=key_of(context), bound=bound, run=self._job.run)
         store = hook.open_store()
         consumed = consume(
             store,
@@ -95,15 +115,18 @@ class ConsumeStreamOperator(TidemarkOperator):
             writes=writes,
             owner=owner_of(context),
             tables=hook.open_table,
-            max_commits=most,
+            bound=bound,
             run=self._job.run,
             places=hook.job_places(),
         )
+        if not consumed.delivered_before:
+            tell_lag(hook, consumed.result)
         return announce(
             context,
             self,
             consumed.result,
             finished=taken_over(store, consumed.result),
+            fresh=not consumed.delivered_before,
             skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
         )
 
@@ -111,3 +134,22 @@ class ConsumeStreamOperator(TidemarkOperator):
         """End the job's whole process group; the window stays pinned for the next attempt."""
         if self._job is not None:
             self._job.cancel()
+
+    def planned_lineage(self) -> Lineage | None:
+        """The streams' sources and the targets; None for a dry run, which touches nothing."""
+        from tidemark.lineage.facets import lineage_of_plan
+
+        if flag_of("dry_run", self.only_plan):
+            return None
+        request, hook = WriteRequest.parse(vars(self)), self.hook
+        writes = planned_writes(request, hook.table_uri)
+        return lineage_of_plan(hook.open_store(), request.streams, writes)
+
+    def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
+        """The windows and what they became."""
+        from tidemark.lineage.facets import lineage_of_transaction
+
+        if flag_of("dry_run", self.only_plan):
+            return None
+        hook = self.hook
+        return lineage_of_transaction(hook.open_store(), key_of_task(None), slice(None), hook.open_table)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.streams import TableRef
 
-__all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator"]
+__all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator", "facts_of_stream", "mode_of"]
 
 
 class CreateStreamOperator(TidemarkOperator):
@@ -77,7 +77,7 @@ class CreateStreamOperator(TidemarkOperator):
         from tidemark.lake.sources import require_stream_source
         from tidemark.transactions import streams
 
-        mode = _mode_of(self.mode)
+        mode = mode_of(self.mode)
         store = self.hook.open_store()
         known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
         if self.on.casefold() in known:
@@ -101,7 +101,7 @@ class CreateStreamOperator(TidemarkOperator):
             who=str(key_of(context)),
         )
         self.log.info("Created stream %s on %s at version %s.", made.name, table.name, made.offset.version)
-        return _facts(made, created=True)
+        return facts_of_stream(made, created=True)
 
     def on_kill(self) -> None:
         """End the job that turns row tracking on, if it runs."""
@@ -112,7 +112,7 @@ class CreateStreamOperator(TidemarkOperator):
         if kept.source.table_id != table.table_id or kept.mode is not mode:
             raise StreamExists(stream=kept.name, source=f"{kept.source.name} ({kept.mode.value})")
         self.log.info("Stream %s is there already; its offset is version %s.", kept.name, kept.offset.version)
-        return _facts(kept, created=False)
+        return facts_of_stream(kept, created=False)
 
     def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
         from tidemark.hooks.spark_job import SparkJob
@@ -189,10 +189,11 @@ class AdvanceStreamOperator(TidemarkOperator):
             after.offset.version,
             self.why,
         )
-        return _facts(after, created=False)
+        return facts_of_stream(after, created=False)
 
 
-def _mode_of(value: str) -> StreamMode:
+def mode_of(value: str) -> StreamMode:
+    """The mode of a stream on a table or view. Raises InvalidArgument, NotYetSupported."""
     if value not in tuple(StreamMode):
         raise InvalidArgument(argument="mode", value=value, problem="it must be 'standard' or 'append_only'")
     mode = StreamMode(value)
@@ -214,7 +215,8 @@ def _version(log: DeltaLog, at: int | str | datetime | None) -> int:
     return version
 
 
-def _facts(stream: Stream, *, created: bool) -> dict[str, Any]:
+def facts_of_stream(stream: Stream, *, created: bool) -> dict[str, Any]:
+    """The stream in plain values: {stream, table, mode, version, created}."""
     return {
         "stream": stream.name,
         "table": stream.source.name,

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import InvalidArgument, PlanChanged
-from tidemark.operators._announce import announce, default_outlets, taken_over
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of, owner_of, python_path_of, whole_number_of
+from tidemark import metrics
+from tidemark.errors import InvalidArgument, PlanChanged, TransactionNotFound
+from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
+from tidemark.operators._base import (
+    TidemarkOperator,
+    ToldAsLineage,
+    failures_counted,
+    flag_of,
+    key_of,
+    owner_of,
+    python_path_of,
+)
+from tidemark.operators._bounds import bound_of
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from airflow.sdk import Context
 
+    from tidemark.control.store import ControlStore
     from tidemark.hooks.spark_job import SparkJob
-    from tidemark.model.transactions import CommitResult, PlannedWrite, Transaction
+    from tidemark.model.transactions import CommitResult, PlannedWrite, Transaction, TransactionKey
+    from tidemark.operators._base import Lineage
 
 __all__ = [
     "BeginTransactionOperator",
@@ -34,9 +48,11 @@ class BeginTransactionOperator(TidemarkOperator):
     :param streams: the streams that are consumed together. (templated)
     :param writes: arguments of every writing task, in order. (templated)
     :param max_commits: take at most this many versions of each source. (templated)
+    :param max_rows: end the window before the commit that would exceed this many changes. (templated)
+    :param until: take nothing that was committed after this time, which has a zone. (templated)
     """
 
-    template_fields: Sequence[str] = ("transaction", "streams", "writes", "max_commits", "conn_id")
+    template_fields: Sequence[str] = ("transaction", "streams", "writes", "max_commits", "max_rows", "until", "conn_id")
 
     def __init__(
         self,
@@ -45,6 +61,8 @@ class BeginTransactionOperator(TidemarkOperator):
         streams: str | Sequence[str],
         writes: Sequence[Mapping[str, Any]] = (),
         max_commits: int | str | None = None,
+        max_rows: int | str | None = None,
+        until: datetime | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -52,8 +70,11 @@ class BeginTransactionOperator(TidemarkOperator):
         self.streams = streams
         self.writes = writes
         self.max_commits = max_commits
+        self.max_rows = max_rows
+        self.until = until
         self._job: SparkJob | None = None
 
+    @failures_counted("streams")
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """The pinned windows: [{stream, from, to, initial_rows}]."""
         from tidemark.hooks.spark_job import SparkJob
@@ -71,13 +92,16 @@ class BeginTransactionOperator(TidemarkOperator):
             writes=[w for given in self.writes for w in planned_writes(WriteRequest.parse(given), hook.table_uri)],
             owner=owner_of(context),
             tables=hook.open_table,
-            max_commits=whole_number_of("max_commits", self.max_commits),
+            bound=bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until),
             run=self._job.run,
             places=hook.job_places(),
         )
         if begun.finished:
             self.log.warning("Finished %s transactions whose lease had run out.", len(begun.finished))
+        metrics.taken_over(begun.finished)
         if isinstance(begun, Delivered):
+            if begun.fresh:  # nothing to deliver: commit only announces it
+                metrics.delivered(begun.result)
             return _delivered_windows(begun.result)
         return [
             {"stream": w.stream_name, "from": w.start, "to": w.end, "initial_rows": w.kind is WindowKind.INITIAL_ROWS}
@@ -90,7 +114,7 @@ class BeginTransactionOperator(TidemarkOperator):
             self._job.cancel()
 
 
-class WriteStreamOperator(TidemarkOperator):
+class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
     """One writing task inside a `stream_transaction`: runs its own statements of the plan, each exactly once.
 
     A second run finds what is written and does not write again. The offset moves only with the group's commit.
@@ -139,6 +163,7 @@ class WriteStreamOperator(TidemarkOperator):
         names = ("stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution")
         return {name: getattr(self, name) for name in names}
 
+    @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:
         """Rows written by target: {target: {inserted, updated, deleted}}; {} where there was nothing to deliver."""
         from tidemark.hooks.spark_job import SparkJob
@@ -160,6 +185,22 @@ class WriteStreamOperator(TidemarkOperator):
         """End the job's whole process group; the window stays pinned for the next attempt."""
         if self._job is not None:
             self._job.cancel()
+
+    def planned_lineage(self) -> Lineage | None:
+        """The streams' sources and the task's own targets."""
+        from tidemark.lineage.facets import lineage_of_plan
+
+        request, hook = WriteRequest.parse(self.request), self.hook
+        return lineage_of_plan(hook.open_store(), request.streams, planned_writes(request, hook.table_uri))
+
+    def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
+        """The windows that its statements read, and what they became; commit and begin tell nothing a second time."""
+        from tidemark.lineage.facets import lineage_of_transaction
+
+        hook = self.hook
+        count = len(planned_writes(WriteRequest.parse(self.request), hook.table_uri))
+        own = slice(self.first_statement, self.first_statement + count)
+        return lineage_of_transaction(hook.open_store(), key_of_task(self.transaction), own, hook.open_table)
 
     def _transaction(self, context: Context) -> Transaction:
         from tidemark.transactions.begin import get_transaction
@@ -197,17 +238,22 @@ class CommitTransactionOperator(TidemarkOperator):
         self.streams = streams
         self.skip_when_empty = skip_when_empty
 
+    @failures_counted("streams")
     def execute(self, context: Context) -> dict[str, Any]:
         """The windows that were delivered, as ConsumeStreamOperator returns them."""
         from tidemark.transactions.begin import get_transaction
         from tidemark.transactions.commit import commit
 
-        store = self.hook.open_store()
+        hook = self.hook
+        store = hook.open_store()
         key = key_of(context, self.transaction)
         delivered = get_transaction(store, key).result  # at begin, by an earlier attempt, or by whoever took it over
-        result = delivered or commit(store, key, tables=self.hook.open_table)
+        result = delivered or commit(store, key, tables=hook.open_table)
+        if delivered is None:
+            metrics.delivered(result)
+            tell_lag(hook, result)
         skip = flag_of("skip_when_empty", self.skip_when_empty)
-        return announce(context, self, result, finished=taken_over(store, result), skip_when_empty=skip)
+        return announce(context, self, result, finished=taken_over(store, result), fresh=False, skip_when_empty=skip)
 
 
 class RollbackTransactionOperator(TidemarkOperator):
@@ -229,7 +275,12 @@ class RollbackTransactionOperator(TidemarkOperator):
         """A second run changes nothing."""
         from tidemark.transactions.rollback import rollback
 
-        rollback(self.hook.open_store(), key_of(context, self.transaction))
+        store = self.hook.open_store()
+        key = key_of(context, self.transaction)
+        let_go = _streams_held(store, key) if metrics.wanted() else ()
+        rollback(store, key)
+        if let_go:
+            metrics.rolled_back(let_go)
 
 
 def _numbers(transaction: Transaction, first: int, writes: Sequence[PlannedWrite]) -> list[int]:
@@ -238,6 +289,18 @@ def _numbers(transaction: Transaction, first: int, writes: Sequence[PlannedWrite
     if [s.digest for s in own] != [w.digest for w in writes]:
         raise PlanChanged(key=str(transaction.key), problem="the writing task has other arguments now than at begin")
     return [statement.number for statement in own]
+
+
+def _streams_held(store: ControlStore, key: TransactionKey) -> tuple[str, ...]:
+    from tidemark.model.transactions import TransactionState
+    from tidemark.transactions.begin import get_transaction
+
+    try:
+        found = get_transaction(store, key)
+    except TransactionNotFound:
+        return ()
+    open_ = found.state is TransactionState.OPEN and found.superseded_by is None
+    return tuple(window.stream_name for window in found.windows) if open_ else ()
 
 
 def _delivered_windows(result: CommitResult) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidemark.model.table_log import Metadata
 
-__all__ = ["Field", "atoms", "fields", "first_difference", "partition_columns", "partition_values"]
+__all__ = ["Field", "atoms", "fields", "first_difference", "mapping_mode", "partition_columns", "partition_values"]
 
 _FEW_SCHEMAS = 64  # asked for each file of a window
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -51,9 +51,17 @@ def first_difference(old: Metadata, new: Metadata) -> str | None:
     Columns may be added (R100: they read as NULL), renamed (R101), dropped (R102) and reordered; the type of one that
     both have may be widened (R105: its values are cast up), nested fields included. Nullability and comments do not
     matter. A column that was dropped and added again is another one, and old rows have NULL for it; but not if its type
-    is another one, too: so does Delta record an overwrite that changes a type, and values would be lost unsaid.
+    is another one, too: so does Delta record an overwrite that changes a type, and values would be lost unsaid. Nor if
+    column mapping was removed: the names that older files have for the columns went with it.
     """
+    if mapping_mode(old) != "none" and mapping_mode(new) == "none":
+        return "column mapping was removed, and with it the names that older files have for the columns"
     return _first_difference(old.schema_json, new.schema_json)
+
+
+def mapping_mode(metadata: Metadata) -> str:
+    """How files name columns: `none` (as the table does), `name` (physical names) or `id` (field ids)."""
+    return metadata.configuration.get("delta.columnMapping.mode", "none")
 
 
 def atoms(metadata: Metadata) -> frozenset[str]:

@@ -17,7 +17,16 @@ from sqlglot.errors import SqlglotError
 
 from tidemark.errors import StatementRefused
 
-__all__ = ["ParsedStatement", "StatementKind", "TableMention", "parse_statement", "parse_write", "path_name", "splice"]
+__all__ = [
+    "ParsedStatement",
+    "StatementKind",
+    "TableMention",
+    "parse_statement",
+    "parse_write",
+    "path_name",
+    "splice",
+    "with_quoted_metadata_columns",
+]
 
 DIALECT = "databricks"
 
@@ -88,7 +97,7 @@ def parse_write(sql: str) -> ParsedStatement:
 
 def parse_statement(sql: str) -> ParsedStatement:
     """Parse a write (see `parse_write`) or a query; anything else raises StatementRefused."""
-    text = _with_quoted_metadata_columns(sql.strip().rstrip(";").rstrip())
+    text = with_quoted_metadata_columns(sql.strip().rstrip(";").rstrip())
     tree = _parse_one(text, sql)
     kind = _kind(tree, sql)
     target = None if kind is StatementKind.SELECT else _target(tree, sql)
@@ -119,7 +128,7 @@ _TOKENS = re.compile(
 )
 
 
-def _with_quoted_metadata_columns(sql: str) -> str:
+def with_quoted_metadata_columns(sql: str) -> str:
     """`METADATA$ACTION` needs no quotes where streams come from, but Spark's identifiers have no dollar sign."""
     return _TOKENS.sub(lambda token: _quoted(token["bare"].upper()) if token["bare"] else token[0], sql)
 

@@ -5,40 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseSensorOperator
-
-from tidemark.errors import NotYetSupported
-from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark import metrics
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.sensors._deferring import StreamSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.triggers.streams import StreamHasDataTrigger
+
 __all__ = ["StreamHasDataSensor"]
 
 
-class StreamHasDataSensor(BaseSensorOperator):
+class StreamHasDataSensor(StreamSensor):
     """Succeeds when the stream has unread changes (R120, R123).
 
     Reads the control store and the source's log, never starts a JVM. Never a false "no"; a "yes" may turn out to net
-    to nothing. A stale stream, a recreated or vanished source raise their error at once: waiting would not help.
-    Works with `mode="reschedule"`; each poke looks afresh.
+    to nothing. A stream that is stale or not there, a recreated or vanished source raise their error at once: waiting
+    would not help. Works with `deferrable=True` and `mode="reschedule"`; each look is a fresh one.
 
     :param stream: name of the stream. (templated)
+    :param deferrable: wait in the triggerer; default: `[operators] default_deferrable`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 
     template_fields: Sequence[str] = ("stream", "conn_id")
     ui_color = "#d8eef0"
 
-    def __init__(self, *, stream: str, deferrable: bool = False, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
-        if deferrable:
-            raise NotYetSupported(
-                feature="StreamHasDataSensor(deferrable=True)",
-                instead='Use mode="reschedule", which frees the worker as well.',
-            )
+    def __init__(self, *, stream: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.stream = stream
-        self.conn_id = conn_id
 
     def poke(self, context: Context) -> bool:
         """Whether there is something to deliver now."""
@@ -46,5 +42,15 @@ class StreamHasDataSensor(BaseSensorOperator):
 
         hook = TidemarkHook(self.conn_id)
         found = has_data(hook.open_store(), self.stream, tables=hook.open_table)
+        metrics.looked(self.stream, found)
         self.log.info("Stream %s %s.", self.stream, "has data" if found else "has nothing new")
         return found
+
+    def trigger(self, **waiting: Any) -> StreamHasDataTrigger:
+        """Waits in the triggerer."""
+        from tidemark.triggers.streams import StreamHasDataTrigger
+
+        return StreamHasDataTrigger(stream=self.stream, **waiting)
+
+    def returned(self, found: Any) -> None:
+        """Nothing, as on a worker: what is there is for the consumer to read from the store."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from airflow.sdk import BaseOperator, TaskGroup
@@ -28,6 +29,8 @@ def stream_transaction(
     *,
     streams: str | Sequence[str],
     max_commits: int | str | None = None,
+    max_rows: int | str | None = None,
+    until: datetime | str | None = None,
     skip_when_empty: bool | str = False,
     outlets: Sequence[Any] | None = None,
     conn_id: str = DEFAULT_CONN_ID,
@@ -49,6 +52,8 @@ def stream_transaction(
             transaction=str(transaction.group_id),
             streams=streams,
             max_commits=max_commits,
+            max_rows=max_rows,
+            until=until,
             conn_id=conn_id,
         )
         yield transaction

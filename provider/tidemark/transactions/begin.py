@@ -21,6 +21,7 @@ from tidemark.model.transactions import (
     TransactionKey,
     TransactionState,
 )
+from tidemark.planning.bounds import UNBOUNDED, Bound
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.offsets import delivered, move_offsets
 from tidemark.transactions.outcomes import Begun, Delivered, Opened
@@ -29,23 +30,32 @@ from tidemark.transactions.takeover import takeover
 from tidemark.transactions.targets import TargetHead, look_at_targets, open_target, plan_statements, require_memory
 from tidemark.transactions.versions import renumber_fenced
 
-__all__ = ["begin", "get_transaction"]
+__all__ = [
+    "Overdue",
+    "Request",
+    "begin",
+    "check_targets",
+    "get_transaction",
+    "refuse_late_jobs",
+    "resume",
+    "write_ahead",
+]
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """What one begin asks for."""
 
     key: TransactionKey
     streams: tuple[str, ...]
     writes: tuple[PlannedWrite, ...]
     owner: str
-    max_commits: int | None
+    bound: Bound
     limits: Limits
 
 
 @dataclass(frozen=True)
-class _Overdue:
+class Overdue:
     """Another key's submitted transaction holds a stream and its lease has run out: it must be finished first."""
 
     held: Transaction
@@ -64,7 +74,7 @@ def begin(
     writes: Sequence[PlannedWrite],
     owner: str,
     tables: Tables = open_table,
-    max_commits: int | None = None,
+    bound: Bound = UNBOUNDED,
     limits: Limits = DEFAULT_LIMITS,
     run: RunJob | None = None,
     places: JobPlaces | None = None,
@@ -80,14 +90,12 @@ def begin(
     Raises StreamLocked, PlanChanged, JobsMayBeAlive (step 6, 19), TargetChanged, TargetNotFound, TargetNotDelta,
     TargetForgetsTransactions, StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted.
     """
-    if max_commits is not None and max_commits < 1:
-        raise InvalidArgument(argument="max_commits", value=max_commits, problem="at least one")
     if writes and not streams:
         raise InvalidArgument(argument="streams", value=(), problem="a plan needs a lead stream")
     reach("begin.before")
-    request = _Request(key, tuple(streams), tuple(writes), owner, max_commits, limits)
+    request = Request(key, tuple(streams), tuple(writes), owner, bound, limits)
     finished: tuple[CommitResult, ...] = ()
-    while isinstance(step := _step(store, request, tables), _Overdue):
+    while isinstance(step := _step(store, request, tables), Overdue):
         if run is None or places is None:
             raise StreamLocked(stream=step.stream, holder=str(step.held.key), until=step.held.lease_until)
         result = takeover(
@@ -103,14 +111,14 @@ def get_transaction(store: ControlStore, key: TransactionKey) -> Transaction:
     return store.read(lambda connection: transactions.latest(connection, key)).transaction
 
 
-def _step(store: ControlStore, request: _Request, tables: Tables) -> Begun | _Overdue:
-    resumed = store.write(lambda connection: _resume(connection, store, request))
+def _step(store: ControlStore, request: Request, tables: Tables) -> Begun | Overdue:
+    resumed = store.write(lambda connection: resume(connection, store, request))
     if isinstance(resumed, Opened):
-        _check_targets(resumed.transaction, tables, request.limits)
+        check_targets(resumed.transaction, tables, request.limits)
     if resumed is not None:
         return resumed
     while True:
-        sources = look_at_sources(store, request.streams, tables, request.max_commits)
+        sources = look_at_sources(store, request.streams, tables, request.bound)
         targets = look_at_targets(request.writes, tables, request.limits)
         try:
             return store.write(
@@ -120,7 +128,7 @@ def _step(store: ControlStore, request: _Request, tables: Tables) -> Begun | _Ov
             continue
 
 
-def _resume(connection: sa.Connection, store: ControlStore, request: _Request) -> Begun | _Overdue | None:
+def resume(connection: sa.Connection, store: ControlStore, request: Request) -> Begun | None:
     """What the key's earlier attempt left (steps 2 and 3); None: nothing."""
     stored = transactions.current(connection, request.key)
     if stored is None:
@@ -138,7 +146,7 @@ def _resume(connection: sa.Connection, store: ControlStore, request: _Request) -
     return Opened(transactions.by_id(connection, stored.id).transaction)
 
 
-def _match(transaction: Transaction, request: _Request) -> None:
+def _match(transaction: Transaction, request: Request) -> None:
     """The stored plan is the plan (V2). Raises PlanChanged."""
     asked, kept = [w.digest for w in request.writes], [s.digest for s in transaction.plan.statements]
     if asked != kept:
@@ -149,7 +157,7 @@ def _match(transaction: Transaction, request: _Request) -> None:
         raise PlanChanged(key=str(request.key), problem=f"it was begun on the streams {sorted(names)}")
 
 
-def _check_targets(transaction: Transaction, tables: Tables, limits: Limits) -> None:
+def check_targets(transaction: Transaction, tables: Tables, limits: Limits) -> None:
     """The registered targets still lie where they lay. Raises TargetChanged, before a job would (step 10)."""
     for statement in transaction.plan.statements:
         name, expected = statement.target.name, statement.target.table_id
@@ -162,12 +170,12 @@ def _check_targets(transaction: Transaction, tables: Tables, limits: Limits) -> 
 def _open(
     connection: sa.Connection,
     store: ControlStore,
-    request: _Request,
+    request: Request,
     sources: Sequence[SourceHead],
     targets: Sequence[TargetHead],
-) -> Begun | _Overdue:
+) -> Begun | Overdue:
     """Open a new transaction, all in this one (steps 4 to 7)."""
-    resumed = _resume(connection, store, request)
+    resumed = resume(connection, store, request)
     if resumed is not None:
         return resumed
     found = [streams.find(connection, name) for name in request.streams]
@@ -176,13 +184,13 @@ def _open(
             raise _SourceReplaced
         overdue = make_way(connection, store, stream, request.key)
         if overdue is not None:
-            return _Overdue(overdue.transaction, stream.name)
+            return Overdue(overdue.transaction, stream.name)
     refuse_late_jobs(connection, targets, store)
-    windows = tuple(window_from(s, h.head, request.max_commits) for s, h in zip(found, sources, strict=True))
+    windows = tuple(window_from(s, h.ends, store.clock()) for s, h in zip(found, sources, strict=True))
     silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))
     if request.writes and silent:
         return _commit_at_once(connection, store, request, found, windows, sources)
-    return _write_ahead(connection, store, request, windows, targets)
+    return write_ahead(connection, store, request, windows, targets)
 
 
 def make_way(
@@ -219,16 +227,17 @@ def refuse_late_jobs(connection: sa.Connection, targets: Sequence[TargetHead], s
             raise JobsMayBeAlive(key=str(owner), until=job.deadline)
 
 
-def _write_ahead(
+def write_ahead(
     connection: sa.Connection,
     store: ControlStore,
-    request: _Request,
+    request: Request,
     windows: tuple[StreamWindow, ...],
     targets: Sequence[TargetHead],
 ) -> Opened:
+    """Store the transaction with its windows and plan, and hold their streams, but for a replay's (step 7)."""
     now = store.clock()
     serial = streams.draw_serial(connection, windows[0].stream_uid) if windows else 0
-    plan = Plan(plan_statements(windows[0].stream_uid, serial, targets, first=1) if windows else ())
+    plan = Plan(plan_statements(_lead(windows[0], serial), serial, targets, first=1) if windows else ())
     transaction = Transaction(
         key=request.key,
         state=TransactionState.OPEN,
@@ -243,8 +252,14 @@ def _write_ahead(
     transaction_id = store.new_id()
     transactions.insert(connection, transaction_id, transaction, serial)
     for window in windows:
-        hold(connection, window, transaction_id, request.key)
+        if not window.replayed:
+            hold(connection, window, transaction_id, request.key)
     return Opened(transaction)
+
+
+def _lead(window: StreamWindow, serial: int) -> str:
+    """What the Delta transactions are named by: a replay may run beside a later window, so it has names of its own."""
+    return f"{window.stream_uid}/replay/{serial}" if window.replayed else window.stream_uid
 
 
 def hold(connection: sa.Connection, window: StreamWindow, transaction_id: str, key: TransactionKey) -> None:
@@ -257,7 +272,7 @@ def hold(connection: sa.Connection, window: StreamWindow, transaction_id: str, k
 def _commit_at_once(
     connection: sa.Connection,
     store: ControlStore,
-    request: _Request,
+    request: Request,
     found: Sequence[Stream],
     windows: tuple[StreamWindow, ...],
     sources: Sequence[SourceHead],

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from tidemark.control.store import ControlStore
 from tidemark.model.transactions import PlannedWrite, TransactionKey
+from tidemark.planning.bounds import UNBOUNDED, Bound
 from tidemark.transactions.begin import begin
 from tidemark.transactions.commit import commit
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
-from tidemark.transactions.outcomes import Consumed, Delivered
+from tidemark.transactions.outcomes import Begun, Consumed, Delivered
 from tidemark.transactions.rollback import rollback
 from tidemark.transactions.sources import Tables, open_table
 from tidemark.transactions.submit import submit
 
-__all__ = ["consume"]
+__all__ = ["consume", "deliver"]
 
 
 def consume(
@@ -27,7 +28,7 @@ def consume(
     run: RunJob,
     places: JobPlaces,
     tables: Tables = open_table,
-    max_commits: int | None = None,
+    bound: Bound = UNBOUNDED,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Consumed:
     """Take what the streams have, write it once, move the offsets.
@@ -42,19 +43,26 @@ def consume(
         writes=writes,
         owner=owner,
         tables=tables,
-        max_commits=max_commits,
+        bound=bound,
         limits=limits,
         run=run,
         places=places,
     )
+    return deliver(store, begun, run=run, places=places, tables=tables, limits=limits)
+
+
+def deliver(
+    store: ControlStore, begun: Begun, *, run: RunJob, places: JobPlaces, tables: Tables, limits: Limits
+) -> Consumed:
+    """Submit and commit what was begun, or roll it back; nothing where it is delivered already."""
     if isinstance(begun, Delivered):
         return Consumed(begun.result, delivered_before=not begun.fresh, finished=begun.finished)
     committed = False
     try:
         submit(store, begun.transaction, run=run, places=places, limits=limits)
-        result = commit(store, key, tables=tables)
+        result = commit(store, begun.transaction.key, tables=tables)
         committed = True
     finally:
         if not committed:
-            rollback(store, key)
+            rollback(store, begun.transaction.key)
     return Consumed(result, delivered_before=False, finished=begun.finished)

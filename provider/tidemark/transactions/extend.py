@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -13,6 +14,7 @@ from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import InvalidArgument, StreamLocked, SubmitRefused, TransactionNotFound
 from tidemark.model.streams import StreamWindow
 from tidemark.model.transactions import PlannedWrite, Transaction, TransactionKey, TransactionState
+from tidemark.planning.bounds import UNBOUNDED, Bound
 from tidemark.transactions.begin import hold, make_way, refuse_late_jobs
 from tidemark.transactions.limits import DEFAULT_LIMITS, Limits
 from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, open_table, window_from
@@ -28,10 +30,13 @@ def extend(
     streams: Sequence[str] = (),
     writes: Sequence[PlannedWrite] = (),
     tables: Tables = open_table,
-    max_commits: int | None = None,
+    bound: Bound = UNBOUNDED,
+    read_at: datetime | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Transaction:
     """Pin further streams (those already pinned keep their window) and register further statements, in order.
+
+    `read_at`: what views take for the present (R37), now if nothing is given.
 
     The first stream ever pinned is the lead; statements need one. Not repeatable: a second run registers the
     statements again. Raises what begin raises, and SubmitRefused once the transaction was submitted or ended.
@@ -39,12 +44,12 @@ def extend(
     known = store.read(lambda connection: _extensible(connection, key)).transaction
     held = {window.stream_name.casefold() for window in known.windows}
     added = tuple(name for name in streams if name.casefold() not in held)
-    sources = look_at_sources(store, added, tables, max_commits)
+    sources = look_at_sources(store, added, tables, bound)
     targets = look_at_targets(writes, tables, limits)
 
     def add(connection: sa.Connection) -> Transaction:
         stored = _extensible(connection, key)
-        lead = _add_streams(connection, store, stored, added, sources, max_commits)
+        lead = _add_streams(connection, store, stored, added, sources, read_at or store.clock())
         _add_statements(connection, store, lead, targets)
         until = store.clock() + limits.lease
         transactions.renew_lease(connection, stored.id, holder=None, until=until)
@@ -68,7 +73,7 @@ def _add_streams(
     stored: StoredTransaction,
     added: Sequence[str],
     sources: Sequence[SourceHead],
-    max_commits: int | None,
+    read_at: datetime,
 ) -> StoredTransaction:
     fresh: list[StreamWindow] = []
     for name, source in zip(added, sources, strict=True):
@@ -77,7 +82,7 @@ def _add_streams(
         if in_the_way is not None or stream.uid != source.stream_uid:
             holder = str(in_the_way.transaction.key) if in_the_way else "another user"
             raise StreamLocked(stream=name, holder=holder, until=store.clock())
-        fresh.append(window_from(stream, source.head, max_commits))
+        fresh.append(window_from(stream, source.ends, read_at))
         hold(connection, fresh[-1], stored.id, stored.transaction.key)
     transactions.add_windows(connection, stored.id, fresh, first=len(stored.transaction.windows))
     if fresh and not stored.transaction.windows:

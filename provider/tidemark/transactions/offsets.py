@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tidemark.control import streams
 from tidemark.errors import CommitRefused
-from tidemark.model.streams import StreamWindow, WindowKind
+from tidemark.model.streams import BaseOffset, StreamWindow, WindowKind
 from tidemark.model.transactions import DeliveredWindow, TransactionKey
 
 __all__ = ["delivered", "move_offsets"]
@@ -18,9 +18,16 @@ __all__ = ["delivered", "move_offsets"]
 def move_offsets(
     connection: sa.Connection, key: TransactionKey, windows: Sequence[StreamWindow], *, at: datetime, who: str
 ) -> None:
-    """Compare-and-set of every stream from its window's start to its end (step 15). Raises CommitRefused."""
+    """Compare-and-set of every stream from its window's start to its end (step 15). Raises CommitRefused.
+
+    A replayed window moves nothing; that it was replayed is kept in the stream's history.
+    """
     for window in windows:
-        if not _move(connection, key, window, at, who):
+        if window.replayed:
+            stands = streams.by_uid(connection, window.stream_uid)
+            why = f"replayed ({window.start}, {window.end}]"
+            streams.keep_offset(connection, stands, at=at, who=who, why=why, run=str(key))
+        elif not _move(connection, key, window, at, who):
             found = streams.by_uid(connection, window.stream_uid).offset.version
             problem = f"stream {window.stream_name} stands at {found}, not at {window.start}, or is another stream now"
             raise CommitRefused(key=str(key), problem=problem)
@@ -52,6 +59,7 @@ def _move(connection: sa.Connection, key: TransactionKey, window: StreamWindow, 
         uid=window.stream_uid,
         expected=window.start,
         to=window.end,
+        bases=tuple(BaseOffset(base.table, base.end) for base in window.view_bases),
         at=at,
         who=who,
         why="consumed",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,9 +11,11 @@ from tidemark.control import streams as stored_streams
 from tidemark.control.store import ControlStore
 from tidemark.errors import LogIncomplete, SourceError, SourceRecreated, StreamStale, TrackingInterrupted
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import Stream, StreamWindow, TableRef, WindowKind
+from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamWindow, TableRef, WindowKind
+from tidemark.model.table_log import Commit
+from tidemark.planning.bounds import Bound, within
 
-__all__ = ["SourceHead", "Tables", "end_time", "look_at_sources", "open_table", "window_from"]
+__all__ = ["SourceHead", "Tables", "end_time", "head_of", "look_at_sources", "open_table", "window_from"]
 
 Tables = Callable[[TableRef | str], DeltaLog]
 """Opens the log of a registered table, or of a table by the name that the user gave. Raises TableNotFound,
@@ -26,15 +29,17 @@ def open_table(table: TableRef | str) -> DeltaLog:
 
 @dataclass(frozen=True)
 class SourceHead:
-    """The newest version of a stream's source, read before begin's transaction (V6).
+    """The newest versions of the tables that a stream reads, read before begin's transaction (V6).
 
-    `quiet_until`: from the offset up to this version no commit changes data, so nothing is to be delivered;
-    `quiet_time` is that version's.
+    `offset`, `head`: as `StreamOffset` counts. `ends`: the version of each base at which a window may end.
+    `quiet_until`: up to there from the offset no commit changes data, so nothing is to be delivered; `quiet_time` is
+    that version's.
     """
 
     stream_uid: str
     offset: int
     head: int
+    ends: tuple[int, ...]
     quiet_until: int | None
     quiet_time: datetime | None
 
@@ -44,62 +49,107 @@ class SourceHead:
         return window.empty or (quiet and window.kind is WindowKind.CHANGES)
 
 
-def look_at_sources(
-    store: ControlStore, names: Sequence[str], tables: Tables, max_commits: int | None
-) -> tuple[SourceHead, ...]:
+def look_at_sources(store: ControlStore, names: Sequence[str], tables: Tables, bound: Bound) -> tuple[SourceHead, ...]:
     """The heads of the streams' sources, in the order of `names`.
 
     Raises StreamNotFound, SourceRecreated (R82, R91), TrackingInterrupted (R85), StreamStale (R84), TableNotFound.
     """
     found = store.read(lambda connection: [stored_streams.find(connection, name) for name in names])
-    return tuple(_look(stream, tables(stream.source), max_commits) for stream in found)
+    return tuple(head_of(stream, tables, bound) for stream in found)
 
 
-def window_from(stream: Stream, head: int, max_commits: int | None) -> StreamWindow:
-    """(offset, max(offset, head)], at most `max_commits` versions; the rows at the start if they are owed (R10)."""
-    start = stream.offset.version
+def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWindow:
+    """(offset, max(offset, end)] for each base, so nothing where another consumer has come as far (V6); the rows at the
+    start if they are owed (R10).
+    """
     initial = stream.initial_rows_pending
+    pairs = zip(stream.bases, ends, strict=True)
+    bases = tuple(
+        BaseWindow(base.table, base.version, base.version if initial else max(base.version, end)) for base, end in pairs
+    )
     return StreamWindow(
         stream_uid=stream.uid,
         stream_name=stream.name,
         source=stream.source,
         mode=stream.mode,
         kind=WindowKind.INITIAL_ROWS if initial else WindowKind.CHANGES,
-        start=start,
-        end=start if initial else _end(start, head, max_commits),
+        start=sum(base.start for base in bases),
+        end=sum(base.end for base in bases),
+        view=stream.view,
+        view_bases=() if stream.view is None else bases,
+        read_at=None if stream.view is None else now,
     )
 
 
 def end_time(window: StreamWindow, tables: Tables) -> datetime | None:
-    """When the version at the window's end was committed; None where its log can no longer tell."""
+    """When the newest version at the window's end was committed; None where a log can no longer tell."""
     try:
-        return tables(window.source).timestamp(window.end)
+        return max(tables(base.table).timestamp(base.end) for base in window.bases)
     except (SourceError, OSError):
         return None
 
 
-def _end(offset: int, head: int, max_commits: int | None) -> int:
-    furthest = max(offset, head)
-    return furthest if max_commits is None else min(furthest, offset + max_commits)
+def head_of(stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
+    """The head of one stream's source by its logs; raises as `look_at_sources`."""
+    logs = [tables(base.table) for base in stream.bases]
+    heads = [_checked_head(stream, base, log) for base, log in zip(stream.bases, logs, strict=True)]
+    ends = _ends(stream, logs, heads, bound)
+    taken = list(zip(stream.bases, logs, ends, strict=True))
+    quiet = all([_is_quiet(stream, base, log, end) for base, log, end in taken])
+    moved = [log.timestamp(end) for base, log, end in taken if quiet and end > base.version]
+    return SourceHead(
+        stream_uid=stream.uid,
+        offset=stream.offset.version,
+        head=sum(heads),
+        ends=tuple(ends),
+        quiet_until=sum(ends) if quiet else None,
+        quiet_time=max(moved, default=None),
+    )
 
 
-def _look(stream: Stream, log: DeltaLog, max_commits: int | None) -> SourceHead:
-    offset = stream.offset.version
+def _checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
     head = log.head()
     state = log.state(head)
-    table = stream.source.name
-    if state.table_id != stream.source.table_id:
+    table = base.table.name
+    if state.table_id != base.table.table_id:
         raise SourceRecreated(
-            table=table, stream=stream.name, path=log.uri, found=state.table_id, expected=stream.source.table_id
+            table=table, stream=stream.name, path=log.uri, found=state.table_id, expected=base.table.table_id
         )
     if not state.row_tracking:
         raise TrackingInterrupted(table=table, stream=stream.name, problem="row tracking is off now")
-    end = _end(offset, head, max_commits)
+    if head > base.version and log.earliest() > base.version + 1:
+        gone = LogIncomplete(path=log.uri, version=base.version + 1, start=base.version)
+        raise StreamStale(stream=stream.name, version=base.version, table=table, reason=str(gone))
+    return head
+
+
+def _ends(stream: Stream, logs: Sequence[DeltaLog], heads: Sequence[int], bound: Bound) -> list[int]:
+    """Where a window may end: the heads, or as far as the bound lets it, commits of several tables in their order."""
+    furthest = [max(base.version, head) for base, head in zip(stream.bases, heads, strict=True)]
+    most = bound.max_commits
+    if bound.only_commits and (most is None or sum(furthest) - stream.offset.version <= most):
+        return furthest
+    if bound.only_commits and most is not None and len(furthest) == 1:
+        return [stream.offset.version + most]
+    ends = [base.version for base in stream.bases]
+    for table, commit in within(bound, _in_order(logs, ends, furthest)):
+        ends[table] = commit.version
+    return ends
+
+
+def _in_order(logs: Sequence[DeltaLog], after: Sequence[int], through: Sequence[int]) -> Iterator[tuple[int, Commit]]:
+    """The commits of all tables, each with the number of its table, as time goes on."""
+
+    def of_table(number: int) -> Iterator[tuple[int, Commit]]:
+        for commit in logs[number].commits(after[number], through[number], listed=True):
+            yield number, commit
+
+    return heapq.merge(*map(of_table, range(len(logs))), key=lambda one: one[1].timestamp)
+
+
+def _is_quiet(stream: Stream, base: BaseOffset, log: DeltaLog, end: int) -> bool:
+    """Whether no commit in (offset, end] changes data. Raises StreamStale where the log no longer reaches back."""
     try:
-        if end > offset and log.earliest() > offset + 1:
-            raise LogIncomplete(path=log.uri, version=offset + 1, start=offset)
-        quiet = end == offset or not log.has_changes(offset, end)
+        return end == base.version or not log.has_changes(base.version, end)
     except LogIncomplete as error:
-        raise StreamStale(stream=stream.name, version=offset, table=table, reason=str(error)) from error
-    time = log.timestamp(end) if quiet and end > offset else None
-    return SourceHead(stream.uid, offset, head, quiet_until=end if quiet else None, quiet_time=time)
+        raise StreamStale(stream=stream.name, version=base.version, table=base.table.name, reason=str(error)) from error

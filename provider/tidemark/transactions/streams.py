@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
@@ -9,12 +10,15 @@ import sqlalchemy as sa
 from tidemark.control import streams, transactions
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, StreamExists, TransactionNotFound, TransactionOpen
-from tidemark.model.streams import OffsetMove, Stream, StreamMode, StreamOffset, TableRef
+from tidemark.model.streams import BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.model.transactions import Transaction
+from tidemark.model.views import ViewQuery
+from tidemark.planning.bounds import UNBOUNDED
 from tidemark.transactions.sources import Tables, look_at_sources, open_table, window_from
 
 __all__ = [
     "advance_stream",
+    "comment_on_stream",
     "create_stream",
     "drop_stream",
     "get_stream",
@@ -24,6 +28,8 @@ __all__ = [
     "stream_history",
     "stream_transactions",
 ]
+
+LONGEST_NAME = 255
 
 
 def create_stream(
@@ -38,16 +44,20 @@ def create_stream(
     or_replace: bool = False,
     if_not_exists: bool = False,
     comment: str | None = None,
+    view: ViewQuery | None = None,
+    view_bases: Sequence[BaseOffset] = (),
 ) -> Stream:
     """A stream whose offset is `at_version`: that version and all before lie behind it (R1).
+
+    For a view `source` names it and has its digest for an id, `view_bases` say where the stream starts in each base
+    table, and `at_version` is their sum.
 
     `if_not_exists` keeps an existing stream and its place, so a second run changes nothing; `or_replace` ends it and
     makes another one with a new uid (V5, R7). Raises StreamExists, TransactionOpen, InvalidArgument.
     """
     if or_replace and if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
-    if not name.strip():
-        raise InvalidArgument(argument="name", value=name, problem="a stream needs a name")
+    _require_name(name)
     now = store.clock()
     wanted = Stream(
         uid=store.new_id(),
@@ -60,6 +70,8 @@ def create_stream(
         created_at=now,
         anchor=now,
         comment=comment,
+        view=view,
+        view_bases=tuple(view_bases),
     )
 
     return store.write(lambda connection: _create(connection, store, wanted, who, or_replace, if_not_exists))
@@ -77,8 +89,23 @@ def drop_stream(store: ControlStore, name: str, who: str) -> Stream:
     return store.write(drop)
 
 
-def advance_stream(store: ControlStore, name: str, to_version: int, who: str, why: str) -> Stream:
+def comment_on_stream(store: ControlStore, name: str, comment: str | None) -> Stream:
+    """Give the stream another comment, None for none; its place stays. Raises StreamNotFound."""
+
+    def comment_on(connection: sa.Connection) -> Stream:
+        stream = streams.find(connection, name)
+        streams.set_comment(connection, uid=stream.uid, comment=comment)
+        return replace(stream, comment=comment)
+
+    return store.write(comment_on)
+
+
+def advance_stream(
+    store: ControlStore, name: str, to_version: int, who: str, why: str, *, bases: Sequence[BaseOffset] = ()
+) -> Stream:
     """Skip unread changes up to `to_version`; logged. Initial rows that are still owed are those at the new offset.
+
+    `bases`: for a view, the place in each base table; `to_version` is their sum.
 
     A second run finds the offset there and logs that too. Raises InvalidArgument for a step back (I4), StreamNotFound,
     TransactionOpen.
@@ -93,6 +120,7 @@ def advance_stream(store: ControlStore, name: str, to_version: int, who: str, wh
             uid=stream.uid,
             expected=stream.offset.version,
             to=to_version,
+            bases=_forward(stream, bases),
             at=now,
             who=who,
             why=why,
@@ -101,7 +129,8 @@ def advance_stream(store: ControlStore, name: str, to_version: int, who: str, wh
         if not moved:
             problem = f"the offset stands at {stream.offset.version} and never moves back"
             raise InvalidArgument(argument="to_version", value=to_version, problem=problem)
-        return replace(stream, offset=replace(stream.offset, version=to_version), anchor=now)
+        there = replace(stream.offset, version=to_version)
+        return replace(stream, offset=there, anchor=now, view_bases=tuple(bases) or stream.view_bases)
 
     return store.write(advance)
 
@@ -126,8 +155,8 @@ def has_data(store: ControlStore, name: str, *, tables: Tables = open_table) -> 
 
     Raises what `begin` raises for the stream's source.
     """
-    (source,) = look_at_sources(store, [name], tables, None)
-    return not source.silent(window_from(get_stream(store, name), source.head, None))
+    (source,) = look_at_sources(store, [name], tables, UNBOUNDED)
+    return not source.silent(window_from(get_stream(store, name), source.ends, store.clock()))
 
 
 def open_transaction(store: ControlStore, name: str) -> Transaction:
@@ -150,6 +179,27 @@ def stream_transactions(store: ControlStore, name: str, limit: int = 20) -> tupl
         return tuple(stored.transaction for stored in transactions.of_stream(connection, uid, limit))
 
     return store.read(look)
+
+
+def _forward(stream: Stream, bases: Sequence[BaseOffset]) -> Sequence[BaseOffset]:
+    """The places, none of which lies behind the stream's. Raises InvalidArgument."""
+    if len(bases) != len(stream.view_bases):
+        problem = f"it takes a place in each of its {len(stream.view_bases)} base tables, not {len(bases)}"
+        raise InvalidArgument(argument="bases", value=stream.name, problem=problem)
+    for stands, to in zip(stream.view_bases, bases, strict=True):
+        if to.version < stands.version:
+            problem = f"in {to.table.name} the stream stands at {stands.version} and never moves back"
+            raise InvalidArgument(argument="bases", value=to.version, problem=problem)
+    return bases
+
+
+def _require_name(name: str) -> None:
+    """What every store can keep and find by its index."""
+    if not name.strip():
+        raise InvalidArgument(argument="name", value=name, problem="a stream needs a name")
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        problem = f"it must be at most {LONGEST_NAME} characters, all of them printable"
+        raise InvalidArgument(argument="name", value=name[:LONGEST_NAME], problem=problem)
 
 
 def _create(

@@ -69,15 +69,18 @@ def open_target(target: TableRef | str, tables: Tables) -> DeltaLog:
         raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error
 
 
-def plan_statements(lead_uid: str, serial: int, heads: Sequence[TargetHead], *, first: int) -> tuple[Statement, ...]:
-    """Statements numbered from `first` on, each with the Delta transaction that makes it happen once (step 7)."""
+def plan_statements(lead: str, serial: int, heads: Sequence[TargetHead], *, first: int) -> tuple[Statement, ...]:
+    """Statements numbered from `first` on, each with the Delta transaction that makes it happen once (step 7).
+
+    `lead`: uid of the lead stream; for a replay with its serial, so that it shuts no other write of the stream out.
+    """
     return tuple(
         Statement(
             number=number,
             write=head.write,
             target=head.table,
             base_version=head.version,
-            app_id=f"tidemark/{lead_uid}/{number}",
+            app_id=f"tidemark/{lead}/{number}",
             txn_version=serial,
         )
         for number, head in enumerate(heads, start=first)

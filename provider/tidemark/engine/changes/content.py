@@ -12,8 +12,8 @@ _BY_BYTES = "UTF8_BINARY"
 
 
 def same_content(old: Column, new: Column, kind: StructType) -> Column:
-    """Whether two structs of type `kind` are equal: NULL equals NULL, NaN equals NaN, strings by bytes, and maps
-    whatever the order of their entries.
+    """Whether two structs of type `kind` are equal: NULL equals NULL, NaN equals NaN, 0.0 equals -0.0, strings by
+    bytes, and maps whatever the order of their entries.
     """
     return _comparable(old, kind).eqNullSafe(_comparable(new, kind))
 

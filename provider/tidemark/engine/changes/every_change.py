@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from tidemark.engine.changes.feed_files import feed_is_usable
+from tidemark.engine.changes.feed_files import why_unusable
 from tidemark.engine.changes.plan import require_one_readable_table
 from tidemark.engine.changes.planned_files import planned_files
 from tidemark.errors import InvalidArgument
@@ -20,6 +20,7 @@ __all__ = ["ROWS_PER_PAGE", "plan_pages"]
 
 ROWS_PER_PAGE = 1_000_000  # rows read, not rows changed
 FILES_PER_PAGE = 10_000  # what a driver plans without a thought
+COMMITS_PER_PAGE = 1_000
 
 
 def plan_pages(
@@ -35,8 +36,8 @@ def plan_pages(
     overlap: the first begins at `start`, the last ends at `end`. There is one at least, maybe empty.
 
     A page is whole commits, and closes before the one that would make it read more than `rows_per_page` rows; it has
-    one at least. So neither planning nor a page grows with the window. All pages show the columns of the version
-    `schema_of` (default: `end`; R100), so that they can be united.
+    one at least. So neither planning nor a page grows with the window, though a page may be as large as a commit. All
+    pages show the columns of the version `schema_of` (default: `end`; R100), so that they can be united.
 
     A change stands in the commit that made it, update images paired in it; a commit that only moves rows (OPTIMIZE)
     has none, nor has an update that changes no value (R54). Raises what `plan_changes` does, and InvalidArgument.
@@ -47,7 +48,7 @@ def plan_pages(
     shown = log.state(end if schema_of is None else schema_of).metadata
     page = _Page(log, before, shown, start, rows_per_page)
     require_one_readable_table(log, before, (), reader)
-    for commit in log.commits(start, end) if end > start else ():
+    for commit in log.commits(start, end, listed=True) if end > start else ():
         require_one_readable_table(log, page.state, (commit,), reader)
         files = page.files_of(commit)
         if page.is_too_much(files):
@@ -65,29 +66,35 @@ class _Page:
 
     def _begin(self, start: int) -> None:
         self.start = self.end = start
+        self.rows = 0
         self.files: list[PlannedFile] = []
         self.times: dict[int, datetime] = {}
         self.brings_back = False
 
     def files_of(self, commit: Commit) -> tuple[PlannedFile, ...]:
+        """What a commit would add to the page."""
         fold = self._fold(commit)
         start = commit.version - 1
         return tuple(planned_files(self.log, fold, self.shown, start, commit.version, version=commit.version))
 
     def _fold(self, commit: Commit) -> Fold:
         fold = fold_commit(commit, self.state.metadata, self.state.row_id_high_water_mark, feed=True)
-        if fold.feed and not feed_is_usable(self.log, fold.feed, self.shown):
+        if fold.feed and why_unusable(self.log, fold.feed, self.shown):
             return fold_commit(commit, self.state.metadata, self.state.row_id_high_water_mark, feed=False)
         return fold
 
     def is_too_much(self, files: tuple[PlannedFile, ...]) -> bool:
+        """Whether the page must be closed before these."""
         if not self.files:
             return False
-        rows = sum(file.rows for file in (*self.files, *files))
-        return rows > self.limit or len(self.files) + len(files) > FILES_PER_PAGE
+        rows = self.rows + sum(file.rows for file in files)
+        too_many_files = len(self.files) + len(files) > FILES_PER_PAGE
+        return rows > self.limit or too_many_files or len(self.times) >= COMMITS_PER_PAGE
 
     def take(self, commit: Commit, files: tuple[PlannedFile, ...]) -> None:
+        """Add a commit and its files."""
         self.end = commit.version
+        self.rows += sum(file.rows for file in files)
         self.files += files
         self.brings_back |= brings_rows_back((commit,), self.state.row_id_high_water_mark)
         if files:
@@ -102,6 +109,7 @@ class _Page:
         )
 
     def close(self) -> ChangePlan:
+        """The plan of what was taken; the next page begins behind it."""
         files = tuple(self.files)
         plan = ChangePlan(
             table_uri=self.log.uri,

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from tidemark.engine.changes.log_only import CHANGE_TYPE
+from tidemark.planning import source_schema
 from tidemark.planning.change_sets.forms import ADDED, REMOVED
 from tidemark.planning.change_sets.plan import ChangePlan, Origin, PlannedFile
 
@@ -30,7 +31,7 @@ def are_plain(plan: ChangePlan, files: Sequence[PlannedFile]) -> bool:
     settings = plan.metadata.configuration
     return (
         len(files) <= _MOST_FILES
-        and settings.get("delta.columnMapping.mode", "none") == "none"
+        and source_schema.mapping_mode(plan.metadata) == "none"
         and '"delta.typeChanges"' not in plan.metadata.schema_json
         and {_ROW_ID, _COMMIT} <= settings.keys()
         and not any(file.partition_columns or _GLOB.search(unquote(file.path)) for file in files)

@@ -58,7 +58,7 @@ def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...]) -> dict[str, A
     atoms = source_schema.atoms(metadata)
     needed = {
         "deletionVectors": any(file.deletion_vector for file in files),
-        "columnMapping": _mapping_mode(metadata) != "none",
+        "columnMapping": source_schema.mapping_mode(metadata) != "none",
         "timestampNtz": "timestamp_ntz" in atoms,
         "typeWidening": _TYPE_CHANGES in metadata.schema_json,
         "variantType": "variant" in atoms,
@@ -86,9 +86,9 @@ def _metadata(metadata: Metadata, partition_columns: tuple[str, ...], files: tup
     for name, kind in added.items():
         number += 1
         mapped = {f"{_COLUMN_MAPPING}id": number, f"{_COLUMN_MAPPING}physicalName": name}
-        is_mapped = _mapping_mode(metadata) != "none"
+        is_mapped = source_schema.mapping_mode(metadata) != "none"
         fields.append({"name": name, "type": kind, "nullable": True, "metadata": mapped if is_mapped else {}})
-    if _mapping_mode(metadata) != "none":
+    if source_schema.mapping_mode(metadata) != "none":
         configuration[f"{_COLUMN_MAPPING}maxColumnId"] = str(number)
     return {
         "id": metadata.table_id,
@@ -101,6 +101,7 @@ def _metadata(metadata: Metadata, partition_columns: tuple[str, ...], files: tup
 
 
 def _add(file: PlannedFile, ours: Mapping[str, str]) -> dict[str, Any]:
+    deleted = file.deletion_vector.cardinality if file.deletion_vector else 0
     action: dict[str, Any] = {
         "path": file.path,
         "partitionValues": {**file.partition_values, **ours},
@@ -109,7 +110,7 @@ def _add(file: PlannedFile, ours: Mapping[str, str]) -> dict[str, Any]:
         "dataChange": True,
         "baseRowId": file.base_row_id,
         "defaultRowCommitVersion": file.default_row_commit_version,
-        "stats": file.stats or json.dumps({"numRecords": file.rows}),
+        "stats": file.stats or json.dumps({"numRecords": file.rows + deleted}),
     }
     if file.deletion_vector:
         action["deletionVector"] = _descriptor(file.deletion_vector)
@@ -124,10 +125,6 @@ def _descriptor(vector: DeletionVector) -> dict[str, Any]:
         "cardinality": vector.cardinality,
     }
     return descriptor if vector.offset is None else {**descriptor, "offset": vector.offset}
-
-
-def _mapping_mode(metadata: Metadata) -> str:
-    return metadata.configuration.get(f"{_COLUMN_MAPPING}mode", "none")
 
 
 def _for_readers(form: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tidemark.engine.changes.feed_files import feed_is_usable
+from tidemark.engine.changes.feed_files import why_unusable
 from tidemark.engine.changes.planned_files import planned_files
 from tidemark.errors import CorruptLog, SourceRecreated, TrackingInterrupted
 from tidemark.lake.delta_log import DeltaLog
@@ -28,7 +28,7 @@ def plan_changes(log: DeltaLog, start: int, end: int, mode: StreamMode, *, reade
     commits = tuple(log.commits(start, end)) if end > start else ()
     require_one_readable_table(log, before, commits, reader)
     after = last_metadata(before.metadata, commits)
-    fold = _fold(log, mode, commits, before)
+    fold, feed_unused = _fold(log, mode, commits, before)
     if not fold.sound:
         raise CorruptLog(file=log.uri, problem=f"a file is added or removed twice between {start} and {end}")
     files = tuple(planned_files(log, fold, after, start, end))
@@ -43,6 +43,8 @@ def plan_changes(log: DeltaLog, start: int, end: int, mode: StreamMode, *, reade
         netting=choose_netting(fold.candidate, files, brings_back=back),
         metadata=after,
         files=files,
+        weighed=fold.weighed,
+        feed_unused=feed_unused,
     )
 
 
@@ -73,14 +75,14 @@ def require_one_readable_table(log: DeltaLog, before: TableState, commits: Itera
         require_readable(state, name)
 
 
-def _fold(log: DeltaLog, mode: StreamMode, commits: Sequence[Commit], before: TableState) -> Fold:
+def _fold(log: DeltaLog, mode: StreamMode, commits: Sequence[Commit], before: TableState) -> tuple[Fold, str | None]:
+    """The fold, and why change files, which would have been best, were not used."""
     mark = before.row_id_high_water_mark
     if mode is not StreamMode.STANDARD:
-        return fold_births(commits, before.metadata, mark)
+        return fold_births(commits, before.metadata, mark), None
     best = choose(commits, before.metadata, mark, feed=True)
-    if best.feed and not feed_is_usable(log, best.feed, last_metadata(before.metadata, commits)):
-        return choose(commits, before.metadata, mark, feed=False)
-    return best
+    problem = why_unusable(log, best.feed, last_metadata(before.metadata, commits)) if best.feed else None
+    return (choose(commits, before.metadata, mark, feed=False) if problem else best), problem
 
 
 def _tracking(metadata: Metadata) -> tuple[str | None, ...]:

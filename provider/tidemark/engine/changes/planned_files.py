@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from tidemark.engine.changes.files import counted_rows, only_these, physical_rows_of
-from tidemark.errors import CorruptLog, IncompatibleSchemaChange, VersionVacuumed
+from tidemark.errors import FileNotDescribed, IncompatibleSchemaChange, VersionVacuumed
 from tidemark.lake.deletion_vectors import absolute
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
@@ -26,7 +26,7 @@ def planned_files(
 ) -> Iterator[PlannedFile]:
     """The files of `fold`, to be read under the metadata `after`; all belong to the commit `version`, if one is given.
 
-    Raises VersionVacuumed if a deletion vector is gone, IncompatibleSchemaChange (R103), CorruptLog.
+    Raises VersionVacuumed if a deletion vector is gone, IncompatibleSchemaChange (R103), FileNotDescribed, CorruptLog.
     """
     files = _Files(log, after, start, end, version)
     try:
@@ -87,9 +87,9 @@ class _Files:
     def _file(self, form: Form, origin: Origin, rows: int, vector: DeletionVector | None) -> PlannedFile:
         columns = self._partition_columns(form.metadata)
         if form.size is None or form.base_row_id is None or form.default_row_commit_version is None:
-            raise CorruptLog(file=self.log.uri, problem=f"the log does not describe {form.path} fully")
+            raise self._not_described(form, "its size and its row ids")
         if columns and form.partition_values is None:
-            raise CorruptLog(file=self.log.uri, problem=f"the log does not say which partition {form.path} belongs to")
+            raise self._not_described(form, "which partition it belongs to")
         return PlannedFile(
             origin=origin,
             path=file_uri(self.log.uri, form.path),
@@ -103,6 +103,9 @@ class _Files:
             default_row_commit_version=form.default_row_commit_version,
             version=self.version,
         )
+
+    def _not_described(self, form: Form, what: str) -> FileNotDescribed:
+        return FileNotDescribed(start=self.start, end=self.end, table=self.log.uri, file=form.path, what=what)
 
     def _partition_columns(self, metadata: Metadata) -> tuple[str, ...]:
         problem = source_schema.first_difference(metadata, self.after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,18 +19,27 @@ __all__ = ["plan_window", "read_window"]
 
 
 def read_window(
-    spark: SparkSession, window: StreamWindow, workspace: Workspace, options: Mapping[str, str] | None = None
+    spark: SparkSession,
+    window: StreamWindow,
+    workspace: Workspace,
+    options: Mapping[str, str] | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
 ) -> DataFrame:
     """The rows that the stream shows of `window`, in all modes and kinds; columns as in `read_changes`.
 
-    The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). Raises
-    SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange.
+    The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). `say` is
+    told the plan in a line. Raises SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85),
+    VersionVacuumed, IncompatibleSchemaChange.
     """
     log = _open(window, options)
     with _stale_without_history(window):
         if window.kind is WindowKind.INITIAL_ROWS:
             return read_snapshot(spark, log, window.start)
-        return read_changes(spark, log, _planned(log, window), workspace)
+        plan = _planned(log, window)
+        if say is not None:
+            say(f"stream {window.stream_name}, {plan.in_words()}")
+        return read_changes(spark, log, plan, workspace)
 
 
 def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> ChangePlan:

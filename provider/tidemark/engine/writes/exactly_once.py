@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from delta.exceptions import (
@@ -91,7 +91,7 @@ class Delivering:
     store_id: str
     key: TransactionKey | None
     windows: tuple[StreamWindow, ...]
-    options: Mapping[str, str] | None = None
+    options: Mapping[str, str] | None = field(default=None, repr=False)
     stop_if_due: Callable[[], None] = _never_due
 
     def mark(self, statement: Statement, kind: MarkKind) -> Mark:

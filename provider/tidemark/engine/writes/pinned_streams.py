@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tidemark.engine.changes.window import read_window
+from tidemark.engine.windows import read_window
 from tidemark.errors import StreamNotFound
 from tidemark.model.streams import StreamWindow
 
@@ -20,7 +20,8 @@ __all__ = ["PinnedStreams"]
 class PinnedStreams:
     """Streams by name in one session, each pinned to its window.
 
-    A window is planned when its stream is first asked for. Names are found exactly, else without regard to case (R12).
+    A window is planned when its stream is first asked for, and `say` is told the plan in a line. Names are found
+    exactly, else without regard to case (R12).
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class PinnedStreams:
         options: Mapping[str, str] | None = None,
         *,
         prefix: str = "tidemark_stream",
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self.session = session
         self._windows = {window.stream_name: window for window in windows}
         self._workspace = workspace
         self._options = options
         self._prefix = prefix
+        self._say = say
         self._frames: dict[str, DataFrame] = {}
         self._views: set[str] = set()
 
@@ -58,7 +61,8 @@ class PinnedStreams:
         """The stream's rows: source columns, then METADATA$ACTION, METADATA$ISUPDATE, METADATA$ROW_ID (R27)."""
         window = self.window(name)
         if window.stream_name not in self._frames:
-            self._frames[window.stream_name] = read_window(self.session, window, self._workspace, self._options)
+            rows = read_window(self.session, window, self._workspace, self._options, say=self._say)
+            self._frames[window.stream_name] = rows
         return self._frames[window.stream_name]
 
     def view(self, name: str) -> str:

@@ -10,8 +10,8 @@ moved rows are left out: equal (row id, row commit version) cancel as signed mul
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tidemark.model.table_log import AddFile, Commit, Metadata, RemoveFile
 from tidemark.planning.change_sets.forms import (
@@ -40,13 +40,15 @@ __all__ = [
 BYTES_PER_ROW = 100  # what handling a row costs, in bytes read
 _NEVER_INSERTS = {"UPDATE": None, "DELETE": None, "MERGE": "numTargetRowsInserted"}  # operation → metric that must be 0
 _ONLY_DELETES_MORE = frozenset({"UPDATE", "DELETE", "MERGE"})  # what these do to a live file's deletion vector
+_KEEPS_ROW_IDS = ("OPTIMIZE", "REORG", "REMOVE COLUMN MAPPING", "DROP FEATURE", "CLUSTER")  # how their names begin
 
 
 @dataclass(frozen=True)
 class Fold:
     """What a candidate reads: forms of paths, rows born in files (`births`), and files of changes (`feed`).
 
-    Not `sound` where the log contradicts itself: a file that is added or removed twice.
+    Not `sound` where the log contradicts itself: a file that is added or removed twice (told for STATE only, which
+    counts all actions). `weighed`: what each candidate would have cost, if there were several.
     """
 
     candidate: Candidate
@@ -54,6 +56,7 @@ class Fold:
     births: tuple[Form, ...] = ()
     feed: tuple[FeedFile, ...] = ()
     sound: bool = True
+    weighed: Mapping[Candidate, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -74,16 +77,21 @@ class Fold:
 
 
 def choose(commits: Sequence[Commit], before: Metadata, high_water_mark: int | None, *, feed: bool) -> Fold:
-    """The cheapest fold for a standard change set; change files count only if `feed`."""
+    """The cheapest fold for a standard change set; change files count only if `feed`.
+
+    A rewrite that says it changed no row, but gave the rows new ids (an overwrite with dataChange=false), is never
+    read: for its readers nothing happened, however the window is cut.
+    """
     states = fold_states(commits, before, high_water_mark)
     if not states.sound:
         return states
-    folds = [states]
+    folds = [] if any(_may_number_anew(commit) for commit in commits) else [states]
     if any(_moves_rows(commit) for commit in commits):
         folds.append(fold_data_changes(commits, before, high_water_mark))
     if feed and any(commit.change_files for commit in commits):
         folds.append(fold_feed(commits, before, high_water_mark))
-    return min(folds, key=lambda fold: fold.cost)
+    weighed = {fold.candidate: fold.cost for fold in folds}
+    return replace(min(folds, key=lambda fold: fold.cost), weighed=weighed)
 
 
 def fold_states(commits: Iterable[Commit], before: Metadata, high_water_mark: int | None) -> Fold:
@@ -159,7 +167,7 @@ def brings_rows_back(commits: Iterable[Commit], high_water_mark: int | None) -> 
 
 
 class _Births:
-    """The files in which rows were born: each path once, at its first `add`."""
+    """The files in which rows were born: each path once, at its first `add` (`take` commits in order)."""
 
     def __init__(self, high_water_mark: int | None) -> None:
         self.high_water_mark = high_water_mark
@@ -190,13 +198,15 @@ class _Counts:
         self, commit: Commit, before: Metadata, after: Metadata, wanted: Callable[[AddFile | RemoveFile], bool]
     ) -> None:
         removed = {action.path for action in commit.removes}
+        self.all_born |= {new.path for new in commit.adds if not removed and self._is_new(new)}
         for gone in filter(wanted, commit.removes):
             self._count(gone, REMOVED, before)
         for new in filter(wanted, commit.adds):
-            if not removed and new.path not in self.described and not is_known(new, self.high_water_mark):
-                self.all_born.add(new.path)
             if new.path in removed or not self._live_already(new):
                 self._count(new, ADDED, after)
+
+    def _is_new(self, action: AddFile) -> bool:
+        return action.data_change and action.path not in self.described and not is_known(action, self.high_water_mark)
 
     def _live_already(self, action: AddFile) -> bool:
         """Said again, not added: no row may change, yet nothing was removed for it."""
@@ -217,7 +227,8 @@ class _Counts:
         for key, count in self.counts.items():
             if count:
                 paths[key[0]].append((self._complete(self.forms[key]), count))
-        changes = tuple(PathChange(path, tuple(forms), path in self.all_born) for path, forms in paths.items())
+        born = self.all_born if candidate is Candidate.STATE else set()  # elsewhere an earlier `add` may be left out
+        changes = tuple(PathChange(path, tuple(forms), path in born) for path, forms in paths.items())
         return Fold(candidate if changes else Candidate.NOTHING, changes, sound=all(map(_once_a_side, changes)))
 
     def _complete(self, form: Form) -> Form:
@@ -276,6 +287,12 @@ def _with_metadata(commits: Iterable[Commit], before: Metadata) -> Iterable[tupl
         after = commit.metadata or current
         yield commit, (current, after)
         current = after
+
+
+def _may_number_anew(commit: Commit) -> bool:
+    """Whether it rewrites rows without changing them, and is not of those that are known to keep row ids then."""
+    rewrites = any(not new.data_change for new in commit.adds) and any(not gone.data_change for gone in commit.removes)
+    return rewrites and not (commit.operation or "").upper().startswith(_KEEPS_ROW_IDS)
 
 
 def _moves_rows(commit: Commit) -> bool:

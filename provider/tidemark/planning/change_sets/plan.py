@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any
@@ -83,7 +83,8 @@ class ChangePlan:
     """All that is read for the changes in (start, end] of one table, and how it becomes a change set.
 
     `metadata` is that of version `end`: its schema is what the changes show (R100). `times` has the commits of `files`
-    where every change is asked for.
+    where every change is asked for. `weighed` has the costs of the candidates, in bytes to be read; `feed_unused` says
+    why change files that are there were not one.
     """
 
     table_uri: str
@@ -93,9 +94,11 @@ class ChangePlan:
     mode: StreamMode
     candidate: Candidate
     netting: Netting
-    metadata: Metadata
-    files: tuple[PlannedFile, ...]
-    times: Mapping[int, datetime] | None = None
+    metadata: Metadata = field(repr=False)
+    files: tuple[PlannedFile, ...] = field(repr=False)
+    times: Mapping[int, datetime] | None = field(default=None, repr=False)
+    weighed: Mapping[Candidate, int] = field(default_factory=dict)
+    feed_unused: str | None = None
 
     @property
     def empty(self) -> bool:
@@ -117,9 +120,21 @@ class ChangePlan:
         """Bytes of the files of these origins; a file of both sides counts on both."""
         return sum(file.size for file in self.files if file.origin in origins)
 
+    def in_words(self) -> str:
+        """One line for a log: what is read for which versions, and what was the alternative."""
+        if self.empty:
+            return f"versions ({self.start}, {self.end}]: no row changed, nothing is read"
+        files, size = len(self.files), sum(file.size for file in self.files)
+        others = ", ".join(f"{name.value} {cost:,}" for name, cost in self.weighed.items())
+        weighed = f"; weighed in bytes: {others}" if len(self.weighed) > 1 else ""
+        unused = f"; change files unused: {self.feed_unused}" if self.feed_unused else ""
+        what = f"{self.rows():,} rows in {files:,} files of {size:,} bytes"
+        how = f"{self.candidate.value}, {what}, {self.netting.value}"
+        return f"versions ({self.start}, {self.end}]: {how}{weighed}{unused}"
+
     def explain(self) -> dict[str, Any]:
-        """The plan in numbers, for a dry run: candidate, netting, and files, rows, bytes of each side; `changes` are
-        Delta's own change files, which hold both sides.
+        """The plan in numbers: candidate, what it was weighed against, netting, and files, rows, bytes of each side;
+        `changes` are Delta's own change files, which hold both sides.
         """
         sides = {
             "removed": (Origin.REMOVED,),
@@ -131,6 +146,8 @@ class ChangePlan:
             "to_version": self.end,
             "mode": self.mode.value,
             "candidate": self.candidate.value,
+            **({"weighed": {name.value: cost for name, cost in self.weighed.items()}} if len(self.weighed) > 1 else {}),
+            **({"change_files_unused": self.feed_unused} if self.feed_unused else {}),
             "netting": self.netting.value,
             **{
                 name: {

@@ -1,0 +1,58 @@
+"""What a name leads to, in the words of CREATE STREAM (R9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+
+from tidemark.errors import StreamNotFound, TidemarkError
+from tidemark.lake.storage import Storage
+from tidemark.lake.tables import resolve
+from tidemark.transactions.streams import get_stream
+
+if TYPE_CHECKING:
+    from tidemark.client.surroundings import Surroundings
+
+__all__ = ["kind_of"]
+
+VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
+
+
+def kind_of(around: Surroundings, name: str) -> str | None:
+    """TABLE, VIEW, STREAM, or EXTERNAL TABLE for a directory of files; None where the name leads nowhere.
+
+    A table that is not Delta's is a TABLE, too.
+    """
+    in_catalog = _in_catalog(around, name)
+    if in_catalog is not None:
+        return "VIEW" if in_catalog in VIEWS else "TABLE"
+    try:
+        around.tables(name)
+    except TidemarkError:
+        return "STREAM" if _is_stream(around, name) else _directory(around, name)
+    return "TABLE"
+
+
+def _in_catalog(around: Surroundings, name: str) -> str | None:
+    if "/" in name:
+        return None
+    try:
+        return str(around.spark.catalog.getTable(name).tableType).upper()
+    except AnalysisException:
+        return None
+
+
+def _is_stream(around: Surroundings, name: str) -> bool:
+    try:
+        get_stream(around.store, name)
+    except StreamNotFound:
+        return False
+    return True
+
+
+def _directory(around: Surroundings, name: str) -> str | None:
+    if "/" not in name:
+        return None
+    location, _ = resolve(name, "/", around.options)
+    return "EXTERNAL TABLE" if Storage(location, around.options).exists() else None

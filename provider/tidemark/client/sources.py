@@ -1,0 +1,137 @@
+"""What streams and CHANGES read, a Delta table or a view with its base tables, and where points lie in its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemark.client.points import Point, Stream, Version, version_at
+from tidemark.engine.views.catalog import resolve_view
+from tidemark.errors import (
+    InvalidArgument,
+    RowTrackingDisabled,
+    StreamNotFound,
+    StreamOnStream,
+    TableNotFound,
+    TrackingInterrupted,
+)
+from tidemark.lake.sources import require_stream_source
+from tidemark.model.streams import Addressing, BaseOffset, TableRef
+from tidemark.model.streams import Stream as StoredStream
+from tidemark.model.views import ViewQuery
+from tidemark.planning.statements import path_name
+from tidemark.transactions.streams import get_stream
+
+if TYPE_CHECKING:
+    from tidemark.client.surroundings import Surroundings
+
+__all__ = ["Source", "find_source", "place_at", "place_now", "place_until", "source_of", "total"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is read under a name: one table, or a view. A view's `ref` has no path, and its text's digest for an id."""
+
+    ref: TableRef
+    tables: tuple[TableRef, ...]
+    view: ViewQuery | None = None
+
+
+def find_source(
+    around: Surroundings, name: str, *, enable_row_tracking: bool = False, beyond_snowflake: bool = False
+) -> Source:
+    """The table or view of that name, row tracking on in each table, and only features that can be read.
+
+    `enable_row_tracking` turns it on where it is off (R3, R79). Raises TableNotFound, NotADeltaTable, StreamOnStream,
+    RowTrackingDisabled, UnsupportedTableFeature, ViewRefused (R70), ViewTextMissing, ViewNotUnderstood.
+    """
+    if around.tables.is_view(name):
+        view = resolve_view(around.spark, name, beyond_snowflake=beyond_snowflake)
+        ref = TableRef(name=name, path="", table_id=view.digest, addressing=Addressing.CATALOG)
+        return Source(ref, tuple(_ready(around, base, enable_row_tracking) for base in view.bases), view)
+    try:
+        table = _ready(around, name, enable_row_tracking)
+    except TableNotFound as error:
+        try:
+            stream = get_stream(around.store, name)
+        except StreamNotFound:
+            raise error from None
+        raise StreamOnStream(source=stream.name, table=stream.source.name) from error
+    return Source(table, (table,))
+
+
+def source_of(stream: StoredStream) -> Source:
+    """What a stream reads."""
+    return Source(stream.source, tuple(base.table for base in stream.bases), stream.view)
+
+
+def place_now(around: Surroundings, source: Source) -> tuple[BaseOffset, ...]:
+    """The newest version of each table."""
+    return tuple(BaseOffset(table, around.tables(table).head()) for table in source.tables)
+
+
+def place_at(
+    around: Surroundings, source: Source, reader: str, *, at: Point | None, before: Point | None
+) -> tuple[BaseOffset, ...]:
+    """Each table's version at the point, now if none is given (R8); that version is there, with row tracking on.
+
+    Raises InvalidArgument, VersionNotFound (R8f), TrackingInterrupted (R8g), StreamNotFound (R8b).
+    """
+    if at is not None and before is not None:
+        raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
+    point = at if at is not None else before
+    place = place_now(around, source) if point is None else _place(around, source, point, before=before is not None)
+    for base in place:
+        if not around.tables(base.table).state(base.version).row_tracking:
+            problem = f"row tracking was not on yet at version {base.version}"
+            raise TrackingInterrupted(table=base.table.name, stream=reader, problem=problem)
+    return place
+
+
+def place_until(
+    around: Surroundings, source: Source, end: Point | None, *, before: bool = False
+) -> tuple[BaseOffset, ...]:
+    """Each table's version at an END, which includes what happened at it (R110); now where it is left out. Row tracking
+    is not asked for.
+    """
+    return place_now(around, source) if end is None else _place(around, source, end, before=before)
+
+
+def _place(around: Surroundings, source: Source, point: Point, *, before: bool) -> tuple[BaseOffset, ...]:
+    if isinstance(point, Version) and source.view is not None:
+        problem = "the tables of a view have a version each; give a time, an offset from now, or a stream"
+        raise InvalidArgument(argument="before" if before else "at", value=point.version, problem=problem)
+    if isinstance(point, Stream):
+        return _place_of_stream(around, source, get_stream(around.store, point.name), before=before)
+    now = around.store.clock()
+    return tuple(
+        BaseOffset(table, version_at(around.tables(table), point, now=now, before=before)) for table in source.tables
+    )
+
+
+def _place_of_stream(
+    around: Surroundings, source: Source, other: StoredStream, *, before: bool
+) -> tuple[BaseOffset, ...]:
+    """A stream on another source means its point in time (R8h)."""
+    if other.source.table_id == source.ref.table_id:
+        return tuple(BaseOffset(base.table, base.version - int(before)) for base in other.bases)
+    moment = max(around.tables(base.table).timestamp(base.version) for base in other.bases)
+    return tuple(BaseOffset(table, around.tables(table).version_at(moment)) for table in source.tables)
+
+
+def _ready(around: Surroundings, name: str, enable_row_tracking: bool) -> TableRef:
+    table = around.tables.reference(name)
+    try:
+        require_stream_source(around.tables(table), table.name)
+    except RowTrackingDisabled:
+        if not enable_row_tracking:
+            raise
+        around.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+        require_stream_source(around.tables(table), table.name)
+    return table
+
+
+def total(place: Sequence[BaseOffset]) -> int:
+    """A place as a stream's offset counts it."""
+    return sum(base.version for base in place)

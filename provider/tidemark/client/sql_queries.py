@@ -1,0 +1,165 @@
+"""Queries and writes in which streams, CHANGES, AT | BEFORE and the system functions stand beside what Spark knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pyspark.errors import AnalysisException
+
+from tidemark.client.sql_answers import backlog_answer, rows_answer
+from tidemark.client.sql_points import point_of, start_of
+from tidemark.errors import StatementRefused, TidemarkError
+from tidemark.model.streams import Addressing, StreamMode
+from tidemark.planning.statements import (
+    ParsedStatement,
+    parse_statement,
+    path_name,
+    splice,
+    with_quoted_metadata_columns,
+)
+from tidemark.planning.stream_sql.mentions import tables_read
+from tidemark.planning.stream_sql.names import sql_name
+from tidemark.planning.stream_sql.queries import spliced
+from tidemark.planning.stream_sql.statements import (
+    BacklogCall,
+    ChangesClause,
+    HasDataCall,
+    QueryPart,
+    StreamQuery,
+    TableTimestampCall,
+    TimeTravel,
+)
+from tidemark.planning.stream_sql.tables import table_statement
+from tidemark.planning.stream_sql.wording import worded
+from tidemark.transactions.streams import list_streams
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from tidemark.client.lake import Lake
+    from tidemark.client.surroundings import Surroundings
+
+__all__ = ["pass_on", "run_query"]
+
+INFORMATION = {StreamMode.STANDARD: "default", StreamMode.APPEND_ONLY: "append_only"}
+
+
+def run_query(lake: Lake, around: Surroundings, query: StreamQuery) -> DataFrame:
+    """Put what Spark knows in place of what it does not, and pass the text on.
+
+    Raises SqlCompilationError with the place in the text, and what the parts raise.
+    """
+    with _Views(around) as views:
+        text = spliced(query, [_replacement(lake, around, query, part, views) for part in query.parts])
+        return pass_on(lake, around, text, consumes=not views.names)
+
+
+def pass_on(lake: Lake, around: Surroundings, text: str, *, consumes: bool = True) -> DataFrame:
+    """Spark runs the text, with streams known by their names.
+
+    A query reads them; a write that reads one is a transaction of its own, and advances it (R13 to R16). Raises
+    StatementRefused where a stream stands in a statement that can do neither.
+    """
+    known = {stream.name.casefold(): stream.name for stream in list_streams(around.store)}
+    try:
+        parsed = parse_statement(text)
+    except StatementRefused:
+        if any(name.casefold() in known for name in tables_read(text)):
+            raise
+        return around.spark.sql(with_quoted_metadata_columns(table_statement(text) or text))
+    target = None if parsed.target is None else parsed.target.name
+    read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
+    if target is None or not read:
+        return _read(lake, around, parsed, read)
+    if not consumes:
+        problem = (
+            "CHANGES, AT | BEFORE and BACKLOG cannot stand in a write that reads a stream; write them on their own"
+        )
+        raise StatementRefused(problem=problem, sql=text)
+    return _consume(lake, around, text)
+
+
+def _consume(lake: Lake, around: Surroundings, text: str) -> DataFrame:
+    with lake.transaction() as transaction:
+        transaction.sql(text)
+        return rows_answer(around.spark, transaction.commit())
+
+
+def _read(lake: Lake, around: Surroundings, parsed: ParsedStatement, streams: tuple[str, ...]) -> DataFrame:
+    with _Views(around) as views:
+        shown = {name: views.of(lake.stream(name)) for name in streams}
+        others = [name for name in parsed.names if name.casefold() not in {stream.casefold() for stream in streams}]
+        return around.spark.sql(splice(parsed, {**_tables_of_the_lake(around, others), **shown}))
+
+
+def _tables_of_the_lake(around: Surroundings, names: Iterable[str]) -> dict[str, str]:
+    """Names that Spark's catalog does not know and the lake's root does, as paths; Spark says what the others are."""
+    found = {}
+    for name in names:
+        try:
+            location, addressing = around.tables.locate(name)
+        except (TidemarkError, AnalysisException):
+            continue
+        if addressing is Addressing.LAKE:
+            found[name] = path_name(location)
+    return found
+
+
+def _replacement(lake: Lake, around: Surroundings, query: StreamQuery, part: QueryPart, views: _Views) -> str:
+    """SQL text, ready for Spark, that means what the part means."""
+    if isinstance(part, HasDataCall):
+        return ("TRUE" if lake.has_data(part.stream.text) else "FALSE") + _as(part.title)
+    if isinstance(part, TableTimestampCall):
+        return f"{lake.stream_table_timestamp(part.stream.text)}L" + _as(part.title)
+    if isinstance(part, BacklogCall):
+        return views.of(backlog_answer(around.spark, lake.stream_backlog(part.stream.text)))
+    if isinstance(part, TimeTravel):
+        return views.of(_as_it_was(lake, around, query, part)) + _as(part.alias)
+    return views.of(_changes(lake, around, query, part)) + _as(part.alias)
+
+
+def _changes(lake: Lake, around: Surroundings, query: StreamQuery, part: ChangesClause) -> DataFrame:
+    source = sql_name(part.source)
+    with worded(query.text, part.source, part.start, part.end):
+        return lake.changes(
+            source,
+            information=INFORMATION[part.mode],
+            end=None if part.end is None else point_of(around, query.text, source, part.end),
+            **start_of(around, query.text, source, part.start),
+        )
+
+
+def _as_it_was(lake: Lake, around: Surroundings, query: StreamQuery, part: TimeTravel) -> DataFrame:
+    source = sql_name(part.source)
+    with worded(query.text, part.source, part.point):
+        version = lake.version_of(source, **start_of(around, query.text, source, part.point))
+        path = around.tables(source).uri
+        return around.spark.read.format("delta").option("versionAsOf", version).load(path)
+
+
+def _as(name: str | None) -> str:
+    return "" if name is None else " AS `" + name.replace("`", "``") + "`"
+
+
+class _Views:
+    """Temporary views that are there while a text is analysed; what was analysed does without them."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._spark = around.spark
+        self.names: list[str] = []
+
+    def of(self, frame: DataFrame) -> str:
+        """The name of a view of the frame."""
+        name = f"tidemark_sql_{uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        self.names.append(name)
+        return name
+
+    def __enter__(self) -> _Views:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for name in self.names:
+            self._spark.catalog.dropTempView(name)

@@ -1,0 +1,148 @@
+"""How each database is opened, how a transaction begins on it, and what became of one whose answer was lost."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import DataError
+from sqlalchemy.pool import NullPool, QueuePool
+
+from tidemark.control.urls import SQLITE, shown
+from tidemark.errors import StoreRefused, StoreUrlInvalid
+
+__all__ = ["Access", "begin", "engine_of", "one_migration_at_a_time", "transaction_of", "was_committed"]
+
+SQLITE_BUSY_MS = 30_000
+OLDEST_POSTGRESQL = 13  # pg_xact_status
+MIGRATION_LOCK = 0x7469_6465_6D61_726B  # "tidemark", as PostgreSQL's advisory locks are numbered
+POSTGRESQL_BEGIN = "SET LOCAL idle_in_transaction_session_timeout = '15s'; SET LOCAL lock_timeout = '30s'"
+ONE_WRITER = "LOCK TABLE tidemark_store IN SHARE ROW EXCLUSIVE MODE"  # no snapshot is taken before it is granted
+POSTGRESQL_CONNECT = {
+    "application_name": "tidemark",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,  # a network that swallows everything is noticed after a minute
+    "tcp_user_timeout": 30_000,
+}
+
+
+IN_THE_FUTURE = "22023"
+ACCESS = "tidemark_access"
+
+
+class Access(Enum):
+    """What a transaction is for."""
+
+    READ = "read"
+    WRITE = "write"
+    MIGRATION = "migration"  # each statement sees what the migration before has made
+
+
+ON_POSTGRESQL: dict[Access, dict[str, Any]] = {
+    Access.READ: {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
+    Access.WRITE: {"isolation_level": "SERIALIZABLE"},
+    Access.MIGRATION: {"isolation_level": "READ COMMITTED"},
+}
+
+
+def engine_of(url: sa.URL, *, keep_connections: bool) -> sa.Engine:
+    """An engine that has not connected yet. Raises StoreUrlInvalid where the driver is not installed.
+
+    Without `keep_connections` each transaction has a connection of its own, so that a task which waits hours for its
+    job holds none meanwhile.
+    """
+    if url.get_backend_name() == SQLITE:
+        engine = sa.create_engine(url, poolclass=NullPool)
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    settings = {name: value for name, value in POSTGRESQL_CONNECT.items() if name not in url.query}
+    settings["prepare_threshold"] = None  # poolers hand a session's statements to others
+    pool: dict[str, Any] = {"poolclass": NullPool}
+    if keep_connections:
+        pool = {"poolclass": QueuePool, "pool_pre_ping": True, "pool_recycle": 300}
+    try:
+        engine = sa.create_engine(url, connect_args=settings, **pool)
+    except ImportError as error:  # psycopg, or the library that it wraps
+        problem = f"its driver cannot be loaded ({error}); pip install 'airflow-provider-tidemark[postgres]'"
+        raise StoreUrlInvalid(url=shown(url), problem=problem) from error
+    event.listen(engine, "begin", _begin_postgresql)
+    return engine
+
+
+def begin(connection: sa.Connection, access: Access) -> sa.RootTransaction:
+    """Begin on a connection that has done nothing yet."""
+    options = ON_POSTGRESQL[access] if _is_postgresql(connection) else {}
+    return connection.execution_options(**{ACCESS: access, **options}).begin()
+
+
+def one_migration_at_a_time(connection: sa.Connection) -> None:
+    """Waits until no other migration of this database runs; SQLite's writers take turns anyway."""
+    if _is_postgresql(connection):
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+
+
+def transaction_of(connection: sa.Connection) -> str | None:
+    """What the server calls the open transaction, to ask `was_committed` later; None where it has written nothing, and
+    on SQLite, whose answers cannot get lost.
+    """
+    if not _is_postgresql(connection):
+        return None
+    number = connection.execute(sa.text("SELECT pg_current_xact_id_if_assigned()::text")).scalar_one()
+    return None if number is None else str(number)
+
+
+def was_committed(connection: sa.Connection, transaction: str) -> bool | None:
+    """Whether that transaction is stored; None: that is not decided yet."""
+    asked = sa.text("SELECT pg_xact_status(CAST(:number AS xid8))")
+    try:
+        status = connection.execute(asked, {"number": transaction}).scalar_one()
+    except DataError as error:
+        if getattr(error.orig, "sqlstate", None) == IN_THE_FUTURE:  # this server took over and never heard of it
+            return False
+        raise
+    return None if status in ("in progress", None) else status == "committed"
+
+
+def _is_postgresql(connection: sa.Connection) -> bool:
+    return connection.dialect.name == "postgresql"
+
+
+def _configure_sqlite(dbapi_connection: Any, _record: object) -> None:
+    """WAL lets readers go on while one writes; the driver's own implicit BEGIN is switched off."""
+    dbapi_connection.isolation_level = None
+    cursor = dbapi_connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_MS}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    """A writer takes the lock at once: what it reads cannot change before it commits."""
+    connection.exec_driver_sql("BEGIN" if _access(connection) is Access.READ else "BEGIN IMMEDIATE")
+
+
+def _begin_postgresql(connection: sa.Connection) -> None:
+    """Writers take turns, as on SQLite: none ever meets a conflict or a deadlock, and each sees what the last has done.
+
+    One that stands still in the midst of its turn is ended by the server before the next one gives up waiting.
+    """
+    version = int((connection.dialect.server_version_info or (0,))[0])
+    if version < OLDEST_POSTGRESQL:
+        problem = f"it is PostgreSQL {version}, and {OLDEST_POSTGRESQL} is the oldest that will do"
+        raise StoreRefused(url=shown(connection.engine.url), problem=problem)
+    access = _access(connection)
+    if access is not Access.READ:
+        turn = (ONE_WRITER,) if access is Access.WRITE else ()
+        connection.exec_driver_sql("; ".join((POSTGRESQL_BEGIN, *turn)))
+
+
+def _access(connection: sa.Connection) -> Access:
+    access: Access = connection.get_execution_options().get(ACCESS, Access.READ)
+    return access

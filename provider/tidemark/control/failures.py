@@ -1,0 +1,85 @@
+"""What a failure of the database means: whether the work may run again at once, and which error of ours it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from enum import Enum
+
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+
+from tidemark.errors import StoreBusy, StoreError, StoreRefused, StoreUnreachable
+
+__all__ = ["Failure", "as_store_error", "failure_of"]
+
+
+class Failure(Enum):
+    """What went wrong, as far as it decides what to do."""
+
+    CONFLICT = "conflict"  # another transaction came first; the work has had no effect
+    DUPLICATE = "duplicate"  # a unique key is taken; run again, the work sees who has it
+    LOST = "lost"  # the connection is gone or cannot be had now
+    BUSY = "busy"  # a lock was waited for long enough
+    REFUSED = "refused"  # the server is there and says no: login, database, rights, settings
+    UNUSABLE = "unusable"  # the file of an SQLite store cannot be opened, read or written
+    OTHER = "other"  # an error of the statement itself
+
+
+BY_STATE = {
+    "40001": Failure.CONFLICT,  # serialization_failure
+    "40P01": Failure.CONFLICT,  # deadlock_detected
+    "23505": Failure.DUPLICATE,  # unique_violation
+    "55P03": Failure.BUSY,  # lock_not_available: after lock_timeout
+    "25006": Failure.LOST,  # read_only_sql_transaction: a standby, until the failover is through
+    "25P03": Failure.LOST,  # idle_in_transaction_session_timeout
+    "57P01": Failure.LOST,  # admin_shutdown
+    "57P02": Failure.LOST,  # crash_shutdown
+    "57P03": Failure.LOST,  # cannot_connect_now
+    "57P05": Failure.LOST,  # idle_session_timeout
+    "3D000": Failure.REFUSED,  # invalid_catalog_name: no such database
+    "3F000": Failure.REFUSED,  # invalid_schema_name
+    "42501": Failure.REFUSED,  # insufficient_privilege
+}
+BY_CLASS = {
+    "08": Failure.LOST,  # connection_exception
+    "28": Failure.REFUSED,  # invalid_authorization
+    "53": Failure.LOST,  # insufficient_resources: too many connections, disk full
+    "58": Failure.LOST,  # system_error
+}
+REFUSALS = ("password authentication failed", "no pg_hba.conf entry", "does not exist", "permission denied", "invalid")
+
+
+def failure_of(error: DBAPIError) -> Failure:
+    """By SQLSTATE; where there is none (SQLite, and a connection that never was), by the driver's class and words."""
+    if isinstance(error.orig, sqlite3.Error):
+        return _of_sqlite(error.orig)
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return BY_STATE.get(state, BY_CLASS.get(state[:2], Failure.OTHER))
+    words = str(error.orig)
+    if isinstance(error, ProgrammingError) or any(refusal in words for refusal in REFUSALS):
+        return Failure.REFUSED
+    if isinstance(error, OperationalError) or error.connection_invalidated:
+        return Failure.LOST
+    return Failure.OTHER
+
+
+def _of_sqlite(error: sqlite3.Error) -> Failure:
+    if isinstance(error, sqlite3.IntegrityError):
+        return Failure.DUPLICATE
+    if not isinstance(error, sqlite3.OperationalError):
+        return Failure.OTHER
+    return Failure.CONFLICT if "locked" in str(error) else Failure.UNUSABLE
+
+
+def as_store_error(error: DBAPIError, url: str) -> StoreError | None:
+    """The error of ours that names the store, or None for an error of the statement, which is raised as it is."""
+    problem = " ".join(str(error.orig).split())
+    match failure_of(error):
+        case Failure.CONFLICT | Failure.BUSY:
+            return StoreBusy(url=url, problem=problem)
+        case Failure.LOST | Failure.UNUSABLE:
+            return StoreUnreachable(url=url, problem=problem)
+        case Failure.REFUSED:
+            return StoreRefused(url=url, problem=problem)
+        case _:
+            return None

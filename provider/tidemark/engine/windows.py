@@ -1,0 +1,73 @@
+"""A stream's window as rows, whatever the stream reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemark.engine.changes.window import plan_window as plan_table_window
+from tidemark.engine.changes.window import read_window as read_table_window
+from tidemark.engine.views.catalog import resolve_view
+from tidemark.engine.views.plan import plan_view_changes
+from tidemark.engine.views.read import read_view_changes, read_view_rows
+from tidemark.errors import TableNotFound, ViewChanged, ViewError
+from tidemark.model.streams import StreamWindow, WindowKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemark.engine.workspace import Workspace
+    from tidemark.model.views import ViewQuery
+
+__all__ = ["explain_window", "read_window"]
+
+
+def read_window(
+    spark: SparkSession,
+    window: StreamWindow,
+    workspace: Workspace,
+    options: Mapping[str, str] | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
+) -> DataFrame:
+    """The rows that the stream shows of `window`: the columns of its source, then METADATA$ACTION, METADATA$ISUPDATE,
+    METADATA$ROW_ID (R27).
+
+    The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). `say` is
+    told the plan in a line. Raises SourceRecreated (R82, R91), ViewChanged (R83), StreamStale (R84),
+    TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange.
+    """
+    if window.view is None:
+        return read_table_window(spark, window, workspace, options, say=say)
+    require_same_view(spark, window.view, window.stream_name)
+    now, name = _time_of(window), window.stream_name
+    if window.kind is WindowKind.INITIAL_ROWS:
+        return read_view_rows(spark, window.view, window.bases, now, options, reader=name)
+    return read_view_changes(
+        spark, window.view, window.bases, window.mode, now, workspace, options, reader=name, say=say
+    )
+
+
+def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What `read_window` would read for a window of changes, in plain values, without Spark; same errors."""
+    if window.view is None:
+        return plan_table_window(window, options).explain()
+    return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()
+
+
+def require_same_view(spark: SparkSession, view: ViewQuery, stream: str) -> None:
+    """The view is still what it was when the stream was made. Raises ViewChanged (R83)."""
+    try:
+        found = resolve_view(spark, view.name, beyond_snowflake=True)
+    except (TableNotFound, ViewError) as error:
+        raise ViewChanged(view=view.name, stream=stream) from error
+    if found.digest != view.digest:
+        raise ViewChanged(view=view.name, stream=stream)
+
+
+def _time_of(window: StreamWindow) -> datetime:
+    """What the view's current_timestamp() means at both ends (R37)."""
+    if window.read_at is None:
+        raise AssertionError(f"the window of {window.stream_name} on a view has no time of its read")
+    return window.read_at

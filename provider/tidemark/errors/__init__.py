@@ -1,0 +1,201 @@
+"""The one error tree. The docstring of a class is its message, filled with the facts that it carries as attributes.
+
+TidemarkError
+├── NotYetSupported
+├── InvalidArgument
+├── SqlCompilationError         a statement in the SQL of the source system
+├── SourceError                 the table that a stream reads
+│   ├── TableNotFound · NotADeltaTable · SourceMoved
+│   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
+│   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog · FileNotDescribed
+│   └── VersionVacuumed · VersionNotFound
+├── StreamError                 the stream itself
+│   ├── StreamNotFound · StreamExists · StreamOnStream
+│   ├── StreamStale · SourceRecreated · TrackingInterrupted
+│   └── StreamLocked
+├── ViewError                   the view that a stream reads
+│   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
+├── TargetError                 the table that a statement writes
+│   ├── TargetNotFound · TargetNotDelta · TargetDoesNotFit · TargetForgetsTransactions
+│   ├── MissingMergeKey · AmbiguousMergeKey
+│   └── TargetChanged · TargetRewound · SerialReused
+├── TransactionError            the protocol
+│   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
+│   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
+│   └── StatementRefused
+├── LakeError                   the storage that tables lie on
+│   └── StorageUnreachable · StorageRefused · DataFileUnreadable
+├── StoreError
+│   └── StoreUrlInvalid · StoreUnreachable · StoreRefused · StoreBusy · StoreNotMigrated · StoreTooNew
+└── JobError
+    └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
+        SparkMasterUnfit
+"""
+
+from __future__ import annotations
+
+from tidemark.errors.jobs import (
+    ConnectClientNotFound,
+    JavaNotFound,
+    JobCancelled,
+    JobDeadlineExceeded,
+    JobDied,
+    JobError,
+    JobFailed,
+    JobLeftNoResult,
+    JobMayRunOn,
+    LakeNotShared,
+    SparkMasterUnfit,
+    SparkNotFound,
+    SparkServerUnfit,
+    SparkServerUnreachable,
+    from_record,
+)
+from tidemark.errors.protocol import (
+    CommitRefused,
+    Fenced,
+    JobsMayBeAlive,
+    PlanChanged,
+    StatementRefused,
+    SubmitRefused,
+    Superseded,
+    TransactionError,
+    TransactionNotFound,
+    TransactionOpen,
+)
+from tidemark.errors.sources import (
+    CorruptLog,
+    DataFileUnreadable,
+    FileNotDescribed,
+    IncompatibleSchemaChange,
+    LakeError,
+    LogIncomplete,
+    NotADeltaTable,
+    RowTrackingDisabled,
+    SourceError,
+    SourceMoved,
+    StorageRefused,
+    StorageUnreachable,
+    TableNotFound,
+    UnsupportedCheckpoint,
+    UnsupportedTableFeature,
+    VersionNotFound,
+    VersionVacuumed,
+)
+from tidemark.errors.sql import SqlCompilationError
+from tidemark.errors.stores import (
+    StoreBusy,
+    StoreError,
+    StoreNotMigrated,
+    StoreRefused,
+    StoreTooNew,
+    StoreUnreachable,
+    StoreUrlInvalid,
+)
+from tidemark.errors.streams import (
+    SourceRecreated,
+    StreamError,
+    StreamExists,
+    StreamLocked,
+    StreamNotFound,
+    StreamOnStream,
+    StreamStale,
+    TrackingInterrupted,
+)
+from tidemark.errors.targets import (
+    AmbiguousMergeKey,
+    MissingMergeKey,
+    SerialReused,
+    TargetChanged,
+    TargetDoesNotFit,
+    TargetError,
+    TargetForgetsTransactions,
+    TargetNotDelta,
+    TargetNotFound,
+    TargetRewound,
+)
+from tidemark.errors.tree import InvalidArgument, NotYetSupported, TidemarkError
+from tidemark.errors.views import ViewChanged, ViewError, ViewNotUnderstood, ViewRefused, ViewTextMissing
+
+__all__ = [
+    "PASSING",
+    "AmbiguousMergeKey",
+    "CommitRefused",
+    "ConnectClientNotFound",
+    "CorruptLog",
+    "DataFileUnreadable",
+    "Fenced",
+    "FileNotDescribed",
+    "IncompatibleSchemaChange",
+    "InvalidArgument",
+    "JavaNotFound",
+    "JobCancelled",
+    "JobDeadlineExceeded",
+    "JobDied",
+    "JobError",
+    "JobFailed",
+    "JobLeftNoResult",
+    "JobMayRunOn",
+    "JobsMayBeAlive",
+    "LakeError",
+    "LakeNotShared",
+    "LogIncomplete",
+    "MissingMergeKey",
+    "NotADeltaTable",
+    "NotYetSupported",
+    "PlanChanged",
+    "RowTrackingDisabled",
+    "SerialReused",
+    "SourceError",
+    "SourceMoved",
+    "SourceRecreated",
+    "SparkMasterUnfit",
+    "SparkNotFound",
+    "SparkServerUnfit",
+    "SparkServerUnreachable",
+    "SqlCompilationError",
+    "StatementRefused",
+    "StorageRefused",
+    "StorageUnreachable",
+    "StoreBusy",
+    "StoreError",
+    "StoreNotMigrated",
+    "StoreRefused",
+    "StoreTooNew",
+    "StoreUnreachable",
+    "StoreUrlInvalid",
+    "StreamError",
+    "StreamExists",
+    "StreamLocked",
+    "StreamNotFound",
+    "StreamOnStream",
+    "StreamStale",
+    "SubmitRefused",
+    "Superseded",
+    "TableNotFound",
+    "TargetChanged",
+    "TargetDoesNotFit",
+    "TargetError",
+    "TargetForgetsTransactions",
+    "TargetNotDelta",
+    "TargetNotFound",
+    "TargetRewound",
+    "TidemarkError",
+    "TrackingInterrupted",
+    "TransactionError",
+    "TransactionNotFound",
+    "TransactionOpen",
+    "UnsupportedCheckpoint",
+    "UnsupportedTableFeature",
+    "VersionNotFound",
+    "VersionVacuumed",
+    "ViewChanged",
+    "ViewError",
+    "ViewNotUnderstood",
+    "ViewRefused",
+    "ViewTextMissing",
+    "from_record",
+]
+
+PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy)
+"""What may be over in a minute, so that who waits anyway asks again."""

@@ -1,0 +1,114 @@
+"""What is wrong with the table that a stream reads, or with the storage that it lies on."""
+
+from __future__ import annotations
+
+from tidemark.errors.tree import TidemarkError
+
+__all__ = [
+    "CorruptLog",
+    "DataFileUnreadable",
+    "FileNotDescribed",
+    "IncompatibleSchemaChange",
+    "LakeError",
+    "LogIncomplete",
+    "NotADeltaTable",
+    "RowTrackingDisabled",
+    "SourceError",
+    "SourceMoved",
+    "StorageRefused",
+    "StorageUnreachable",
+    "TableNotFound",
+    "UnsupportedCheckpoint",
+    "UnsupportedTableFeature",
+    "VersionNotFound",
+    "VersionVacuumed",
+]
+
+
+class SourceError(TidemarkError):
+    """{message}"""
+
+
+class TableNotFound(SourceError):
+    """There is no table at {path}: the directory does not exist or holds no _delta_log. Check the name or the lake
+    root.
+    """
+
+
+class NotADeltaTable(SourceError):
+    """{path} exists but is not a Delta table ({problem}). Convert it with CONVERT TO DELTA, or name another table."""
+
+
+class SourceMoved(SourceError):
+    """The table {name} no longer lies at {old_path}; it is now at {path}."""
+
+
+class RowTrackingDisabled(SourceError):
+    """Row tracking is off on {table}, so its rows have no stable ids and no stream can read it. Turn it on with
+    ALTER TABLE {sql_name} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true'), or create the stream with
+    enable_row_tracking=True. Either makes up to three commits on the live table and upgrades its protocol: writers that
+    do not support the rowTracking feature (delta-rs up to 1.6, Delta before 3.2) can no longer write to it.
+    """
+
+
+class UnsupportedTableFeature(SourceError):
+    """{table} uses the Delta feature {feature!r}, which streams cannot read yet. {instead}"""
+
+
+class IncompatibleSchemaChange(SourceError):
+    """Between versions {start} and {end} of {table} the schema changed in a way that old rows cannot follow: {problem}.
+    The stream is not stale: read it up to the version before the change with max_commits, then recreate it.
+    """
+
+
+class LogIncomplete(SourceError):
+    """The log of {path} lacks version {version}, which is needed to read on from version {start}: log cleanup has
+    removed it. The changes since then can no longer be read.
+    """
+
+
+class UnsupportedCheckpoint(SourceError):
+    """The checkpoint of version {version} of {path} has the form {form!r}, which cannot be read yet."""
+
+
+class CorruptLog(SourceError):
+    """{file} cannot be read as part of a Delta log: {problem}"""
+
+
+class FileNotDescribed(SourceError):
+    """A commit in ({start}, {end}] of {table} takes the file {file} away without saying {what}: Delta's protocol lets a
+    writer leave that out, but these changes cannot be read without it. To go on behind that commit, advance the stream
+    past it and load what it changed from the table.
+    """
+
+
+class VersionVacuumed(SourceError):
+    """Data files of {table} that the range ({start}, {end}] needs are gone ({count}, the first {first}): VACUUM has
+    removed them. The changes in this range are lost for this stream; recreate it to go on from now.
+    """
+
+
+class VersionNotFound(SourceError):
+    """{table} has no version {version}; its versions go from {earliest} to {latest}."""
+
+
+class LakeError(TidemarkError):
+    """{message}"""
+
+
+class StorageUnreachable(LakeError):
+    """{place} could not be had from its storage: {problem}. Nothing can be said of the table; trying again may help. If
+    it does not, check the storage options of the connection (endpoint, region) and the network.
+    """
+
+
+class StorageRefused(LakeError):
+    """The storage refused {place}: {problem}. Check the keys in the storage options of the connection, and that they
+    may list, read and write there.
+    """
+
+
+class DataFileUnreadable(LakeError):
+    """Spark could not read {file}, or a deletion vector of it: {problem}. The statement that reads it wrote nothing. If
+    trying again does not help, the file is damaged or gone: restore it, or the table to a version without it.
+    """

@@ -1,0 +1,58 @@
+"""What is wrong with a stream itself."""
+
+from __future__ import annotations
+
+from tidemark.errors.tree import TidemarkError
+
+__all__ = [
+    "SourceRecreated",
+    "StreamError",
+    "StreamExists",
+    "StreamLocked",
+    "StreamNotFound",
+    "StreamOnStream",
+    "StreamStale",
+    "TrackingInterrupted",
+]
+
+
+class StreamError(TidemarkError):
+    """{message}"""
+
+
+class StreamNotFound(StreamError):
+    """Stream {stream!r} does not exist. Create it, or list the streams with `airflow tidemark streams list`."""
+
+
+class StreamExists(StreamError):
+    """Object {stream!r} already exists: a stream on {source}. Use if_not_exists to keep it and its offset, or
+    or_replace to start a new one at the current version (its place is lost).
+    """
+
+
+class StreamOnStream(StreamError):
+    """{source!r} is a stream, and a stream on a stream is not possible. Name the table that it reads: {table}."""
+
+
+class StreamStale(StreamError):
+    """The stream {stream!r} has become stale: its offset, version {version}, lies outside the retained history of
+    {table} ({reason}). Unread changes can no longer be had; recreate the stream to go on from now.
+    """
+
+
+class SourceRecreated(StreamError):
+    """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} now has the id {found}, the
+    stream was created on {expected}. A new table with an old name is another table (R91); recreate the stream.
+    """
+
+
+class TrackingInterrupted(StreamError):
+    """Change tracking is not enabled or has been missing for the time range requested on table {table!r} (stream
+    {stream!r}): {problem}. Recreate the stream.
+    """
+
+
+class StreamLocked(StreamError):
+    """Stream {stream!r} is held by the open transaction {holder} until {until}. It is free when that
+    ends; try again.
+    """

@@ -1,0 +1,35 @@
+"""What is wrong with a view that a stream is to read."""
+
+from __future__ import annotations
+
+from tidemark.errors.tree import TidemarkError
+
+__all__ = ["ViewChanged", "ViewError", "ViewNotUnderstood", "ViewRefused", "ViewTextMissing"]
+
+
+class ViewError(TidemarkError):
+    """{message}"""
+
+
+class ViewRefused(ViewError):
+    """Change tracking is not supported on queries with {construct}. View {view}, line {line}, column {column}:
+    {fragment!r}. {instead}
+    """
+
+
+class ViewTextMissing(ViewError):
+    """{view!r} has no stored text ({problem}), and a stream lives longer than a session. Create a view that is not
+    temporary, and the stream on it.
+    """
+
+
+class ViewNotUnderstood(ViewError):
+    """The query of view {view} could not be taken apart: {problem}. Write it in other words, or make the stream on its
+    base tables.
+    """
+
+
+class ViewChanged(ViewError):
+    """View {view!r} is another than the one that the stream {stream!r} was created on: its text, or that of a view in
+    it, has changed. Recreate the stream.
+    """

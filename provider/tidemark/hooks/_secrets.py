@@ -1,0 +1,114 @@
+"""What is secret in a Tidemark connection: told to Airflow's masker, and kept off command lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+
+from airflow.sdk.log import mask_secret
+
+from tidemark.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+__all__ = ["SECRET_SPARK_SETTINGS", "is_secret_setting", "mask", "mask_connection", "require_no_password"]
+
+SECRET_SPARK_SETTINGS = r"(?i)secret|password|passphrase|token|access[._-]?key|account[._-]?key|credential|[.]sas[.]"
+"""Names of Spark settings whose values are secret: Spark's own rule, and what Azure and others call theirs."""
+
+_SECRET_SETTING = re.compile(SECRET_SPARK_SETTINGS)
+_SECRET_OPTION = re.compile(r"(?i)key|secret|token|passw|passphrase|credential|sas|connection_string|auth|signature")
+_USER_AND_PASSWORD = re.compile(r"://[^:/@]*:(.+)@")
+_NO_SECRETS = frozenset({"true", "false", "none", "null", "anon", "default", "cloud", "cache", "browser"})
+_SHORTEST_LINE = 5  # of a secret with several; Airflow would warn of each shorter one
+_CORE_MASKER = "airflow._shared.secrets_masker"  # the API server's, beside that of tasks
+
+
+def mask_connection(extra: Mapping[str, Any], *, password: str | None, store_url: str | None) -> None:
+    """Have Airflow mask every secret of the connection in task logs and rendered fields, in each form it is used in.
+
+    Masked are the password, the passwords in the store's URL, secret storage options with all that is below them, and
+    secret Spark settings. What does not parse is masked whole. Airflow leaves secrets of fewer than
+    `[logging] min_length_masked_secret` characters alone.
+    """
+    found = [password or "", *_of_url(store_url or "")]
+    options = _parsed(extra.get("storage_options"))
+    found += _of_options(options, secret=not isinstance(options, Mapping))
+    settings = _parsed(extra.get("spark_conf"))
+    if isinstance(settings, Mapping):
+        found += [str(value) for name, value in settings.items() if is_secret_setting(str(name))]
+    else:
+        found.append(str(settings))
+    mask(*found)
+
+
+def mask(*secrets: str) -> None:
+    """Tell Airflow's maskers: the task's, its supervisor's and, where there is one, the API server's."""
+    forms = {form for secret in secrets if secret.lower() not in _NO_SECRETS for form in _forms(secret)}
+    if not forms:
+        return
+    told: list[JsonValue] = [*sorted(forms)]
+    mask_secret(told)
+    core = sys.modules.get(_CORE_MASKER)
+    if core is not None:
+        core.mask_secret(told)
+
+
+def is_secret_setting(name: str) -> bool:
+    """Whether the value of the Spark setting `name` must be shown nowhere."""
+    return _SECRET_SETTING.search(name) is not None
+
+
+def require_no_password(argument: str, location: str) -> None:
+    """A place is written into specs, logs and the control store. Raises InvalidArgument, which does not show it."""
+    if _USER_AND_PASSWORD.search(location) and urlsplit(location).password:
+        problem = "a place must not have a password in it; give it in the connection's storage options"
+        raise InvalidArgument(argument=argument, value="(not shown)", problem=problem)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """As it is, as URLs, JSON and Python have it, and line by line as logs do."""
+    if secret:
+        yield from (secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1])
+        yield from (line for line in secret.splitlines() if len(line) >= _SHORTEST_LINE)
+
+
+def _of_url(url: str) -> Iterator[str]:
+    """Passwords in a URL, also in one that is malformed by them."""
+    yield from _USER_AND_PASSWORD.findall(url)
+    if "://" not in url:
+        yield url
+        return
+    try:
+        yield urlsplit(url).password or ""
+    except ValueError:  # a host in broken brackets
+        yield url
+    for name, value in parse_qsl(url.partition("?")[2]):
+        if _SECRET_OPTION.search(name):
+            yield value
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value or {}
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _of_options(options: Any, secret: bool = False) -> Iterator[str]:
+    """Texts under a secret name, however deep; of others, passwords in URLs."""
+    if isinstance(options, Mapping):
+        for name, value in options.items():
+            yield from _of_options(value, secret or _SECRET_OPTION.search(str(name)) is not None)
+    elif isinstance(options, list):
+        for value in options:
+            yield from _of_options(value, secret)
+    elif isinstance(options, str):
+        yield from (options,) if secret else _USER_AND_PASSWORD.findall(options)

@@ -1,0 +1,1 @@
+"""Telling people about streams, from callbacks of tasks and DAGs and from deadlines."""

@@ -1,0 +1,99 @@
+"""Telling people that streams are stale or soon will be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier
+
+from tidemark.errors import InvalidArgument
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.sensors.stale import hours_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.transactions.standing import Outlook
+
+__all__ = ["StaleStreamNotifier"]
+
+
+class StaleStreamNotifier(BaseNotifier):
+    """Looks at streams when it is called, and tells of those that cannot be read any more or have little time left.
+
+    For callbacks of tasks and DAGs and for deadlines (`AsyncCallback(StaleStreamNotifier, kwargs={…})`); in the
+    triggerer it looks in a thread. What is found is written to the log as a warning, and handed to the notifier that
+    `tell` names, whose templates know `stale_message` (a text, one line a stream) and `stale_streams` (AtRisk, those
+    with the least time first). Nothing is told where no stream is at risk. A second call looks and tells again.
+
+    :param stream: the stream, or several; None: all of the control store. (templated)
+    :param hours_left: the time that must be left, in hours. (templated)
+    :param tell: dotted path of a notifier class of Airflow's; None: the log alone.
+    :param tell_kwargs: its arguments, plain values; its own templates are rendered when there is something to tell.
+    :param conn_id: Airflow connection of type `tidemark`. (templated)
+    """
+
+    template_fields: Sequence[str] = ("stream", "hours_left", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        stream: str | Sequence[str] | None = None,
+        hours_left: float | str = 24.0,
+        tell: str | None = None,
+        tell_kwargs: Mapping[str, Any] | None = None,
+        conn_id: str = DEFAULT_CONN_ID,
+        context: Context | None = None,
+    ) -> None:
+        super().__init__(context)
+        self.stream = stream
+        self.hours_left = hours_left
+        self.tell = tell
+        self.tell_kwargs = dict(tell_kwargs or {})
+        self.conn_id = conn_id
+
+    def notify(self, context: Context) -> None:
+        """Look, and tell. Raises StreamNotFound, StoreError, InvalidArgument, and what the other notifier raises."""
+        told = self._context_of(self._look(), context)
+        if told is not None and self.tell is not None:
+            self._notifier(self.tell)(told)
+
+    async def async_notify(self, context: Context) -> None:
+        """As `notify`, by the other's `async_notify`, without holding up the event loop."""
+        from asgiref.sync import sync_to_async
+
+        told = self._context_of(await sync_to_async(self._look, thread_sensitive=False)(), context)
+        if told is not None and self.tell is not None:
+            notifier = self._notifier(self.tell)
+            notifier.context = told
+            await notifier
+
+    def _look(self) -> Outlook:
+        from tidemark.transactions.standing import outlook
+
+        hook = TidemarkHook(self.conn_id)
+        names = [self.stream] if isinstance(self.stream, str) else self.stream
+        return outlook(hook.open_store(), names, hook.open_table, within=hours_of("hours_left", self.hours_left))
+
+    def _context_of(self, found: Outlook, context: Context) -> Context | None:
+        """The context with what was found; None where there is nothing to tell."""
+        for name, problem in found.unknown:
+            self.log.warning("Nothing is known of stream %s now: %s", name, problem)
+        if not found.at_risk:
+            self.log.info("No stream is at risk.")
+            return None
+        message = "\n".join(str(one) for one in found.at_risk)
+        self.log.warning("%s", message)
+        told: Any = {**context, "stale_message": message, "stale_streams": list(found.at_risk)}
+        return told  # type: ignore[no-any-return]
+
+    def _notifier(self, path: str) -> BaseNotifier:
+        try:
+            kind = resolve_name(path)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise InvalidArgument(argument="tell", value=path, problem=f"it cannot be imported: {error}") from error
+        if not (isinstance(kind, type) and issubclass(kind, BaseNotifier)):
+            raise InvalidArgument(argument="tell", value=path, problem="it is no notifier class")
+        return kind(**self.tell_kwargs)

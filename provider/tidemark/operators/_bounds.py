@@ -1,0 +1,29 @@
+"""How much a window takes, as operators are told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tidemark.errors import InvalidArgument
+from tidemark.operators._base import version_or_time, whole_number_of
+from tidemark.planning.bounds import Bound
+
+__all__ = ["bound_of"]
+
+
+def bound_of(
+    *, max_commits: int | str | None = None, max_rows: int | str | None = None, until: datetime | str | None = None
+) -> Bound:
+    """The bound that the arguments give, also as templates render them. Raises InvalidArgument."""
+    moment: datetime | None = None
+    if until is not None and str(until).strip().lower() not in ("", "none"):
+        asked = version_or_time("until", until)
+        if isinstance(asked, int):
+            problem = "it must be a time with a zone; versions are counted by max_commits"
+            raise InvalidArgument(argument="until", value=until, problem=problem)
+        moment = asked
+    return Bound(
+        max_commits=whole_number_of("max_commits", max_commits),
+        max_rows=whole_number_of("max_rows", max_rows),
+        until=moment,
+    )

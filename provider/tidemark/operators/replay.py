@@ -1,0 +1,99 @@
+"""Delivering a past window again, into another table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._announce import facts_of
+from tidemark.operators._base import TidemarkOperator, failures_counted, key_of, owner_of, python_path_of
+from tidemark.operators._plans import WriteRequest, planned_writes
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+
+__all__ = ["ReplayWindowOperator"]
+
+
+class ReplayWindowOperator(TidemarkOperator):
+    """Delivers what an earlier run took from a stream again, into another table, exactly once; no offset moves.
+
+    For a target that came later, or that must be made anew: as long as the source keeps the files and commits of that
+    window (by default 7 and 30 days). The stream may go on meanwhile, and so may other replays. A retry finds what is
+    written; after the end it delivers nothing again.
+
+    Raises TransactionNotFound for a run that committed nothing of the stream, InvalidArgument for a target that has the
+    window already, StreamStale or VersionVacuumed where the window can no longer be read.
+
+    :param stream: the stream. (templated)
+    :param run: the id of the run, or dag/run/task/map index where that stands for several. (templated)
+    :param target: the table that is written; several for a function. (templated)
+    :param write_as: `append`, `merge`, `sql`, or a function as `module:function`. (templated)
+    :param keys: key columns of a merge. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. (templated)
+    :param tables: further tables that a function reads. (templated)
+    :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "stream", "run", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "conn_id",
+    )  # fmt: skip
+    template_ext: Sequence[str] = (".sql",)
+
+    def __init__(
+        self,
+        *,
+        stream: str,
+        run: str,
+        write_as: str,
+        target: str | Sequence[str] | None = None,
+        keys: str | Sequence[str] = (),
+        sql: str | None = None,
+        tables: str | Sequence[str] = (),
+        schema_evolution: str = "fail",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.stream = stream
+        self.run = run
+        self.target = target
+        self.write_as = write_as
+        self.keys = keys
+        self.sql = sql
+        self.tables = tables
+        self.schema_evolution = schema_evolution
+        self._job: SparkJob | None = None
+
+    @failures_counted("stream")
+    def execute(self, context: Context) -> dict[str, Any]:
+        """What was delivered again: {stream, from, to, initial_rows, rows, serial, lag, committed_at}."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.transactions.replay import find_run, replay
+
+        hook = self.hook
+        writes = planned_writes(WriteRequest.parse(vars(self)), hook.table_uri)
+        store = hook.open_store()
+        past = find_run(store, self.stream, self.run)
+        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
+        self._job.require_ready()
+        self.log.info("Replaying what %s took.", past.key)
+        done = replay(
+            store,
+            past,
+            key=key_of(context),
+            writes=writes,
+            owner=owner_of(context),
+            run=self._job.run,
+            places=hook.job_places(),
+            tables=hook.open_table,
+        )
+        if done.delivered_before:
+            self.log.warning("It was replayed at %s and is not delivered again.", done.result.committed_at)
+        return facts_of(done.result)
+
+    def on_kill(self) -> None:
+        """End the job's whole process group; the next attempt goes on."""
+        if self._job is not None:
+            self._job.cancel()

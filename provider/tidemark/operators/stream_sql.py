@@ -1,0 +1,189 @@
+"""One statement about streams, in the SQL of the source system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import InvalidArgument, StatementRefused
+from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
+from tidemark.operators._base import (
+    TidemarkOperator,
+    ToldAsLineage,
+    failures_counted,
+    flag_of,
+    key_of,
+    owner_of,
+    python_path_of,
+)
+from tidemark.operators._bounds import bound_of
+from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.streams import TableRef
+    from tidemark.model.transactions import TransactionKey
+    from tidemark.operators._base import Lineage
+
+__all__ = ["StreamSQLOperator"]
+
+INSTEAD = (
+    "it reads no stream; a statement of Spark's own is for SparkSqlOperator, and StreamSQLOperator for CREATE, ALTER"
+    " and DROP STREAM, the system functions of streams, and writes that read a stream"
+)
+
+
+class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
+    """Runs one statement: CREATE, ALTER or DROP STREAM; SELECT of system functions; or a write that reads a stream.
+
+    The first two need no JVM and answer with rows: `[{"status": …}]`, or those of the query. A write goes the way of
+    ConsumeStreamOperator: the run owns its window, each change arrives once, an empty window starts no Spark, and the
+    answer is what was delivered. What this run has created is kept when it is tried again or cleared, also by OR
+    REPLACE; row tracking that is off is turned on, by a job (R3). Anything else is refused, with what to use instead.
+    Raises SqlCompilationError with the place in the text.
+
+    :param sql: the statement; a name ending in `.sql` is a file of it. (templated)
+    :param stream: the streams that a write reads, so that they are the task's outlets; may be left out. (templated)
+    :param max_commits: a write takes at most this many versions of the source. (templated)
+    :param max_rows: a write's window ends before the commit that would exceed this many changes. (templated)
+    :param until: a write takes nothing that was committed after this time, which has a zone. (templated)
+    :param skip_when_empty: a write ends as skipped, without an event, when nothing is new. (templated)
+    """
+
+    template_fields: Sequence[str] = ("sql", "stream", "max_commits", "max_rows", "until", "skip_when_empty", "conn_id")
+    template_ext: Sequence[str] = (".sql",)
+
+    def __init__(
+        self,
+        *,
+        sql: str,
+        stream: str | Sequence[str] = (),
+        max_commits: int | str | None = None,
+        max_rows: int | str | None = None,
+        until: datetime | str | None = None,
+        skip_when_empty: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("outlets", default_outlets(stream))
+        super().__init__(**kwargs)
+        self.sql = sql
+        self.stream = stream
+        self.max_commits = max_commits
+        self.max_rows = max_rows
+        self.until = until
+        self.skip_when_empty = skip_when_empty
+        self._job: SparkJob | None = None
+
+    @failures_counted("stream")
+    def execute(self, context: Context) -> Any:
+        """Rows as a list of dictionaries, or the window that was delivered."""
+        from tidemark.operators._stream_sql import StreamDefinitions, answer
+        from tidemark.planning.stream_sql.parse import parse_stream_sql
+        from tidemark.planning.stream_sql.statements import StreamQuery
+
+        statement = parse_stream_sql(self.sql, now=datetime.now(UTC))
+        if statement is None:
+            return self._write(context)
+        store = self.hook.open_store()
+        if isinstance(statement, StreamQuery):
+            return answer(self.hook, store, statement)
+        definitions = StreamDefinitions(
+            self.hook,
+            store,
+            text=self.sql,
+            who=str(key_of(context)),
+            turn_on=lambda table: self._turn_on_row_tracking(context, table),
+        )
+        status = definitions.run(statement)
+        self.log.info("%s", status)
+        return [{"status": status}]
+
+    def on_kill(self) -> None:
+        """End the job's whole process group; the window stays pinned for the next attempt."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def planned_lineage(self) -> Lineage | None:
+        """The streams' sources and the target of a write; None for anything else."""
+        from tidemark.lineage.facets import lineage_of_plan
+
+        if not self._is_write():
+            return None
+        request = self._request()
+        return lineage_of_plan(self.hook.open_store(), request.streams, planned_writes(request, self.hook.table_uri))
+
+    def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
+        """The windows and what they became; None where the statement was no write."""
+        from tidemark.lineage.facets import lineage_of_transaction
+
+        hook = self.hook
+        return lineage_of_transaction(hook.open_store(), key_of_task(None), slice(None), hook.open_table)
+
+    def _write(self, context: Context) -> dict[str, Any]:
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.transactions.consume import consume
+
+        hook = self.hook
+        request = self._request()
+        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
+        self._job.require_ready()
+        store = hook.open_store()
+        consumed = consume(
+            store,
+            key=key_of(context),
+            streams=request.streams,
+            writes=planned_writes(request, hook.table_uri),
+            owner=owner_of(context),
+            tables=hook.open_table,
+            bound=bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until),
+            run=self._job.run,
+            places=hook.job_places(),
+        )
+        if not consumed.delivered_before:
+            tell_lag(hook, consumed.result)
+        return announce(
+            context,
+            self,
+            consumed.result,
+            finished=taken_over(store, consumed.result),
+            fresh=not consumed.delivered_before,
+            skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
+        )
+
+    def _request(self) -> WriteRequest:
+        """The write, with the streams that it reads. Raises StatementRefused, InvalidArgument."""
+        from tidemark.planning.statements import parse_write
+        from tidemark.transactions.streams import list_streams
+
+        try:
+            parsed = parse_write(self.sql)
+        except StatementRefused as error:
+            problem = f"{error.facts['problem']}; in a task, use a write that reads a stream, else lake.sql in a @task"
+            raise StatementRefused(problem=problem, sql=self.sql) from error
+        known = {stream.name.casefold(): stream.name for stream in list_streams(self.hook.open_store())}
+        target = None if parsed.target is None else parsed.target.name
+        read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
+        if not read:
+            raise StatementRefused(problem=INSTEAD, sql=self.sql)
+        named = names_of("stream", self.stream)
+        if named and {name.casefold() for name in named} != {name.casefold() for name in read}:
+            raise InvalidArgument(argument="stream", value=list(named), problem=f"the statement reads {list(read)}")
+        return WriteRequest(streams=read, targets=(), write_as="sql", sql=self.sql)
+
+    def _is_write(self) -> bool:
+        from tidemark.planning.stream_sql.parse import parse_stream_sql
+
+        return parse_stream_sql(self.sql, now=datetime.now(UTC)) is None
+
+    def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.operators._jobs import turn_on_row_tracking
+
+        if self.hook.open_table(table).state().row_tracking:
+            return
+        self._job = SparkJob(self.hook.settings)
+        self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
+        turn_on_row_tracking(self.hook, table, key=key_of(context), run=self._job.run)

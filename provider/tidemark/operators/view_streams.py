@@ -1,0 +1,145 @@
+"""Making streams on views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import InvalidArgument, StreamExists
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
+from tidemark.operators.streams import facts_of_stream, mode_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.streams import BaseOffset, Stream, StreamMode, TableRef
+    from tidemark.model.views import ViewQuery
+
+__all__ = ["CreateViewStreamOperator"]
+
+
+class CreateViewStreamOperator(TidemarkOperator):
+    """Creates a stream on a view of Spark's catalog, or keeps the one that is there, and its place (R70–R79).
+
+    Spark is asked what the view reads, so this starts a job; the catalog must be one that all jobs see: a metastore, or
+    that of a Spark Connect server. A second run finds the stream and changes nothing. Raises ViewRefused with the place
+    in the text, ViewTextMissing for a temporary view, RowTrackingDisabled for a base table, StreamExists if a stream of
+    that name reads something else.
+
+    :param stream: name of the stream. (templated)
+    :param on: name of the view. (templated)
+    :param mode: `standard` (net changes) or `append_only`. (templated)
+    :param show_initial_rows: the first consumption delivers the rows that the view has at the start (R10). (templated)
+    :param at: where to start: a time with a zone; None is now. (templated)
+    :param or_replace: begin a new stream even if there is one; its place is lost, at every run. (templated)
+    :param beyond_snowflake: the view may group, and join with outer, semi and anti joins. (templated)
+    :param comment: shown with the stream. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "stream", "on", "mode", "show_initial_rows", "at", "or_replace", "beyond_snowflake", "comment", "conn_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        stream: str,
+        on: str,
+        mode: str = "standard",
+        show_initial_rows: bool | str = False,
+        at: str | datetime | None = None,
+        or_replace: bool | str = False,
+        beyond_snowflake: bool | str = False,
+        comment: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.stream = stream
+        self.on = on
+        self.mode = mode
+        self.show_initial_rows = show_initial_rows
+        self.at = at
+        self.or_replace = or_replace
+        self.beyond_snowflake = beyond_snowflake
+        self.comment = comment
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The stream as it stands: {stream, table, mode, version, created}; `version` sums those of the base tables."""
+        from tidemark.transactions import streams
+
+        mode, moment = mode_of(self.mode), self._moment()
+        view, tables = self._resolved(context)
+        store = self.hook.open_store()
+        known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
+        kept = known.get(self.stream.casefold())
+        if kept is not None and not flag_of("or_replace", self.or_replace):
+            return self._keep(kept, view, mode)
+        bases = [self._start(table, moment) for table in tables]
+        made = streams.create_stream(
+            store,
+            name=self.stream,
+            source=_named(self.on, view),
+            mode=mode,
+            at_version=sum(base.version for base in bases),
+            initial_rows=flag_of("show_initial_rows", self.show_initial_rows),
+            or_replace=flag_of("or_replace", self.or_replace),
+            comment=self.comment,
+            who=str(key_of(context)),
+            view=view,
+            view_bases=bases,
+        )
+        places = ", ".join(f"{base.table.name} at version {base.version}" for base in bases)
+        self.log.info("Created stream %s on view %s: %s.", made.name, self.on, places)
+        return facts_of_stream(made, created=True)
+
+    def on_kill(self) -> None:
+        """End the job that asks Spark, if it runs."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _resolved(self, context: Context) -> tuple[ViewQuery, list[TableRef]]:
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.operators._jobs import resolve_view
+
+        self._job = SparkJob(self.hook.settings)
+        self._job.require_ready()
+        beyond = flag_of("beyond_snowflake", self.beyond_snowflake)
+        return resolve_view(self.hook, self.on, beyond_snowflake=beyond, key=key_of(context), run=self._job.run)
+
+    def _moment(self) -> datetime | None:
+        if self.at is None or str(self.at).strip().lower() in ("", "none"):
+            return None
+        asked = version_or_time("at", self.at)
+        if isinstance(asked, int):
+            problem = "the tables of a view have a version each; give a time with a zone"
+            raise InvalidArgument(argument="at", value=self.at, problem=problem)
+        return asked
+
+    def _start(self, table: TableRef, moment: datetime | None) -> BaseOffset:
+        """The table's place, if a stream can read it there. Raises RowTrackingDisabled, TrackingInterrupted (R8g)."""
+        from tidemark.errors import TrackingInterrupted
+        from tidemark.lake.sources import require_stream_source
+        from tidemark.model.streams import BaseOffset
+
+        log = self.hook.open_table(table)
+        require_stream_source(log, table.name)
+        version = log.head() if moment is None else log.version_at(moment)
+        if not log.state(version).row_tracking:
+            problem = f"row tracking was not on yet at version {version}"
+            raise TrackingInterrupted(table=table.name, stream=self.stream, problem=problem)
+        return BaseOffset(table, version)
+
+    def _keep(self, kept: Stream, view: ViewQuery, mode: StreamMode) -> dict[str, Any]:
+        if kept.view is None or kept.view.digest != view.digest or kept.mode is not mode:
+            raise StreamExists(stream=kept.name, source=f"{kept.source.name} ({kept.mode.value})")
+        self.log.info("Stream %s is there already.", kept.name)
+        return facts_of_stream(kept, created=False)
+
+
+def _named(name: str, view: ViewQuery) -> TableRef:
+    from tidemark.model.streams import Addressing, TableRef
+
+    return TableRef(name=name, path="", table_id=view.digest, addressing=Addressing.CATALOG)

@@ -1,0 +1,1 @@
+"""The SQL of the source system as values: statements on streams, points in time, CHANGES, system functions."""

@@ -1,0 +1,15 @@
+"""Names of SQL statements as Spark and the lake know them (R12)."""
+
+from __future__ import annotations
+
+from tidemark.planning.statements import path_name
+from tidemark.planning.stream_sql.text import SqlName
+
+__all__ = ["sql_name"]
+
+
+def sql_name(name: SqlName) -> str:
+    """The name with the parts that need it in backticks; a path as ``delta.`/path` ``."""
+    if len(name.parts) == 2 and name.parts[0].lower() == "delta":
+        return path_name(name.parts[1])
+    return ".".join(part if part.isidentifier() else "`" + part.replace("`", "``") + "`" for part in name.parts)

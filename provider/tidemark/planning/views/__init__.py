@@ -1,0 +1,1 @@
+"""Streams on views: which queries can be followed, and what their changes are made of."""

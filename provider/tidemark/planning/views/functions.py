@@ -1,0 +1,65 @@
+"""Functions whose value is not made of a row alone (R37)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlglot import exp
+
+__all__ = ["at_one_time", "makes_rows", "name_of", "of_the_row"]
+
+_PER_ROW = frozenset(
+    {
+        *("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id"),
+        *("spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
+        *("current_time", "localtime"),  # not of the row, but they have no literal that all of Spark's parsers read
+    }
+)
+_GENERATORS = frozenset(
+    {
+        *("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack"),
+        *("json_tuple", "variant_explode", "variant_explode_outer", "sql_keywords", "collations"),
+    }
+)
+_MICROS = 1_000_000
+
+
+def name_of(call: exp.Expr) -> str:
+    """The name of a called function, in lower case."""
+    if isinstance(call, exp.Anonymous):
+        return str(call.name).lower()
+    return call.sql_name().lower() if isinstance(call, exp.Func) else ""
+
+
+def of_the_row(call: exp.Expr) -> bool:
+    """Whether a call gives each row another value each time, so that no two reads agree."""
+    return isinstance(call, exp.Rand | exp.Randn | exp.Uuid | exp.CurrentTime) or name_of(call) in _PER_ROW
+
+
+def makes_rows(call: exp.Expr) -> bool:
+    """Whether a call makes several rows of one."""
+    return isinstance(call, exp.Explode | exp.Unnest) or name_of(call) in _GENERATORS
+
+
+def at_one_time(tree: exp.Expr, now: datetime) -> exp.Expr:
+    """The tree with `now` in place of every call that asks for the time, so that both ends of a window see one (R37).
+
+    A date is that of `now` in the session's time zone, as it is for `current_date`.
+    """
+    return tree.transform(lambda node: _pinned(node, now))
+
+
+def _pinned(node: exp.Expr, now: datetime) -> exp.Expr:
+    micros = int(now.timestamp()) * _MICROS + now.microsecond
+    moment = exp.Anonymous(this="timestamp_micros", expressions=[exp.Literal.number(micros)])
+    if isinstance(node, exp.CurrentTimestamp):
+        return moment
+    if isinstance(node, exp.CurrentDate):
+        zone = node.this
+        shown = exp.Anonymous(this="from_utc_timestamp", expressions=[moment, zone]) if zone else moment
+        return exp.cast(shown, "date")
+    if isinstance(node, exp.Localtimestamp) or name_of(node) == "localtimestamp":
+        return exp.cast(moment, exp.DataType.build("TIMESTAMPNTZ"))
+    if name_of(node) == "unix_timestamp" and not node.expressions:
+        return exp.cast(exp.Literal.number(micros // _MICROS), "bigint")
+    return node

@@ -1,0 +1,24 @@
+"""Few ranges that hold many keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Any, TypeVar
+
+__all__ = ["ranges"]
+
+Key = TypeVar("Key", int, date)
+
+
+def ranges(keys: Sequence[Key], most: int) -> list[tuple[Key, Key]]:
+    """At most `most` ranges, ends included, that hold all of the ascending `keys` and leave the widest gaps out."""
+    places = range(1, len(keys))
+    gaps: list[int] = sorted(places, key=lambda place: _width(keys, place), reverse=True)[: most - 1]
+    cuts = [0, *sorted(gaps), len(keys)]
+    return [(keys[first], keys[last - 1]) for first, last in pairwise(cuts)]
+
+
+def _width(keys: Sequence[Any], place: int) -> Any:
+    return keys[place] - keys[place - 1]

@@ -1,0 +1,1 @@
+"""What Tidemark adds to Airflow's own pages."""

@@ -1,0 +1,25 @@
+"""Who may see what: Airflow's own checks, asked on every route.
+
+A stream is an asset, so whoever may read assets may see streams. Names of DAGs, runs and workers are shown to those
+who may read the DAG.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_asset
+from fastapi import Depends
+
+__all__ = ["ReadableDags", "require_reader"]
+
+require_reader = requires_access_asset("GET")
+
+
+def _readable_dags(user: GetUserDep) -> frozenset[str]:
+    return frozenset(get_auth_manager().get_authorized_dag_ids(user=user, method="GET"))
+
+
+ReadableDags = Annotated[frozenset[str], Depends(_readable_dags)]
+"""Ids of the DAGs that the caller may read."""

@@ -1,0 +1,245 @@
+"""What the page's routes answer, and how it is made of what store and log say. Times are UTC, versions the source's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from tidemark.control.overview import HeldWindow, NumberedMove, OverviewRow
+from tidemark.control.transactions import StoredTransaction
+from tidemark.model.streams import OffsetMove, WindowKind
+from tidemark.model.transactions import TransactionKey
+from tidemark.plugins.monitor.actors import Actor, actor, actor_of_key
+from tidemark.plugins.monitor.lookout import NotYet, Sight, Unreadable
+
+__all__ = [
+    "LagAnswer",
+    "MoveAnswer",
+    "StreamAnswer",
+    "StreamDetails",
+    "StreamsAnswer",
+    "TransactionAnswer",
+    "lag_answer",
+    "move_answer",
+    "stream_answer",
+    "transaction_answer",
+]
+
+
+@dataclass(frozen=True)
+class LagAnswer:
+    """`known`: the source's log was read; `words` then say why the stream cannot be, if so. `unreadable`: `words` say
+    why the log cannot be read. `waiting`: it has not answered yet; `words` say for how long.
+
+    `behind`: versions. `lag_seconds`: age of the oldest unread version, 0 where there is none. `hours_left`: until
+    `stale_after`.
+    """
+
+    state: Literal["known", "unreadable", "waiting"]
+    words: str | None = None
+    head: int | None = None
+    behind: int | None = None
+    waiting_since: datetime | None = None
+    lag_seconds: float | None = None
+    stale_after: datetime | None = None
+    hours_left: float | None = None
+    stale: bool | None = None
+
+
+@dataclass(frozen=True)
+class MoveAnswer:
+    """One act on an offset: from where to where, when, by whom and why."""
+
+    number: int | None
+    from_version: int
+    to_version: int
+    moved_at: datetime
+    why: str
+    who: Actor
+
+
+@dataclass(frozen=True)
+class HeldAnswer:
+    """The open window's owner, since when it is open, and until when its lease and its job last."""
+
+    owner: Actor
+    since: datetime
+    lease_until: datetime
+    submitted: bool
+    job_deadline: datetime | None
+
+
+@dataclass(frozen=True)
+class StreamAnswer:
+    """One stream. `offset`: up to it, the source has been consumed."""
+
+    uid: str
+    name: str
+    source: str
+    path: str
+    mode: str
+    offset: int
+    initial_rows_pending: bool
+    comment: str | None
+    created_at: datetime
+    advanced_at: datetime
+    commit: MoveAnswer | None
+    held: HeldAnswer | None
+    lag: LagAnswer
+
+
+@dataclass(frozen=True)
+class StreamsAnswer:
+    """One page of streams. `store`: `absent` where no task has made the control store yet."""
+
+    connection: str
+    connections: tuple[str, ...]
+    store: Literal["ready", "absent"]
+    now: datetime
+    total: int
+    limit: int
+    offset: int
+    streams: tuple[StreamAnswer, ...]
+
+
+@dataclass(frozen=True)
+class PinnedWindow:
+    """(from, to] of a stream, or the rows at `from` where they were owed."""
+
+    stream: str
+    from_version: int
+    to_version: int
+    initial_rows: bool
+
+
+@dataclass(frozen=True)
+class TargetWrite:
+    """One write of a plan; `version` and `rows` are known once the target is seen to hold it."""
+
+    number: int
+    target: str
+    write_as: str
+    version: int | None
+    rows: Mapping[str, int] | None
+
+
+@dataclass(frozen=True)
+class TransactionAnswer:
+    """A transaction that took from the stream. `asked_for`: it is the one that the link led to."""
+
+    owner: Actor
+    state: str
+    opened_at: datetime
+    closed_at: datetime | None
+    windows: tuple[PinnedWindow, ...]
+    writes: tuple[TargetWrite, ...]
+    asked_for: bool
+
+
+@dataclass(frozen=True)
+class StreamDetails:
+    """A stream with its newest transactions and moves, newest first. `older_moves`: there are more."""
+
+    connection: str
+    now: datetime
+    stream: StreamAnswer
+    table_id: str
+    transactions: tuple[TransactionAnswer, ...]
+    moves: tuple[MoveAnswer, ...]
+    older_moves: bool
+
+
+def stream_answer(row: OverviewRow, sight: Sight, *, now: datetime, readable: Collection[str]) -> StreamAnswer:
+    """A row of the store with what its source's log says."""
+    stream = row.stream
+    return StreamAnswer(
+        uid=stream.uid,
+        name=stream.name,
+        source=stream.source.name,
+        path=stream.source.path,
+        mode=stream.mode.value,
+        offset=stream.offset.version,
+        initial_rows_pending=stream.initial_rows_pending,
+        comment=stream.comment,
+        created_at=stream.created_at,
+        advanced_at=stream.anchor,
+        commit=None if row.commit is None else _move(None, row.commit, readable),
+        held=None if row.held is None else _held(row.held, readable),
+        lag=lag_answer(sight, now),
+    )
+
+
+def lag_answer(sight: Sight, now: datetime) -> LagAnswer:
+    """The standing in numbers, or in words what is in its way."""
+    if isinstance(sight, NotYet):
+        return LagAnswer("waiting", words=f"The lake has not answered for {sight.seconds:.0f} s.")
+    if isinstance(sight, Unreadable):
+        return LagAnswer("unreadable", words=sight.words)
+    since = sight.waiting_since
+    return LagAnswer(
+        "known",
+        words=None if sight.problem is None else str(sight.problem),
+        head=sight.head,
+        behind=sight.behind,
+        waiting_since=since,
+        lag_seconds=max(0.0, (now - since).total_seconds()) if since is not None else 0.0 if not sight.behind else None,
+        stale_after=sight.stale_after,
+        hours_left=sight.time_left(now).total_seconds() / 3600,
+        stale=sight.stale(now),
+    )
+
+
+def move_answer(numbered: NumberedMove, readable: Collection[str]) -> MoveAnswer:
+    """A kept move of an offset."""
+    return _move(numbered.number, numbered.move, readable)
+
+
+def transaction_answer(
+    stored: StoredTransaction, readable: Collection[str], *, asked_for: TransactionKey | None
+) -> TransactionAnswer:
+    """A transaction with its windows and writes, and what is known of each write."""
+    transaction = stored.transaction
+    result = transaction.result
+    evidence = {**stored.evidence, **({one.number: one for one in result.evidence} if result is not None else {})}
+    return TransactionAnswer(
+        owner=actor_of_key(transaction.key, readable),
+        state=transaction.state.value,
+        opened_at=transaction.opened_at,
+        closed_at=None if result is None else result.committed_at,
+        windows=tuple(
+            PinnedWindow(w.stream_name, w.start, w.end, w.kind is WindowKind.INITIAL_ROWS) for w in transaction.windows
+        ),
+        writes=tuple(
+            TargetWrite(
+                number=statement.number,
+                target=statement.target.name,
+                write_as=statement.write.write_as.value,
+                version=found.commit_version if found is not None else None,
+                rows=dict(found.rows) if found is not None else None,
+            )
+            for statement in transaction.plan.statements
+            for found in (evidence.get(statement.number),)
+        ),
+        asked_for=asked_for is not None and transaction.key == asked_for,
+    )
+
+
+def _move(number: int | None, move: OffsetMove, readable: Collection[str]) -> MoveAnswer:
+    """Who acted: the run's task, since an owner may be another attempt; without a run, whoever it says."""
+    who = actor(move.who, readable)
+    if move.run is not None and who.kind == "person":
+        who = actor(move.run, readable)
+    return MoveAnswer(number, move.from_version, move.to_version, move.moved_at, move.why, who)
+
+
+def _held(held: HeldWindow, readable: Collection[str]) -> HeldAnswer:
+    owner = actor(held.owner, readable)
+    return HeldAnswer(
+        owner=owner if owner.kind == "run" else actor_of_key(held.key, readable),
+        since=held.since,
+        lease_until=held.lease_until,
+        submitted=held.submitted,
+        job_deadline=held.job_deadline,
+    )

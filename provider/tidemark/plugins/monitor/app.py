@@ -1,0 +1,176 @@
+"""The app behind the page: every route asks Airflow first, and none changes anything."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from airflow.sdk.exceptions import AirflowNotFoundException
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
+
+from tidemark import __version__
+from tidemark.control.overview import SortBy
+from tidemark.errors import InvalidArgument, StoreError, StoreNotMigrated, StoreTooNew, StreamNotFound, TidemarkError
+from tidemark.model.transactions import TransactionKey
+from tidemark.plugins.monitor import reading
+from tidemark.plugins.monitor.access import ReadableDags, require_reader
+from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
+from tidemark.plugins.monitor.lookout import Lookout
+from tidemark.plugins.monitor.places import Place, connection_ids, open_place
+
+__all__ = ["build_app"]
+
+PAGE = Path(__file__).parent / "page"
+SECURITY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+NO_NUL = r"^[^\x00]*$"  # PostgreSQL has no such character
+
+_REFUSALS = {
+    401: 'You are not logged in. <a href="../">Log in to Airflow</a> and open this page again.',
+    403: "You may not see streams: that needs the right to read assets. Ask whoever runs Airflow.",
+}
+_REFUSED = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    "<title>Tidemark</title><h1>Tidemark</h1><p>{words}</p></html>"
+)
+
+Text = Annotated[str, Query(max_length=500, pattern=NO_NUL)]
+Name = Annotated[
+    str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
+]
+Wait = Annotated[float, Query(ge=0, le=10, description="How long to wait for the lake, in seconds.")]
+Connection = Annotated[str | None, Query(max_length=250, description="A Tidemark connection that is monitored.")]
+
+log = logging.getLogger(__name__)
+
+
+def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> FastAPI:
+    """The app, to be mounted. Answers 401 without a login and 403 without the right to read assets, on every route;
+    503 with words where the control store cannot be read.
+    """
+    lookout = Lookout()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        lookout.close()
+
+    app = FastAPI(
+        title="Tidemark",
+        description="Streams on Delta tables: where each stands and how long it can wait. Read only.",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,  # served below, behind the same check
+        dependencies=[Depends(require_reader), Depends(_secure)],
+        lifespan=lifespan,
+    )
+    app.add_exception_handler(TidemarkError, _in_words)
+    app.add_exception_handler(AirflowNotFoundException, _in_words)
+    app.add_exception_handler(HTTPException, _refused)
+    _add_page(app)
+    _add_data(app, lookout, clock)
+    return app
+
+
+def _secure(response: Response) -> None:
+    response.headers.update(SECURITY)
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html", headers=SECURITY)
+
+    @app.get("/page/{file}", include_in_schema=False)
+    def part(file: Literal["monitor.js", "elements.js", "details.js", "monitor.css"]) -> FileResponse:
+        kind = "text/css" if file.endswith(".css") else "text/javascript"
+        return FileResponse(PAGE / file, headers=SECURITY, media_type=kind)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def schema(request: Request) -> JSONResponse:
+        return JSONResponse(request.app.openapi(), headers=SECURITY)
+
+
+def _add_data(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) -> None:
+    said = {404: {"description": "No such stream or connection"}, 503: {"description": "The store cannot be read"}}
+
+    @app.get("/api/streams", responses={code: text for code, text in said.items()})
+    def streams(
+        readable: ReadableDags,
+        connection: Connection = None,
+        search: Text = "",
+        held: bool = False,
+        sort: SortBy = SortBy.NAME,
+        descending: bool = False,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+        wait: Wait = 2.0,
+    ) -> StreamsAnswer:
+        """A page of streams whose name, source or path holds `search`; `held`: those with an open window alone."""
+        wish = reading.PageWish(search, held, sort, descending, limit, offset)
+        place = _place(connection)
+        return reading.streams_page(place, wish, lookout, patience=wait, now=clock(), readable=readable)
+
+    @app.get("/api/stream", responses={code: text for code, text in said.items()})
+    def stream(
+        readable: ReadableDags,
+        name: Name = "",
+        connection: Connection = None,
+        dag_id: Text = "",
+        run_id: Text = "",
+        task_id: Text = "",
+        map_index: Annotated[int, Query(ge=-1, le=1_000_000)] = -1,
+        wait: Wait = 2.0,
+    ) -> StreamDetails:
+        """A stream with its newest transactions and moves, and the transaction of the run that is named, if any."""
+        key = TransactionKey(dag_id, run_id, task_id, map_index) if dag_id in readable else None
+        place = _place(connection)
+        return reading.details(place, name, lookout, patience=wait, now=clock(), readable=readable, asked_for=key)
+
+
+def _place(connection: str | None) -> Place:
+    known = connection_ids()
+    if connection is not None and connection not in known:
+        raise HTTPException(404, "This connection is not among those of [tidemark] monitor_conn_ids.")
+    return open_place(connection or known[0])
+
+
+async def _in_words(_: Request, error: Exception) -> JSONResponse:
+    """Whoever looks at streams need not know where the store is: that stands in the API server's log."""
+    if isinstance(error, StreamNotFound):
+        return JSONResponse({"detail": str(error)}, status_code=404, headers=SECURITY)
+    log.error("The page of streams cannot be shown: %s", error)
+    return JSONResponse({"detail": _words(error)}, status_code=503, headers=SECURITY)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """A reader of the page is told in words, a program as Airflow tells it; the status is the same."""
+    assert isinstance(error, HTTPException)
+    words = _REFUSALS.get(error.status_code)
+    if words is None or "text/html" not in request.headers.get("accept", ""):
+        return await http_exception_handler(request, error)
+    return HTMLResponse(_REFUSED.format(words=words), status_code=error.status_code, headers=SECURITY)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, StoreNotMigrated):
+        return "The control store is not migrated to this release. Run: airflow tidemark db migrate"
+    if isinstance(error, StoreTooNew):
+        return "The control store was migrated by a newer release than the API server has. Install that release here."
+    if isinstance(error, StoreError):
+        return "The control store does not answer. What it said stands in the API server's log."
+    if isinstance(error, AirflowNotFoundException | InvalidArgument):
+        return "The Tidemark connection is missing or cannot be used. What is wrong stands in the API server's log."
+    return f"{type(error).__name__}: what it is about stands in the API server's log."

@@ -1,0 +1,120 @@
+"""Asking the logs of sources while a page waits: in threads, for a bounded time, one question a stream at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from threading import Lock
+
+from tidemark.errors import TidemarkError
+from tidemark.model.streams import Stream
+from tidemark.transactions.sources import Tables
+from tidemark.transactions.standing import Standing, standing_of
+
+__all__ = ["Lookout", "NotYet", "Sight", "Unreadable"]
+
+_Question = tuple[str, int, float]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NotYet:
+    """The lake has not answered for `seconds`; the answer is taken when it comes."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The source could not be read; why, in words."""
+
+    words: str
+
+
+Sight = Standing | Unreadable | NotYet
+
+
+@dataclass
+class _Asked:
+    at: float
+    answer: Future[Standing]
+    answered_at: float | None = None
+
+
+class Lookout:
+    """Standings of streams, each asked once at a time and kept for `keep` seconds.
+
+    However slow or dead a lake is, `look` returns after `patience` seconds: what is missing then is a NotYet, and is
+    waited for in the background by at most `threads` threads. Questions that no thread has taken up are withdrawn.
+    """
+
+    def __init__(
+        self, *, threads: int = 16, keep: float = 5.0, most: int = 20_000, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tidemark-monitor")
+        self._keep = keep
+        self._most = most
+        self._clock = clock
+        self._lock = Lock()
+        self._asked: dict[_Question, _Asked] = {}
+
+    def look(self, streams: Iterable[Stream], tables: Tables, *, patience: float) -> dict[str, Sight]:
+        """The sight of each stream by its uid, at most `patience` seconds from now."""
+        asked = {stream.uid: (_question(stream), self._ask(stream, tables)) for stream in streams}
+        wait([one.answer for _, one in asked.values()], timeout=patience)
+        return {uid: self._sight(about, one) for uid, (about, one) in asked.items()}
+
+    def close(self) -> None:
+        """Withdraw what has not begun; what a lake keeps waiting is left to end by itself."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, stream: Stream, tables: Tables) -> _Asked:
+        about = _question(stream)
+        with self._lock:
+            known = self._asked.get(about)
+            if known is not None and not self._outdated(known):
+                return known
+            if len(self._asked) >= self._most:
+                self._forget()
+            asked = _Asked(self._clock(), self._pool.submit(standing_of, stream, tables))
+            self._asked[about] = asked
+        asked.answer.add_done_callback(lambda _: self._note(asked))
+        return asked
+
+    def _note(self, asked: _Asked) -> None:
+        asked.answered_at = self._clock()
+
+    def _outdated(self, asked: _Asked) -> bool:
+        """Withdrawn, or answered too long ago; an answer that came late is still taken once."""
+        if asked.answer.cancelled():
+            return True
+        return asked.answered_at is not None and self._clock() - asked.answered_at > self._keep
+
+    def _forget(self) -> None:
+        for about in [about for about, asked in self._asked.items() if self._outdated(asked)]:
+            del self._asked[about]
+
+    def _sight(self, about: _Question, asked: _Asked) -> Sight:
+        if not asked.answer.done():
+            if asked.answer.cancel():
+                with self._lock:
+                    self._asked.pop(about, None)
+            return NotYet(self._clock() - asked.at)
+        if asked.answer.cancelled():  # by another page that waited for the same
+            return NotYet(self._clock() - asked.at)
+        error = asked.answer.exception()
+        if error is None:
+            return asked.answer.result()
+        if not isinstance(error, TidemarkError | OSError):
+            log.error("Reading the log of a source failed unexpectedly", exc_info=error)
+            return Unreadable(f"Its log could not be read: {type(error).__name__}.")
+        return Unreadable(str(error) or type(error).__name__)
+
+
+def _question(stream: Stream) -> _Question:
+    """What an answer belongs to: a stream at its place."""
+    return stream.uid, stream.offset.version, stream.anchor.timestamp()

@@ -1,0 +1,135 @@
+// One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
+
+import { badge, behind, h, moment, number, staleIn, svg, utc, who } from "./elements.js";
+
+const WIDTH = 720;
+const HEIGHT = 220;
+const EDGE = { left: 70, right: 20, top: 16, bottom: 34 };
+
+export function drawDetails(found) {
+  const one = found.stream;
+  return h(
+    "article", {},
+    h("p", {}, h("a", { href: "./", id: "back" }, "← All streams")),
+    h("div", { class: "top" }, facts(one, found), section("History of the offset", plot(found))),
+    section("Open window", one.held ? openWindow(one.held, found) : h("p", { class: "quiet" }, "None: the stream is free.")),
+    section("Newest transactions", transactions(found)),
+    section("Moves of the offset", movesTable(found)),
+  );
+}
+
+function section(title, ...children) {
+  return h("section", {}, h("h2", {}, title), ...children);
+}
+
+function pairs(entries) {
+  return h("dl", {}, entries.filter(Boolean).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+
+function facts(one, found) {
+  return pairs([
+    ["Source", [one.source, one.source === one.path ? null : h("span", { class: "exact" }, one.path)]],
+    ["Table id", h("code", {}, found.table_id)],
+    ["Mode", one.mode.replace("_", "-")],
+    ["Offset", [`version ${number(one.offset)}`,
+      one.initial_rows_pending ? badge("note", "rows at the start are owed") : null]],
+    ["Behind", behind(one.lag)],
+    ["Stale in", staleIn(one.lag)],
+    ["Offset moved", moment(one.advanced_at, found.now)],
+    ["Created", moment(one.created_at, found.now)],
+    one.comment ? ["Comment", one.comment] : null,
+  ]);
+}
+
+function openWindow(held, found) {
+  const open = found.transactions.find((one) => one.state === "open");
+  return [
+    pairs([
+      ["Held by", who(held.owner)],
+      ["Since", moment(held.since, found.now)],
+      ["Lease until", moment(held.lease_until, found.now)],
+      ["Job", held.submitted ? ["submitted, ends at the latest ", moment(held.job_deadline, found.now)] : "not submitted yet"],
+      open ? ["Windows", open.windows.map((window) => h("div", {}, windowWords(window)))] : null,
+    ]),
+    open ? h("h3", {}, "Targets") : null,
+    open ? writes(open) : null,
+  ];
+}
+
+function windowWords(window) {
+  return window.initial_rows
+    ? `${window.stream}: the rows at version ${number(window.from_version)}`
+    : `${window.stream}: (${number(window.from_version)}, ${number(window.to_version)}]`;
+}
+
+function writes(transaction) {
+  return h("table", {},
+    h("thead", {}, h("tr", {}, ["Target", "Written as", "Holds it since version", "Rows"].map((words) => h("th", { scope: "col" }, words)))),
+    h("tbody", {}, transaction.writes.map((write) => h("tr", {},
+      h("th", { scope: "row" }, write.target), h("td", {}, write.write_as),
+      h("td", { class: "number" }, write.version === null ? "not yet" : number(write.version)),
+      h("td", {}, rowsWords(write.rows))))));
+}
+
+function rowsWords(rows) {
+  const counted = Object.entries(rows ?? {});
+  return counted.length === 0 ? "–" : counted.map(([what, count]) => `${number(count)} ${what}`).join(", ");
+}
+
+function transactions(found) {
+  if (found.transactions.length === 0) return h("p", { class: "quiet" }, "None yet.");
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Transactions" },
+    h("table", { id: "transactions" },
+      h("thead", {}, h("tr", {}, ["Run", "State", "Windows", "Opened", "Ended", "Targets"].map((words) => h("th", { scope: "col" }, words)))),
+      h("tbody", {}, found.transactions.map((one) => h("tr", { class: one.asked_for ? "asked" : null },
+        h("th", { scope: "row" }, who(one.owner), one.asked_for ? badge("note", "the window you came for") : null),
+        h("td", {}, one.state),
+        h("td", {}, one.windows.map((window) => h("div", {}, windowWords(window)))),
+        h("td", {}, moment(one.opened_at, found.now)),
+        h("td", {}, moment(one.closed_at, found.now)),
+        h("td", {}, one.writes.map((write) => h("div", {}, `${write.target}: ${rowsWords(write.rows)}`))))))));
+}
+
+function movesTable(found) {
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Moves of the offset" },
+    h("table", { id: "moves" },
+      h("caption", {}, found.older_moves ? `The newest ${number(found.moves.length)} moves` : "Every move"),
+      h("thead", {}, h("tr", {}, ["When", "From", "To", "Why", "Who"].map((words) => h("th", { scope: "col" }, words)))),
+      h("tbody", {}, found.moves.map((move) => h("tr", {},
+        h("td", {}, moment(move.moved_at, found.now)),
+        h("td", { class: "number" }, number(move.from_version)),
+        h("td", { class: "number" }, number(move.to_version)),
+        h("td", {}, move.why), h("td", {}, who(move.who)))))));
+}
+
+// Steps: the offset stands still between moves. The table below says the same in words.
+function plot(found) {
+  const moves = [...found.moves].reverse();
+  if (moves.length === 0) return null;
+  const now = new Date(found.now).getTime();
+  const times = moves.map((move) => new Date(move.moved_at).getTime());
+  const head = found.stream.lag.head ?? found.stream.offset;
+  const x = scale(times[0], Math.max(now, times[0] + 1000), EDGE.left, WIDTH - EDGE.right);
+  const y = scale(moves[0].from_version, Math.max(head, moves[0].from_version + 1), HEIGHT - EDGE.bottom, EDGE.top);
+  const steps = moves.map((move, i) => `${i ? `H${x(times[i])}` : `M${x(times[i])},${y(move.from_version)}`}V${y(move.to_version)}`);
+  const label = `The offset rose from version ${moves[0].from_version} to ${found.stream.offset}; the source is at ${head}.`;
+  return svg("svg", { id: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+    svg("line", { class: "axis", x1: EDGE.left, x2: EDGE.left, y1: EDGE.top, y2: HEIGHT - EDGE.bottom }),
+    svg("line", { class: "axis", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: HEIGHT - EDGE.bottom, y2: HEIGHT - EDGE.bottom }),
+    svg("line", { class: "head", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: y(head), y2: y(head) }),
+    text(EDGE.left - 8, y(head) + 4, "end", number(head)),
+    text(EDGE.left - 8, y(moves[0].from_version) + 4, "end", number(moves[0].from_version)),
+    text(EDGE.left, HEIGHT - 12, "start", utc(moves[0].moved_at)),
+    text(WIDTH - EDGE.right, HEIGHT - 12, "end", utc(found.now)),
+    svg("path", { class: "steps", d: `${steps.join("")}H${x(now)}` }),
+    moves.map((move, i) => svg("circle", { cx: x(times[i]), cy: y(move.to_version), r: 3.5 },
+      svg("title", {}, `${utc(move.moved_at)}: ${move.why}, ${move.from_version} → ${move.to_version}`))));
+}
+
+function text(x, y, anchor, words) {
+  return svg("text", { x, y, "text-anchor": anchor }, words);
+}
+
+function scale(from, to, low, high) {
+  return (value) => Math.round((low + ((value - from) / (to - from)) * (high - low)) * 10) / 10;
+}

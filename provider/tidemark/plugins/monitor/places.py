@@ -1,0 +1,55 @@
+"""Where the page's streams are: the control store and the lake behind a Tidemark connection, opened for reading."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+
+from airflow.sdk.configuration import conf
+
+from tidemark.control.store import ControlStore
+from tidemark.control.urls import SQLITE, parse_url
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.transactions.sources import Tables
+
+__all__ = ["Place", "connection_ids", "open_place"]
+
+_PATIENCE = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Place:
+    """`store` is None where no store has been made yet: the first task that uses an embedded one makes it."""
+
+    conn_id: str
+    store: ControlStore | None
+    tables: Tables
+
+
+def connection_ids() -> tuple[str, ...]:
+    """The connections whose streams are shown, from `[tidemark] monitor_conn_ids`; the first is shown first."""
+    named = conf.get("tidemark", "monitor_conn_ids", fallback="") or DEFAULT_CONN_ID
+    return tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip())) or (DEFAULT_CONN_ID,)
+
+
+def open_place(conn_id: str) -> Place:
+    """The connection as it is now. Opening does no I/O on store or lake, and never makes or migrates a store.
+
+    Raises AirflowNotFoundException, InvalidArgument, StoreUrlInvalid.
+    """
+    hook = TidemarkHook(conn_id)
+    url = hook.settings.control_store
+    return Place(conn_id, None if _is_missing_file(url) else _store(url), hook.open_table)
+
+
+@lru_cache(maxsize=16)
+def _store(url: str) -> ControlStore:
+    """One engine a URL. A page must not migrate, and had better say soon that a store does not answer."""
+    return ControlStore(url, embedded=False, patience=_PATIENCE, keep_connections=True)
+
+
+def _is_missing_file(url: str) -> bool:
+    parsed = parse_url(url)
+    return parsed.get_backend_name() == SQLITE and bool(parsed.database) and not os.path.exists(str(parsed.database))

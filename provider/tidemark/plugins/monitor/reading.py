@@ -1,0 +1,126 @@
+"""What a route needs from store and lake, read in one go each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control import overview, streams, transactions
+from tidemark.control.overview import NumberedMove, OverviewRow, SortBy, StreamsPage
+from tidemark.control.transactions import StoredTransaction
+from tidemark.errors import StreamNotFound
+from tidemark.model.streams import Stream
+from tidemark.model.transactions import TransactionKey
+from tidemark.plugins.monitor.answers import (
+    StreamDetails,
+    StreamsAnswer,
+    move_answer,
+    stream_answer,
+    transaction_answer,
+)
+from tidemark.plugins.monitor.lookout import Lookout
+from tidemark.plugins.monitor.places import Place, connection_ids
+
+__all__ = ["MOVES", "PageWish", "details", "streams_page"]
+
+MOVES = 200
+TRANSACTIONS = 10
+
+
+@dataclass(frozen=True)
+class PageWish:
+    """What part of the streams is asked for, and in which order."""
+
+    search: str
+    only_held: bool
+    sort: SortBy
+    descending: bool
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """All that the store has for a stream's details, as it was at one moment."""
+
+    row: OverviewRow
+    transactions: tuple[StoredTransaction, ...]
+    moves: tuple[NumberedMove, ...]
+
+
+def streams_page(
+    place: Place, wish: PageWish, lookout: Lookout, *, patience: float, now: datetime, readable: Collection[str]
+) -> StreamsAnswer:
+    """One query to the store, then the logs of the page's streams for `patience` seconds. Raises StoreError."""
+    found = StreamsPage(0, ())
+    if place.store is not None:
+        found = place.store.read(lambda connection: overview.page(connection, **vars(wish)))
+    sights = lookout.look([row.stream for row in found.rows], place.tables, patience=patience)
+    return StreamsAnswer(
+        connection=place.conn_id,
+        connections=connection_ids(),
+        store="absent" if place.store is None else "ready",
+        now=now,
+        total=found.total,
+        limit=wish.limit,
+        offset=wish.offset,
+        streams=tuple(stream_answer(row, sights[row.stream.uid], now=now, readable=readable) for row in found.rows),
+    )
+
+
+def details(
+    place: Place,
+    name: str,
+    lookout: Lookout,
+    *,
+    patience: float,
+    now: datetime,
+    readable: Collection[str],
+    asked_for: TransactionKey | None,
+) -> StreamDetails:
+    """The stream of that name, in any case; without one, the first that the transaction took from.
+
+    Raises StreamNotFound, StoreError.
+    """
+    if place.store is None:
+        raise StreamNotFound(stream=name)
+    kept = place.store.read(lambda connection: _kept(connection, name, asked_for))
+    stream = kept.row.stream
+    sight = lookout.look([stream], place.tables, patience=patience)[stream.uid]
+    return StreamDetails(
+        connection=place.conn_id,
+        now=now,
+        stream=stream_answer(kept.row, sight, now=now, readable=readable),
+        table_id=stream.source.table_id,
+        transactions=tuple(transaction_answer(one, readable, asked_for=asked_for) for one in kept.transactions),
+        moves=tuple(move_answer(one, readable) for one in kept.moves[:MOVES]),
+        older_moves=len(kept.moves) > MOVES,
+    )
+
+
+def _kept(connection: sa.Connection, name: str, asked_for: TransactionKey | None) -> _Kept:
+    stream = _named(connection, name, asked_for)
+    row = overview.one(connection, stream.uid)
+    newest = transactions.of_stream(connection, stream.uid, TRANSACTIONS)
+    moves = overview.newest_moves(connection, stream.uid, limit=MOVES + 1)
+    return _Kept(row, (*_older(connection, stream.uid, newest, asked_for), *newest), moves)
+
+
+def _named(connection: sa.Connection, name: str, asked_for: TransactionKey | None) -> Stream:
+    found = None if name or asked_for is None else transactions.current(connection, asked_for)
+    return streams.find(connection, name) if found is None else streams.by_uid(connection, found.lead)
+
+
+def _older(
+    connection: sa.Connection, uid: str, newest: tuple[StoredTransaction, ...], asked_for: TransactionKey | None
+) -> tuple[StoredTransaction, ...]:
+    """The transaction that was asked for, if it took from this stream and is not among the newest."""
+    if asked_for is None or any(one.transaction.key == asked_for for one in newest):
+        return ()
+    found = transactions.current(connection, asked_for)
+    if found is None or uid not in {window.stream_uid for window in found.transaction.windows}:
+        return ()
+    return (found,)

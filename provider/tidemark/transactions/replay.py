@@ -1,0 +1,96 @@
+"""Replay: what an earlier run took from its streams is delivered again, into other targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from tidemark.control import transactions
+from tidemark.control.store import ControlStore
+from tidemark.errors import InvalidArgument, TransactionNotFound
+from tidemark.model.streams import StreamWindow
+from tidemark.model.transactions import PlannedWrite, Transaction, TransactionKey
+from tidemark.planning.bounds import UNBOUNDED
+from tidemark.transactions.begin import Request, check_targets, refuse_late_jobs, resume, write_ahead
+from tidemark.transactions.consume import deliver
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.outcomes import Begun, Consumed, Opened
+from tidemark.transactions.sources import Tables, open_table
+from tidemark.transactions.streams import get_stream
+from tidemark.transactions.targets import TargetHead, look_at_targets
+
+__all__ = ["find_run", "replay"]
+
+
+def find_run(store: ControlStore, stream: str, run: str) -> Transaction:
+    """The committed transaction in which `run` took from the stream: a run id, or the whole dag/run/task/map index.
+    A replay took nothing.
+
+    Raises StreamNotFound, TransactionNotFound, InvalidArgument where the run id stands for several.
+    """
+    uid = get_stream(store, stream).uid
+    found = [
+        stored.transaction
+        for stored in store.read(lambda connection: transactions.of_run(connection, uid, run))
+        if stored.transaction.result is not None and not any(w.replayed for w in stored.transaction.windows)
+    ]
+    if not found:
+        raise TransactionNotFound(key=f"{run}, which took from {stream} and is committed")
+    if len(found) > 1:
+        keys = ", ".join(str(one.key) for one in found)
+        raise InvalidArgument(argument="run", value=run, problem=f"several took from {stream}; name one: {keys}")
+    return found[0]
+
+
+def replay(
+    store: ControlStore,
+    past: Transaction,
+    *,
+    key: TransactionKey,
+    writes: Sequence[PlannedWrite],
+    owner: str,
+    run: RunJob,
+    places: JobPlaces,
+    tables: Tables = open_table,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Consumed:
+    """Deliver the windows of `past`, a committed transaction, to the targets of `writes`, each change once.
+
+    The streams are neither held nor moved, and may have gone on, or have ended; that they were replayed is kept in
+    their history. Retries as in `consume`: the same key goes on, and after the commit delivers nothing. Raises what
+    begin, submit and commit raise, InvalidArgument for a target that `past` has written, and VersionVacuumed or
+    StreamStale where the window can no longer be read.
+    """
+    windows = tuple(replace(window, replayed=True) for window in past.windows)
+    names = tuple(window.stream_name for window in windows)
+    request = Request(key, names, tuple(writes), owner, UNBOUNDED, limits)
+    targets = look_at_targets(writes, tables, limits)
+    _require_other_targets(past, targets)
+    begun = store.write(lambda connection: _open(connection, store, request, windows, targets))
+    if isinstance(begun, Opened):
+        check_targets(begun.transaction, tables, limits)
+    return deliver(store, begun, run=run, places=places, tables=tables, limits=limits)
+
+
+def _open(
+    connection: sa.Connection,
+    store: ControlStore,
+    request: Request,
+    windows: tuple[StreamWindow, ...],
+    targets: Sequence[TargetHead],
+) -> Begun:
+    resumed = resume(connection, store, request)
+    if resumed is not None:
+        return resumed
+    refuse_late_jobs(connection, targets, store)
+    return write_ahead(connection, store, request, windows, targets)
+
+
+def _require_other_targets(past: Transaction, targets: Sequence[TargetHead]) -> None:
+    written = {statement.target.table_id for statement in past.plan.statements}
+    for target in targets:
+        if target.table.table_id in written:
+            problem = f"it has this window since {past.key}; a replay is for another table"
+            raise InvalidArgument(argument="target", value=target.table.name, problem=problem)

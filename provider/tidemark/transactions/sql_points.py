@@ -1,0 +1,53 @@
+"""Points that SQL names, as versions of a table: from the store and the log alone (R8, R112)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import TrackingInterrupted
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import TableRef
+from tidemark.planning.stream_sql.statements import PointKind, SqlPoint
+from tidemark.planning.stream_sql.text import compilation_error
+from tidemark.transactions.sources import Tables
+from tidemark.transactions.statement_ids import versions_of_statement
+from tidemark.transactions.streams import get_stream
+
+__all__ = ["start_version"]
+
+
+def start_version(
+    store: ControlStore, source: TableRef, point: SqlPoint | None, *, text: str, stream: str, tables: Tables
+) -> int:
+    """The version that lies just behind the point, or the newest one.
+
+    `text` is the statement, for errors. Raises VersionNotFound (R8f), StreamNotFound (R8b), SqlCompilationError for an
+    unknown statement (R8c), TrackingInterrupted where rows had no ids at it (R8g).
+    """
+    log = tables(source)
+    if point is None:
+        return log.head()
+    version = _version(store, log, source, point, text, tables)
+    if not log.state(version).row_tracking:
+        problem = f"row tracking was not on yet at version {version}"
+        raise TrackingInterrupted(table=source.name, stream=stream, problem=problem)
+    return version
+
+
+def _version(store: ControlStore, log: DeltaLog, source: TableRef, point: SqlPoint, text: str, tables: Tables) -> int:
+    value = point.value
+    if isinstance(value, int):
+        return value - int(point.before)
+    if isinstance(value, datetime | float):
+        when = value if isinstance(value, datetime) else store.clock() + timedelta(seconds=value)
+        return log.version_at(when - timedelta(microseconds=int(point.before)))
+    if point.kind is PointKind.STATEMENT:
+        found = versions_of_statement(log, value)
+        if found is None:
+            raise compilation_error(text, point.span, f"Statement {value} not found")
+        return found[0] - 1 if point.before else found[1]
+    other = get_stream(store, value)
+    if other.source.table_id == source.table_id:
+        return other.offset.version - int(point.before)
+    return log.version_at(max(tables(base.table).timestamp(base.version) for base in other.bases))

@@ -1,0 +1,109 @@
+"""When a stream's data is announced, and when again: a decision on what was seen and what was announced last (R126)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidemark.triggers._sight import Sight
+
+__all__ = ["Announced", "Intervals", "Reason", "due", "payload_of"]
+
+_NEW_WATCHER = timedelta(minutes=1)  # two DAG files that disagree about a watcher make new ones all the time
+
+
+class Reason(StrEnum):
+    """Why a stream is announced."""
+
+    DATA = "data"  # it has data that was not announced at this offset
+    AGAIN = "again"  # what was announced has not been consumed, and nobody is at it
+    KEEP_FRESH = "keep_fresh"  # nothing to deliver, but its offset has stood still for long (R126, R81)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """`renew_after`: between announcements of the same; `keep_fresh_after`: a stream whose offset stands still."""
+
+    renew_after: timedelta
+    keep_fresh_after: timedelta
+
+
+@dataclass(frozen=True)
+class Announced:
+    """The last announcement. `watch` is the watcher's id: a DAG that is resumed has a new one."""
+
+    uid: str
+    offset: int
+    initial_rows: bool
+    has_data: bool
+    head: int
+    at: datetime
+    watch: str
+
+    @classmethod
+    def of(cls, sight: Sight, *, at: datetime, watch: str) -> Announced:
+        """What is announced with this sight."""
+        stream = sight.stream
+        return cls(
+            stream.uid, stream.offset.version, stream.initial_rows_pending, sight.has_data, sight.head, at, watch
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """The form in which Airflow keeps it."""
+        return {**asdict(self), "at": self.at.isoformat()}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Announced | None:
+        """The inverse; None for what another release has written, so that the stream is announced anew."""
+        try:
+            found = cls(**{**plain, "at": datetime.fromisoformat(plain["at"])})
+        except (TypeError, KeyError, ValueError):
+            return None
+        return found if found.at.tzinfo is not None else None
+
+    def speaks_of(self, sight: Sight) -> bool:
+        """Whether the stream stands where it stood then: nothing has been consumed since, and there is data as then."""
+        stream = sight.stream
+        return (self.uid, self.offset, self.initial_rows, self.has_data) == (
+            stream.uid,
+            stream.offset.version,
+            stream.initial_rows_pending,
+            sight.has_data,
+        )
+
+
+def due(sight: Sight, last: Announced | None, *, now: datetime, watch: str, every: Intervals) -> Reason | None:
+    """Why the stream is to be announced now; None if it is not.
+
+    Data is announced once for each offset: newer versions are read by the run that was woken, or are left unread by it
+    and announced when the offset has moved. A new watcher (a resumed DAG) announces what is there, once in a minute.
+    """
+    if not sight.has_data:
+        since = sight.stream.anchor
+        if last is not None and last.uid == sight.stream.uid:
+            since = max(since, last.at)
+        return Reason.KEEP_FRESH if now - since >= every.keep_fresh_after else None
+    if last is None or not last.speaks_of(sight):
+        return Reason.DATA
+    if last.watch != watch and now - last.at >= _NEW_WATCHER:
+        return Reason.DATA
+    return Reason.AGAIN if now - last.at >= every.renew_after else None
+
+
+def payload_of(sight: Sight, reason: Reason, *, now: datetime) -> Mapping[str, Any]:
+    """What the event carries, as a hint: {stream, source, offset, head, behind, lag, initial_rows, reason}."""
+    stream = sight.stream
+    return {
+        "stream": stream.name,
+        "source": stream.source.name,
+        "offset": stream.offset.version,
+        "head": sight.head,
+        "behind": sight.behind,
+        "lag": sight.lag(now),
+        "initial_rows": stream.initial_rows_pending,
+        "reason": reason.value,
+    }

@@ -1,0 +1,63 @@
+"""Waiting in the triggerer until a stream is in danger of becoming stale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.triggers._waiting import WaitTrigger
+
+if TYPE_CHECKING:
+    from tidemark.transactions.standing import AtRisk, Outlook
+    from tidemark.triggers._looks import Looks
+
+__all__ = ["StreamStaleTrigger", "plain"]
+
+
+class StreamStaleTrigger(WaitTrigger):
+    """Fires when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87).
+
+    Value of its event: what StreamStaleSensor returns. `stream`: one name, several, or None for all of the store.
+    A lake that does not answer is no alarm but a warning in the log.
+    """
+
+    def __init__(
+        self,
+        *,
+        stream: str | Sequence[str] | None,
+        hours_left: float,
+        end: datetime | str,
+        conn_id: str = DEFAULT_CONN_ID,
+        **waiting: Any,
+    ) -> None:
+        super().__init__(conn_id=conn_id, end=end, **waiting)
+        self.names = [stream] if isinstance(stream, str) else None if stream is None else list(stream)
+        self.hours_left = float(hours_left)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Plain values only."""
+        own = {"stream": self.names, "hours_left": self.hours_left}
+        return ("tidemark.triggers.stale.StreamStaleTrigger", {**own, **self.waiting()})
+
+    @property
+    def subject(self) -> str:
+        """The streams."""
+        return "The store of all streams" if self.names is None else f"Stream {', '.join(self.names)}"
+
+    def ask(self, looks: Looks) -> Future[Outlook]:
+        """A look at all of them."""
+        return looks.outlook(self.names, within=timedelta(hours=self.hours_left))
+
+    def found(self, answer: Outlook) -> list[dict[str, Any]] | None:
+        """Those at risk, if there are any."""
+        for name, problem in answer.unknown:
+            self.log.warning("Nothing is known of stream %s now: %s", name, problem)
+        return [plain(one) for one in answer.at_risk] or None
+
+
+def plain(one: AtRisk) -> dict[str, Any]:
+    """A stream at risk in plain values; times in ISO 8601."""
+    return {**vars(one), "stale_after": None if one.stale_after is None else one.stale_after.isoformat()}

@@ -1,0 +1,155 @@
+"""Watching a stream from an asset: DAGs that start when there is something to consume (R126)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from tidemark.errors import TidemarkError
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.triggers._announcing import Announced, Intervals, Reason, due, payload_of
+from tidemark.triggers._waiting import LONGEST_LOOK, LOOKS, answer_within, pause_until_next, seconds_of
+
+if TYPE_CHECKING:
+    from tidemark.triggers._looks import Looks
+    from tidemark.triggers._sight import Sight
+
+__all__ = ["KEEP_FRESH_AFTER", "POLL_INTERVAL", "RENEW_AFTER", "StreamDataEventTrigger"]
+
+POLL_INTERVAL = 30.0  # the source's own: at most one run in 30 seconds (R126)
+RENEW_AFTER = 600.0
+KEEP_FRESH_AFTER = 12 * 3600.0  # the source's health check (R126)
+
+_STATE = "tidemark.announced"  # the key in the asset's state store
+_SETTLED = 5.0  # seconds in which the triggerer has handed an event on
+
+
+class StreamDataEventTrigger(BaseEventTrigger):
+    """For an AssetWatcher: an event when the stream has data, once for each offset; `tidemark.assets.stream_data_asset`
+    makes asset and watcher.
+
+    While the offset stays where it was announced, it is announced again every `renew_after` seconds, unless a
+    transaction holds the stream with a live lease. A stream without data whose offset has not moved for
+    `keep_fresh_after` seconds is announced too, so that an empty run moves it on before it becomes stale. The last
+    announcement is kept in the asset's state store, so a restart repeats nothing; it is written after the event, so one
+    in the wrong moment repeats it rather than losing it.
+
+    Nothing ends it but the removal of the watcher: what is wrong with stream, source or store is written to the
+    triggerer's log, once for each message, and looked at again.
+
+    :param stream: name of the stream; not a template.
+    :param poll_interval: seconds between looks.
+    """
+
+    def __init__(
+        self,
+        *,
+        stream: str,
+        conn_id: str = DEFAULT_CONN_ID,
+        poll_interval: float = POLL_INTERVAL,
+        renew_after: float = RENEW_AFTER,
+        keep_fresh_after: float = KEEP_FRESH_AFTER,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.stream = stream
+        self.conn_id = conn_id
+        self.poll_interval = seconds_of("poll_interval", poll_interval)
+        self.renew_after = seconds_of("renew_after", renew_after)
+        self.keep_fresh_after = seconds_of("keep_fresh_after", keep_fresh_after)
+        self._problem: str | None = None
+        self._last: Announced | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Plain values, the same ones for the same watcher: Airflow tells watchers apart by them."""
+        return (
+            "tidemark.triggers.watchers.StreamDataEventTrigger",
+            {
+                "stream": self.stream,
+                "conn_id": self.conn_id,
+                "poll_interval": self.poll_interval,
+                "renew_after": self.renew_after,
+                "keep_fresh_after": self.keep_fresh_after,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Events for as long as the watcher is there."""
+        room = await asyncio.to_thread(import_module, LOOKS)
+        self._last = await self._recall()
+        with room.looking(self.conn_id) as looks:
+            while True:
+                said = await self._look(looks, self._last)
+                if said is not None:
+                    self._last, payload = said
+                    yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
+                    await asyncio.sleep(min(_SETTLED, self.poll_interval))
+                    await self._keep(self._last)
+                await asyncio.sleep(pause_until_next(self.poll_interval, self.stream))
+
+    async def on_kill(self) -> None:
+        """The watcher is taken away, as by a pause; the next one announces what is there, even under the same id."""
+        if self._last is not None:
+            await self._keep(replace(self._last, watch=""))
+
+    async def _look(self, looks: Looks, last: Announced | None) -> tuple[Announced, dict[str, Any]] | None:
+        """What is to be announced now, and what the event carries."""
+        try:
+            sight = await answer_within(looks.sight(self.stream), LONGEST_LOOK)
+            now = datetime.now(UTC)
+            reason = due(sight, last, now=now, watch=self._watch, every=self._every)
+            if reason in (Reason.AGAIN, Reason.KEEP_FRESH) and await self._somebody_is_at_it(looks, sight, now):
+                reason = None
+        except (TidemarkError, AirflowException, OSError) as error:
+            self._say(str(error))
+            return None
+        self._say(None)
+        if reason is None:
+            return None
+        return Announced.of(sight, at=now, watch=self._watch), dict(payload_of(sight, reason, now=now))
+
+    async def _somebody_is_at_it(self, looks: Looks, sight: Sight, now: datetime) -> bool:
+        until = await answer_within(looks.held_until(sight.stream.uid), LONGEST_LOOK)
+        return until is not None and until > now
+
+    async def _recall(self) -> Announced | None:
+        """What was announced last; None where Airflow has nothing, or does not say: then once more is better."""
+        if self.asset_state_store is None:
+            return None
+        try:
+            return Announced.from_plain(await self.asset_state_store.aget(_STATE))
+        except (AirflowRuntimeError, ValueError) as error:
+            self.log.warning("What was announced of stream %s cannot be recalled: %s", self.stream, error)
+            return None
+
+    async def _keep(self, last: Announced) -> None:
+        if self.asset_state_store is None:
+            return
+        try:
+            await self.asset_state_store.aset(_STATE, last.to_plain())
+        except (AirflowRuntimeError, ValueError) as error:
+            self.log.warning("What was announced of stream %s cannot be kept: %s", self.stream, error)
+
+    def _say(self, problem: str | None) -> None:
+        """Once for each message, and when it is over."""
+        if problem == self._problem:
+            return
+        self._problem = problem
+        if problem is None:
+            self.log.info("Stream %s can be read again.", self.stream)
+        else:
+            self.log.error("Stream %s cannot be watched, looking again: %s", self.stream, problem)
+
+    @property
+    def _watch(self) -> str:
+        return str(self.trigger_id)
+
+    @property
+    def _every(self) -> Intervals:
+        return Intervals(timedelta(seconds=self.renew_after), timedelta(seconds=self.keep_fresh_after))

@@ -1,0 +1,215 @@
+"""What Airflow's metrics hear, by a real StatsD socket; nobody listens, nothing is lost but the metric. No Spark."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+
+from tests.airflow.evidence import FOR_EVERY_STATEMENT
+from tests.airflow.runs import Outcome
+from tests.guarantees.synthetic_tables import SyntheticTable
+from tidemark import metrics
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.streams import StreamMode
+from tidemark.model.transactions import CommitResult, DeliveredWindow, TransactionKey
+from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.task_groups.stream_transaction import stream_transaction
+from tidemark.transactions.streams import create_stream
+
+pytestmark = pytest.mark.airflow
+RunDag = Callable[..., Outcome]
+StandIn = Callable[[str], Path]
+FIRST, SECOND = datetime(2026, 4, 1, tzinfo=UTC), datetime(2026, 4, 2, tzinfo=UTC)
+DOCS = Path(__file__).parents[2] / "provider/docs/how-to/watch-streams.md"
+
+
+class Listener:
+    """A StatsD server as far as a datagram goes."""
+
+    def __init__(self) -> None:
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.settimeout(0.3)
+        self.port = self.socket.getsockname()[1]
+
+    def heard(self) -> dict[str, str]:
+        """Name → value and kind of all of ours since the last time; counts are added up."""
+        found: dict[str, str] = {}
+        counts: Counter[str] = Counter()
+        try:
+            while True:
+                for line in self.socket.recv(65536).decode().splitlines():
+                    name, _, told = line.partition(":")
+                    if "tidemark" not in name:
+                        continue
+                    number, _, kind = told.partition("|")
+                    counts[name] += int(number) if kind == "c" else 0
+                    found[name.removeprefix("airflow.tidemark.")] = f"{counts[name]}|c" if kind == "c" else told
+        except TimeoutError:
+            return found
+
+
+@pytest.fixture
+def listener(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
+    from airflow.sdk.observability import stats
+    from airflow.sdk.observability.metrics import stats_utils
+
+    made = Listener()
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "True")
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_HOST", "127.0.0.1")
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_PORT", str(made.port))
+    stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=True)
+    yield made
+    monkeypatch.undo()
+    stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=True)
+    made.socket.close()
+
+
+@pytest.fixture
+def source(hook: TidemarkHook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SyntheticTable:
+    """With four commits that the stream `order.changes` has not read."""
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
+    table = SyntheticTable(tmp_path / "lake/s/source")
+    SyntheticTable(tmp_path / "lake/s/target")
+    for _ in range(4):
+        table.append()
+    create_stream(
+        TidemarkHook().open_store(),
+        name="order.changes",
+        source=TidemarkHook().table("s.source"),
+        mode=StreamMode.APPEND_ONLY,
+        at_version=0,
+        who="ana",
+    )
+    return table
+
+
+def consuming(dag_id: str) -> DAG:
+    with DAG(dag_id, schedule=None) as dag:
+        ConsumeStreamOperator(
+            task_id="deliver", stream="order.changes", target="s.target", write_as="append", max_commits=3
+        )
+    return dag
+
+
+def test_a_delivery_tells_rows_versions_lag_and_the_seconds_of_its_job(
+    listener: Listener, source: SyntheticTable, run_dag: RunDag, spark_submit: StandIn
+) -> None:
+    spark_submit(FOR_EVERY_STATEMENT)
+    dag = consuming("metrics_delivered")
+    assert run_dag(dag, FIRST).state == "success"
+    heard = listener.heard()
+    seconds = float(heard.pop("job_duration").partition("|")[0]) / 1000
+    assert 0 < seconds < 60
+    assert {name: value for name, value in heard.items() if "job_duration" not in name and "seconds" not in name} == {
+        "rows_delivered": "4|c", "rows_delivered.order__changes": "4|c",
+        "windows_delivered": "1|c", "windows_delivered.order__changes": "1|c",
+        "versions_read": "3|c", "versions_read.order__changes": "3|c",
+        "lag_versions": "1|g", "lag_versions.order__changes": "1|g",
+    }  # fmt: skip
+    assert {"job_duration.order__changes.write", "lag_seconds.order__changes"} <= set(heard)
+
+
+def test_a_clear_delivers_nothing_and_counts_nothing_twice(
+    listener: Listener, source: SyntheticTable, run_dag: RunDag, spark_submit: StandIn
+) -> None:
+    spark_submit(FOR_EVERY_STATEMENT)
+    dag = consuming("metrics_cleared")
+    run_dag(dag, FIRST)
+    listener.heard()
+    assert run_dag(dag, FIRST).state == "success"
+    assert listener.heard() == {}
+
+
+def test_a_failed_attempt_is_counted_with_its_stream(
+    listener: Listener, source: SyntheticTable, run_dag: RunDag, spark_submit: StandIn
+) -> None:
+    spark_submit("exit 1")
+    assert run_dag(consuming("metrics_failed"), FIRST).state == "failed"
+    heard = listener.heard()
+    assert heard["deliveries_failed.order__changes"] == "1|c"
+    assert "rows_delivered" not in heard
+    assert "job_duration.order__changes.write" in heard
+
+
+def test_a_group_tells_its_commit_an_empty_window_and_a_rollback(
+    listener: Listener, source: SyntheticTable, run_dag: RunDag, spark_submit: StandIn
+) -> None:
+    with DAG("metrics_group", schedule=None) as dag, stream_transaction("tx", streams="order.changes"):
+        WriteStreamOperator(task_id="w", target="s.target", write_as="append")
+    spark_submit("exit 1")
+    assert run_dag(dag, FIRST).state == "failed"
+    heard = listener.heard()
+    assert (heard["transactions_rolled_back"], heard["deliveries_failed"]) == ("1|c", "1|c")
+    spark_submit(FOR_EVERY_STATEMENT)
+    assert run_dag(dag, FIRST).state == "success"
+    heard = listener.heard()
+    assert (heard["windows_delivered"], heard["rows_delivered"], heard["lag_versions"]) == ("1|c", "4|c", "0|g")
+    assert "transactions_rolled_back" not in heard
+    assert run_dag(dag, SECOND).state == "success"
+    heard = listener.heard()
+    assert heard["windows_empty.order__changes"] == "1|c"
+    assert "rows_delivered" not in heard
+
+
+def test_windows_of_others_and_looks_are_told(listener: Listener) -> None:
+    window = DeliveredWindow("a", 1, 4, False, 2.5)
+    metrics.taken_over([CommitResult(TransactionKey("d", "r", "t"), (window,), 1, (), FIRST)])
+    metrics.looked("a", True)
+    assert listener.heard() == {
+        "windows_taken_over": "1|c",
+        "windows_taken_over.a": "1|c",
+        "looks": "1|c",
+        "looks.a": "1|c",
+    }
+
+
+def test_tags_go_to_a_backend_that_has_them(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.observability import stats
+    from airflow.sdk.observability.metrics import stats_utils
+
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", "True")
+    monkeypatch.setenv("AIRFLOW__METRICS__LEGACY_NAMES_ON", "False")
+    stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)
+    metrics.failed(["b c", "a"], ValueError())
+    assert listener.heard() == {"deliveries_failed,stream=a_and_b_c,error=ValueError": "1|c"}
+
+
+@pytest.mark.parametrize("wrong", [ValueError, OSError, RuntimeError])
+def test_a_backend_that_fails_fails_no_task(
+    wrong: type[Exception], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from airflow.sdk.observability import stats
+
+    def broken(*_: object, **__: object) -> None:
+        raise wrong("the backend")
+
+    monkeypatch.setattr(stats, "incr", broken)
+    metrics.looked("a", False)
+    assert "tidemark.looks was not told: the backend" in caplog.text
+
+
+def test_without_a_backend_the_lake_is_not_asked_for_a_lag(
+    source: SyntheticTable, run_dag: RunDag, spark_submit: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_submit(FOR_EVERY_STATEMENT)
+    monkeypatch.setattr(metrics, "lag_in_versions", lambda *_: pytest.fail("asked"))
+    assert run_dag(consuming("metrics_off"), FIRST).state == "success"
+
+
+def test_every_metric_is_in_the_docs_and_every_documented_one_exists() -> None:
+    source = Path(metrics.__file__).read_text()
+    told = set(re.findall(r'_(?:count|gauge)\("(\w+)"|"timing", "(\w+)"|"(windows_\w+)"', source))
+    names = {name for found in told for name in found if name}
+    documented = set(re.findall(r"^\| `tidemark\.(\w+)`", DOCS.read_text(), re.MULTILINE))
+    assert documented == names
+    assert len(names) == 11

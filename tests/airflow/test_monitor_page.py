@@ -1,0 +1,276 @@
+"""The page in a real Chromium on a real API server under a sub-path: found, read, searched, turned, and refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_selenium_python import Axe
+from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.airflow.api_server import ApiServer, api_server, chromium
+from tests.airflow.monitored import DAG, Monitored
+
+pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
+
+PATIENCE = 30
+REFRESH = 10
+FRAME = (By.CSS_SELECTOR, "iframe[title=Tidemark]")
+SCREENSHOTS = os.environ.get("TIDEMARK_SCREENSHOTS")  # a directory for the pictures of the docs
+LAKE = os.environ.get("TIDEMARK_SCREENSHOTS_LAKE")  # a new directory whose name may be seen in them
+
+
+class Page:
+    """The page as a reader has it: inside Airflow, logged in, by what can be seen."""
+
+    def __init__(self, chrome: Chrome, server: ApiServer) -> None:
+        self.chrome = chrome
+        self.url = server.url
+
+    def log_in(self, name: str) -> None:
+        self.chrome.delete_all_cookies()
+        self.chrome.get(f"{self.url}/auth/login")
+        self.chrome.delete_all_cookies()
+        self.one("input[name=username]").send_keys(name)
+        self.one("input[name=password]").send_keys(f"{name}-password", Keys.ENTER)
+        self.until(lambda: "/auth/" not in self.chrome.current_url)
+
+    def open(self, question: str = "") -> None:
+        self.chrome.switch_to.default_content()
+        self.chrome.get(f"{self.url}/plugin/tidemark{question}")
+        self.enter()
+
+    def enter(self) -> None:
+        self.chrome.switch_to.default_content()
+        self.until(lambda: self.chrome.find_elements(*FRAME))
+        self.chrome.switch_to.frame(self.chrome.find_element(*FRAME))
+
+    def one(self, selector: str) -> WebElement:
+        return self.until(lambda: next(iter(self.chrome.find_elements(By.CSS_SELECTOR, selector)), None))
+
+    def click(self, selector: str) -> None:
+        """On what is there then: the page draws itself anew meanwhile."""
+        self.until(lambda: [self.one(selector).click()])
+
+    def press(self, selector: str, keys: str) -> None:
+        """Keys for an element, as `click`."""
+        self.until(lambda: [self.one(selector).send_keys(keys)])
+
+    def until(self, seen: Callable[[], object], patience: float = PATIENCE) -> WebElement:
+        from selenium.common.exceptions import StaleElementReferenceException as Redrawn
+
+        return WebDriverWait(self.chrome, patience, ignored_exceptions=[Redrawn]).until(lambda _: seen())  # type: ignore[return-value]
+
+    def streams(self) -> list[str]:
+        script = "return [...document.querySelectorAll('tr[data-stream]')].map((row) => row.dataset.stream)"
+        return list(self.chrome.execute_script(script))
+
+    def shows(self, *names: str) -> None:
+        self.until(lambda: self.streams() == list(names))
+
+    def row(self, name: str) -> str:
+        return self.one(f"tr[data-stream={name}]").text
+
+    @property
+    def text(self) -> str:
+        return self.chrome.find_element(By.TAG_NAME, "body").text
+
+    def picture(self, name: str) -> None:
+        if SCREENSHOTS:
+            self.chrome.switch_to.default_content()
+            self.chrome.save_screenshot(str(Path(SCREENSHOTS) / f"{name}.png"))
+            self.enter()
+
+
+@pytest.fixture(scope="module")
+def monitored(tmp_path_factory: pytest.TempPathFactory) -> Monitored:
+    root = tmp_path_factory.mktemp("page")
+    made = Monitored(Path(LAKE) if LAKE else root / "lake", f"sqlite:///{root}/control.db")
+    made.store.migrate()
+    return made.fill()
+
+
+@pytest.fixture(scope="module")
+def server(airflow_home: Path, monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    from airflow.models.dag import DagModel  # noqa: TID251 - as the API server knows it
+    from airflow.models.dagbundle import DagBundleModel  # noqa: TID251
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.merge(DagBundleModel(name="page"))
+        session.flush()
+        session.merge(DagModel(dag_id=DAG, bundle_name="page", fileloc="x.py"))
+    root = tmp_path_factory.mktemp("server")
+    many = Monitored(root / "many", f"sqlite:///{root}/many.db").many(120)
+    environment = {
+        "TIDEMARK_CONTROL_STORE": monitored.url,
+        "AIRFLOW__TIDEMARK__MONITOR_CONN_IDS": "tidemark_default,tidemark_many,tidemark_new",
+        "AIRFLOW_CONN_TIDEMARK_MANY": f'{{"conn_type": "tidemark", "extra": {{"control_store": "{many.url}"}}}}',
+        "AIRFLOW_CONN_TIDEMARK_NEW": f'{{"conn_type": "tidemark", "extra": {{"control_store": "sqlite:///{root}/no.db"}}}}',
+    }
+    with api_server(root, environment) as running:
+        yield running
+    with create_session() as session:
+        session.query(DagModel).filter_by(dag_id=DAG).delete()
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Chrome]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(chrome: Chrome, server: ApiServer) -> Page:
+    """Logged in as somebody who may only read."""
+    found = Page(chrome, server)
+    found.log_in("viewer")
+    return found
+
+
+def test_airflows_menu_leads_to_the_page_and_it_shows_every_stream(page: Page) -> None:
+    page.one("[data-testid=nav-sidebar], nav")
+    browse = "//button[contains(., 'Browse')]"
+    page.until(lambda: page.chrome.find_elements(By.XPATH, browse)).__getitem__(0).click()  # type: ignore[attr-defined]
+    entry = "//*[self::a or @role='menuitem'][normalize-space()='Tidemark']"
+    page.until(lambda: page.chrome.find_elements(By.XPATH, entry)).__getitem__(0).click()  # type: ignore[attr-defined]
+    page.enter()
+    page.shows("clicks", "customers", "order_changes", "payments", "returns", "stock")
+    page.until(lambda: "5 versions" in page.row("order_changes"))
+    for said in ("shop.order_changes", "24", DAG, "manual__open", "UTC", "ago"):
+        assert said in page.row("order_changes")
+    assert "up to date" in page.row("payments")
+    assert "There is no table" in page.row("returns")
+    assert "stale" in page.row("stock")
+    page.picture("streams")
+
+
+def test_the_page_can_be_read_by_everybody(page: Page) -> None:
+    page.open()
+    page.until(lambda: "up to date" in page.row("payments"))
+    for question in ("", "?stream=order_changes"):
+        page.open(question)
+        page.one("table")
+        axe = Axe(page.chrome)
+        axe.inject()
+        found = axe.run(context={"include": [["body"]]})["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def test_the_search_has_a_key_and_narrows_the_list(page: Page) -> None:
+    page.open()
+    page.shows("clicks", "customers", "order_changes", "payments", "returns", "stock")
+    page.click("#refreshed")  # somewhere in the frame
+    ActionChains(page.chrome).send_keys("/PAY").perform()
+    page.shows("payments")
+    page.press("#search", "xyz")
+    assert "No stream fits" in page.one("#empty").text
+    page.click("#empty button")
+    page.shows("clicks", "customers", "order_changes", "payments", "returns", "stock")
+    page.click("#held")
+    page.shows("order_changes")
+
+
+def test_the_list_is_sorted_by_its_headings(page: Page) -> None:
+    page.open()
+    page.click("#by-offset")
+    page.until(lambda: page.streams()[-1:] == ["order_changes"])
+    page.press("#by-offset", Keys.ENTER)
+    page.until(lambda: page.streams()[:2] == ["order_changes", "payments"])
+    assert page.one("th[aria-sort=descending]").text.startswith("Offset")
+
+
+def test_many_streams_come_in_pages(page: Page) -> None:
+    page.open("?connection=tidemark_many")
+    page.until(lambda: len(page.streams()) == 50)
+    assert "1–50 of 120 streams" in page.text
+    page.until(lambda: [page.chrome.find_element(By.XPATH, "//button[.='Next']").click()])
+    page.until(lambda: page.streams()[:1] == ["bulk_0050"])
+    page.until(lambda: "51–100 of 120 streams" in page.text)
+
+
+def test_an_empty_store_says_what_to_do_next(page: Page) -> None:
+    page.open()
+    page.press("#connection", "tidemark_new")
+    page.until(lambda: "No stream yet" in page.text)
+    assert "CreateStreamOperator" in page.text
+
+
+def test_a_streams_details_have_its_history_window_and_targets(page: Page) -> None:
+    page.open()
+    page.press("tr[data-stream=order_changes] th a", Keys.ENTER)
+    assert page.one("#plot").get_attribute("aria-label") == (
+        "The offset rose from version 0 to 24; the source is at 29."
+    )
+    assert len(page.chrome.find_elements(By.CSS_SELECTOR, "#plot circle")) == 13
+    assert len(page.chrome.find_elements(By.CSS_SELECTOR, "#moves tbody tr")) == 13
+    for said in ("Open window", "order_changes: (24, 26]", "not yet", "target0", "ana", "created", "worker-3:417"):
+        assert said in page.text
+    page.picture("stream")
+    page.click("#back")
+    page.one("tr[data-stream=payments]")
+
+
+def test_a_link_leads_to_a_window_and_the_window_to_its_run(page: Page) -> None:
+    page.open(f"?dag_id={DAG}&run_id=payments__0&task_id=deliver_payments")  # as of a task that names no stream
+    page.until(lambda: "payments" in page.one("#where").text)
+    asked = page.one("tr.asked")
+    assert "the window you came for" in asked.text
+    asked.find_element(By.CSS_SELECTOR, "a.out").click()
+    page.chrome.switch_to.default_content()
+    page.until(lambda: page.chrome.current_url == f"{page.url}/dags/{DAG}/runs/payments__0")
+
+
+def test_what_changes_is_seen_without_a_reload(page: Page, monitored: Monitored) -> None:
+    page.open("?search=payments")
+    page.until(lambda: "up to date" in page.row("payments"))
+    page.press("tr[data-stream=payments] th a", "")
+    monitored.tables["payments"].append()
+    page.until(lambda: "1 version" in page.row("payments"), patience=3 * REFRESH)
+    assert page.chrome.switch_to.active_element.text == "payments"  # drawn anew, the focus stays
+
+
+def test_the_page_is_dark_where_airflow_is(page: Page) -> None:
+    page.open()
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    page.one("tr[data-stream]")
+    seen = {}
+    for theme, other in (("dark", "light"), ("light", "dark")):
+        page.chrome.switch_to.default_content()
+        around = "const around = document.documentElement.classList; around.remove(arguments[1]);"
+        page.chrome.execute_script(f"{around} around.add(arguments[0])", theme, other)
+        page.enter()
+        page.until(lambda t=theme: t in (page.one("html").get_attribute("class") or ""))  # type: ignore[misc]
+        seen[theme] = page.chrome.execute_script(colour)
+    assert seen == {"dark": "rgb(20, 23, 26)", "light": "rgb(255, 255, 255)"}
+
+
+def test_the_page_breaks_none_of_its_own_rules(page: Page) -> None:
+    page.chrome.get_log("browser")
+    page.open("?stream=order_changes")
+    page.one("#plot")
+    said = [entry["message"] for entry in page.chrome.get_log("browser") if "/tidemark/" in entry["message"]]
+    assert [message for message in said if "can escape its sandboxing" not in message] == []  # Airflow's frame
+
+
+def test_a_session_that_ends_is_said(page: Page) -> None:
+    page.open()
+    page.one("tr[data-stream]")
+    page.chrome.delete_all_cookies()
+    page.until(lambda: "You are not logged in any more" in page.text, patience=3 * REFRESH)
+    assert page.streams() == []
+    page.chrome.switch_to.default_content()
+    page.chrome.get(f"{page.url}/tidemark/")
+    assert "You are not logged in" in page.text
+
+
+def test_somebody_without_rights_is_told_so(page: Page) -> None:
+    page.log_in("guest")
+    page.chrome.get(f"{page.url}/tidemark/")
+    assert "You may not see streams" in page.text
+    assert "order_changes" not in page.chrome.page_source

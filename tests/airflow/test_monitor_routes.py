@@ -1,0 +1,352 @@
+"""The monitor's app: Airflow is asked on every route, a dead lake or store is said in words, nothing is changed."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+import sqlalchemy as sa
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from starlette.routing import Mount
+
+from tests.airflow.monitored import DAG, Monitored
+from tidemark.control import schema
+from tidemark.control.store import ControlStore
+
+pytestmark = pytest.mark.airflow
+
+NOBODY, GUEST, VIEWER = None, "", "viewer"
+
+
+class Caller:
+    """Asks the app as it is mounted in Airflow, as a user of some role; `NOBODY` is not logged in."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    def __call__(self, path: str, *, role: str | None = VIEWER, method: str = "GET", **asked: Any) -> Any:
+        headers = {} if role is None else {"Authorization": f"Bearer {token(role)}"}
+        client = TestClient(self._app, raise_server_exceptions=False)
+        return client.request(method, f"/tidemark{path}", params=asked, headers=headers)
+
+
+def token(role: str) -> str:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    return get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ana", role=role))
+
+
+@pytest.fixture(scope="module")
+def monitored(tmp_path_factory: pytest.TempPathFactory) -> Monitored:
+    root = tmp_path_factory.mktemp("monitored")
+    made = Monitored(root / "lake", f"sqlite:///{root}/control.db")
+    made.store.migrate()
+    return made.fill()
+
+
+@pytest.fixture(scope="module")
+def app(airflow_home: Path) -> Iterator[FastAPI]:
+    """Our app alone, mounted as Airflow mounts it, with Airflow's auth manager; DAG `DAG` is known to Airflow."""
+    from airflow.api_fastapi.app import init_auth_manager
+    from airflow.models.dag import DagModel  # noqa: TID251 - as the API server knows it
+    from airflow.models.dagbundle import DagBundleModel  # noqa: TID251
+    from airflow.utils.session import create_session
+
+    from tidemark.plugins.monitor.app import build_app
+
+    with create_session() as session:
+        session.merge(DagBundleModel(name="monitor"))
+        session.flush()
+        session.merge(DagModel(dag_id=DAG, bundle_name="monitor", fileloc="x.py"))
+    around = FastAPI()
+    around.mount("/tidemark", build_app())
+    init_auth_manager(around)
+    yield around
+    with create_session() as session:
+        session.query(DagModel).filter_by(dag_id=DAG).delete()
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a URL the control store of the default connection."""
+    return lambda url: monkeypatch.setenv("TIDEMARK_CONTROL_STORE", url)
+
+
+@pytest.fixture
+def ask(app: FastAPI, monitored: Monitored, use: Callable[[str], None]) -> Caller:
+    use(monitored.url)
+    return Caller(app)
+
+
+def ours(around: FastAPI) -> FastAPI:
+    (found,) = (route.app for route in around.routes if isinstance(route, Mount) and route.path == "/tidemark")
+    assert isinstance(found, FastAPI)
+    return found
+
+
+def routes_of(app: FastAPI) -> list[APIRoute]:
+    """Every route of the mounted app; anything that is no plain route would have no check, and fails here."""
+    mounted = ours(app)
+    assert all(isinstance(route, APIRoute) for route in mounted.routes), mounted.routes
+    return list(mounted.routes)
+
+
+def example(route: APIRoute) -> str:
+    return re.sub(r"\{[^}]*\}", "monitor.js", route.path)
+
+
+def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
+    routes = routes_of(app)
+    assert len(routes) == 5
+    for route in routes:
+        for method in route.methods:
+            assert ask(example(route), role=NOBODY, method=method).status_code == 401, route.path
+            assert ask(example(route), role=GUEST, method=method).status_code == 403, route.path
+
+
+def test_every_route_only_reads(app: FastAPI) -> None:
+    assert {method for route in routes_of(app) for method in route.methods} == {"GET"}
+
+
+def test_a_forged_or_foreign_token_is_refused(app: FastAPI, ask: Caller) -> None:
+    client = TestClient(app)
+    for forged in ("x", token(VIEWER)[:-4] + "AAAA"):
+        answer = client.get("/tidemark/api/streams", headers={"Authorization": f"Bearer {forged}"})
+        assert answer.status_code in (401, 403)
+
+
+def test_the_page_loads_nothing_from_elsewhere(ask: Caller) -> None:
+    page = ask("/")
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    parts = re.findall(r'(?:src|href)="(page/[^"]+)"', page.text)
+    assert parts
+    texts = [page.text, *(ask(f"/{part}").text for part in [*parts, "page/elements.js", "page/details.js"])]
+    assert not [found for text in texts for found in re.findall(r"https?://(?!www\.w3\.org/2000/svg)\S+", text)]
+
+
+def test_streams_come_with_their_standing(ask: Caller) -> None:
+    found = {one["name"]: one for one in ask("/api/streams").json()["streams"]}
+    assert list(found) == ["clicks", "customers", "order_changes", "payments", "returns", "stock"]
+    orders = found["order_changes"]
+    assert (orders["offset"], orders["lag"]["head"], orders["lag"]["behind"]) == (24, 29, 5)
+    assert 2 * 3600 <= orders["lag"]["lag_seconds"] < 2 * 3600 + 600
+    assert orders["commit"]["who"]["dag_id"] == DAG
+    assert orders["held"]["owner"]["run_id"] == "manual__open"
+    assert found["payments"]["lag"]["behind"] == 0
+    assert found["payments"]["lag"]["lag_seconds"] == 0
+    assert 9 < found["customers"]["lag"]["hours_left"] < 10.1
+    assert found["returns"]["lag"]["state"] == "unreadable"
+    assert "There is no table" in found["returns"]["lag"]["words"]
+    assert found["stock"]["lag"]["stale"] is True
+    assert "recreate the stream" in found["stock"]["lag"]["words"]
+    assert found["clicks"]["initial_rows_pending"] is True
+
+
+def test_a_page_of_10000_streams_is_quick(app: FastAPI, use: Callable[[str], None], tmp_path: Path) -> None:
+    made = Monitored(tmp_path / "lake", f"sqlite:///{tmp_path}/control.db").many(1)
+    like = made.store.read(lambda c: dict(c.execute(sa.select(schema.streams)).mappings().one()))
+    names = [f"bulk_{number:05}" for number in range(1, 10_000)]
+    more = [{**like, "uid": name, "name": name, "folded_name": name} for name in names]
+    made.store.write(lambda c: c.execute(schema.streams.insert(), more))
+    use(made.url)
+    ask = Caller(app)
+    ask("/api/streams", limit=1)  # opens the store
+    for wish in ({"offset": 9_900}, {"search": "99"}, {"sort": "advanced", "descending": True}):
+        started = time.monotonic()
+        found = ask("/api/streams", wait=2, **wish).json()
+        assert time.monotonic() - started < 2
+        assert len(found["streams"]) == 50
+        assert {one["lag"]["state"] for one in found["streams"]} == {"known"}
+
+
+def test_a_page_can_be_searched_sorted_and_turned(ask: Caller) -> None:
+    assert [one["name"] for one in ask("/api/streams", search="CHANGES").json()["streams"]] == ["order_changes"]
+    assert [one["name"] for one in ask("/api/streams", held=True).json()["streams"]] == ["order_changes"]
+    turned = ask("/api/streams", sort="offset", descending=True, limit=2, offset=1).json()
+    assert [one["name"] for one in turned["streams"]] == ["payments", "clicks"]
+    assert turned["total"] == 6
+
+
+def test_details_have_window_targets_and_every_move(ask: Caller) -> None:
+    found = ask("/api/stream", name="ORDER_changes").json()
+    assert found["transactions"][0]["state"] == "open"
+    assert [write["write_as"] for write in found["transactions"][0]["writes"]] == ["append", "append"]
+    assert found["transactions"][0]["windows"][0]["to_version"] == 26
+    assert len(found["moves"]) == 13
+    assert found["moves"][0]["who"] == {
+        "kind": "run", "said": None, "dag_id": DAG, "run_id": found["stream"]["commit"]["who"]["run_id"],
+        "task_id": "deliver_order_changes", "map_index": -1, "attempt": 1, "worker": "worker-3:417",
+    }  # fmt: skip
+    assert (found["moves"][-1]["why"], found["moves"][-1]["who"]["said"]) == ("created", "ana")
+    by_hand = ask("/api/stream", name="clicks").json()["moves"][0]
+    assert (by_hand["why"], by_hand["who"]["said"]) == ("skip the import", "ana")
+
+
+def test_the_window_that_a_link_names_is_among_the_transactions(ask: Caller) -> None:
+    oldest = {"dag_id": DAG, "run_id": "payments__0", "task_id": "deliver_payments"}
+    found = ask("/api/stream", name="payments", **oldest).json()["transactions"]
+    assert len(found) == 11
+    assert [one["owner"]["run_id"] for one in found if one["asked_for"]] == ["payments__0"]
+    other = ask("/api/stream", name="payments", **{**oldest, "task_id": "elsewhere"}).json()["transactions"]
+    assert not any(one["asked_for"] for one in other)
+
+
+def test_a_window_is_found_by_its_run_alone(ask: Caller) -> None:
+    key = {"dag_id": DAG, "run_id": "payments__3", "task_id": "deliver_payments"}
+    assert ask("/api/stream", **key).json()["stream"]["name"] == "payments"
+    assert ask("/api/stream", **{**key, "run_id": "never"}).status_code == 404
+    assert ask("/api/stream").status_code == 404
+
+
+def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(ask: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
+    key = {"dag_id": DAG, "run_id": "payments__0", "task_id": "deliver_payments"}
+    for answer in (
+        ask("/api/streams"),
+        ask("/api/stream", name="payments", **key),
+        ask("/api/stream", name="order_changes"),
+    ):
+        assert answer.status_code == 200
+        assert DAG not in answer.text
+        assert "worker-3" not in answer.text
+        assert "manual__open" not in answer.text
+        assert '"kind":"hidden"' in answer.text
+
+
+def test_a_stream_or_connection_that_is_not_there_is_404_in_words(ask: Caller) -> None:
+    assert "nobody" in ask("/api/stream", name="nobody").json()["detail"]
+    assert ask("/api/stream", name="nobody").status_code == 404
+    assert ask("/api/streams", connection="aws_default").status_code == 404
+
+
+def test_a_store_that_no_task_has_made_yet_is_empty_and_is_not_made(
+    app: FastAPI, use: Callable[[str], None], tmp_path: Path
+) -> None:
+    use(f"sqlite:///{tmp_path}/none.db")
+    found = Caller(app)("/api/streams").json()
+    assert (found["store"], found["total"]) == ("absent", 0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_that_is_not_migrated_stays_so_and_the_command_is_named(
+    app: FastAPI, use: Callable[[str], None], tmp_path: Path
+) -> None:
+    file = tmp_path / "old.db"
+    file.touch()
+    use(f"sqlite:///{file}")
+    answer = Caller(app)("/api/streams")
+    assert answer.status_code == 503
+    assert "airflow tidemark db migrate" in answer.json()["detail"]
+    assert ControlStore(f"sqlite:///{file}", embedded=False).revision() is None
+
+
+def test_a_store_that_does_not_answer_is_said_without_its_address(app: FastAPI, use: Callable[[str], None]) -> None:
+    use("postgresql+psycopg://tidemark:secret-word@127.0.0.1:1/nowhere")
+    started = time.monotonic()
+    answer = Caller(app)("/api/streams")
+    assert time.monotonic() - started < 15
+    assert answer.status_code == 503
+    assert "does not answer" in answer.json()["detail"]
+    assert "secret-word" not in answer.text
+    assert "nowhere" not in answer.text
+
+
+def test_a_lake_that_hangs_is_said_in_the_cell_and_the_page_comes(
+    app: FastAPI, monitored: Monitored, use: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidemark.lake.storage import Storage
+    from tidemark.plugins.monitor.app import build_app
+
+    names = Storage.names
+
+    def slow(self: Storage, *place: str) -> Any:
+        if "payments" in self.uri:
+            time.sleep(4)
+        return names(self, *place)
+
+    monkeypatch.setattr(Storage, "names", slow)
+    use(monitored.url)
+    fresh = FastAPI()  # has seen nothing yet
+    fresh.mount("/tidemark", build_app())
+    started = time.monotonic()
+    found = {one["name"]: one["lag"] for one in Caller(fresh)("/api/streams", wait=0.7).json()["streams"]}
+    assert time.monotonic() - started < 3.5
+    assert found["payments"]["state"] == "waiting"
+    assert "has not answered" in found["payments"]["words"]
+    assert found["order_changes"]["behind"] == 5
+
+
+def test_nothing_in_the_store_changes_by_being_looked_at(ask: Caller, monitored: Monitored) -> None:
+    def content() -> list[str]:
+        with monitored.store._engine.connect() as connection:
+            return list(connection.connection.driver_connection.iterdump())  # type: ignore[union-attr]
+
+    before = content()
+    ask("/api/streams")
+    ask("/api/stream", name="order_changes")
+    assert content() == before
+
+
+def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
+    headers = {"Authorization": f"Bearer {token(VIEWER)}"}
+    client = TestClient(app, raise_server_exceptions=False)
+    seen: dict[str, set[int]] = {}
+    for found in schemathesis.openapi.from_dict(ours(app).openapi()).get_all_operations():
+        operation = found.ok()
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+
+            @given(case=operation.as_strategy(generation_mode=mode))
+            @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+            def call(case: schemathesis.Case) -> None:
+                url = requests.Request(**case.as_transport_kwargs(base_url="http://testserver/tidemark")).prepare().url
+                answer = client.get(str(url), headers=headers)
+                assert answer.status_code < 500, (case.method, case.path, case.query, answer.text)
+                seen.setdefault(case.path, set()).add(answer.status_code)
+
+            call()
+    assert {path: {200, 404} & codes != set() and 422 in codes for path, codes in seen.items()} == {
+        "/api/streams": True,
+        "/api/stream": True,
+    }
+
+
+def test_importing_the_plugin_loads_no_web_framework(airflow_home: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, airflow.sdk; before = set(sys.modules)\n"
+        "from tidemark.plugins.tidemark import TidemarkPlugin\n"
+        "one, other = TidemarkPlugin(), TidemarkPlugin()\n"
+        "assert one.external_views is not other.external_views\n"
+        "print([m for m in ('fastapi', 'tidemark.control', 'pyarrow', 'sqlglot') if m in set(sys.modules) - before])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ})
+    assert said.stdout.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "href"),
+    [("", "/tidemark/"), ("http://h:1", "/tidemark/"), ("https://h/a/b/", "/a/b/tidemark/")],
+)
+def test_the_page_is_where_the_base_url_says(base_url: str, href: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidemark.plugins.tidemark import TidemarkPlugin
+
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
+    (view,) = TidemarkPlugin().external_views
+    assert SimpleNamespace(**view).href == href

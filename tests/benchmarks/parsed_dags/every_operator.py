@@ -1,0 +1,41 @@
+"""Everything of Tidemark's that a DAG file can name."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from airflow.sdk import DAG
+
+from tidemark.assets import stream_asset, stream_data_asset
+from tidemark.notifications.stale_stream import StaleStreamNotifier
+from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.replay import ReplayWindowOperator
+from tidemark.operators.stream_sql import StreamSQLOperator
+from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
+from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.operators.view_streams import CreateViewStreamOperator
+from tidemark.sensors.stale import StreamStaleSensor
+from tidemark.sensors.streams import StreamHasDataSensor
+from tidemark.task_groups.stream_transaction import stream_transaction
+
+with DAG(
+    "every_operator",
+    schedule=[stream_data_asset("orders")],
+    start_date=datetime(2026, 1, 1),  # noqa: DTZ001 - as many DAGs have it
+    on_failure_callback=StaleStreamNotifier(),
+):
+    create = CreateStreamOperator(task_id="create", stream="orders", on="shop.orders")
+    wait = StreamHasDataSensor(task_id="wait", stream="orders", deferrable=True)
+    stale = StreamStaleSensor(task_id="stale", on_success_callback=StaleStreamNotifier(hours_left=48))
+    consume = ConsumeStreamOperator(
+        task_id="consume", stream="orders", target="shop.mirror", write_as="merge", keys=["id"]
+    )
+    with stream_transaction("deliver", streams=["orders", "items"], outlets=[stream_asset("orders")]) as deliver:
+        WriteStreamOperator(task_id="append", stream="items", target="shop.log", write_as="append")
+        WriteStreamOperator(task_id="sql", write_as="sql", sql="INSERT INTO shop.ids SELECT id FROM orders")
+    advance = AdvanceStreamOperator(task_id="advance", stream="orders", to="5", why="skip")
+    sql = StreamSQLOperator(task_id="sql", sql="ALTER STREAM orders SET COMMENT = 'mine'")
+    view = CreateViewStreamOperator(task_id="view", stream="cities", on="shop.cities")
+    again = ReplayWindowOperator(task_id="again", stream="orders", run="r", target="shop.copy", write_as="append")
+    drop = DropStreamOperator(task_id="drop", stream="items")
+    create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> again >> drop

@@ -1,0 +1,116 @@
+"""The monitor's look at logs: bounded in time and threads, whatever the lake does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.unit.lake.delta_directories import born, commit
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
+from tidemark.plugins.monitor.lookout import Lookout, NotYet, Unreadable
+from tidemark.transactions.standing import Standing
+
+START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
+
+
+class Lake:
+    """One table of five versions, whose log answers when `open` is set; counts how often it is asked at once."""
+
+    def __init__(self, root: Path) -> None:
+        born(root, **{"delta.enableRowTracking": "true"})
+        for version in range(1, 5):
+            commit(root, version)
+        self.path = str(root)
+        self.open = threading.Event()
+        self.open.set()
+        self.asked = 0
+
+    def tables(self, table: TableRef | str) -> DeltaLog:
+        self.asked += 1
+        self.open.wait(30)
+        return DeltaLog.open(table.path if isinstance(table, TableRef) else table)
+
+    def stream(self, number: int, path: str | None = None) -> Stream:
+        source = TableRef("t", path or self.path, "id-1")
+        offset = StreamOffset("id-1", 2)
+        return Stream(f"uid-{number}", f"s{number}", source, StreamMode.STANDARD, offset, False, 0, START, START)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    made = Lake(tmp_path / "t")
+    yield made
+    made.open.set()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lookout(clock: Clock) -> Iterator[Lookout]:
+    made = Lookout(threads=2, keep=5.0, clock=clock)
+    yield made
+    made.close()
+
+
+def test_a_standing_is_seen_and_kept_for_a_while(lake: Lake, lookout: Lookout, clock: Clock) -> None:
+    for now, asked in ((0, 1), (4, 1), (6, 2)):
+        clock.now = now
+        (sight,) = lookout.look([lake.stream(1)], lake.tables, patience=10).values()
+        assert isinstance(sight, Standing)
+        assert (sight.head, sight.behind, lake.asked) == (4, 2, asked)
+
+
+def test_a_stream_that_moved_is_asked_anew(lake: Lake, lookout: Lookout) -> None:
+    lookout.look([lake.stream(1)], lake.tables, patience=10)
+    moved = replace(lake.stream(1), offset=StreamOffset("id-1", 4))
+    (sight,) = lookout.look([moved], lake.tables, patience=10).values()
+    assert isinstance(sight, Standing)
+    assert sight.behind == 0
+
+
+def test_a_dead_lake_takes_two_threads_and_no_more_time_than_allowed(lake: Lake, lookout: Lookout) -> None:
+    lake.open.clear()
+    for _ in range(3):  # the page is read anew
+        sights = lookout.look([lake.stream(n) for n in range(50)], lake.tables, patience=0.05)
+        assert all(isinstance(sight, NotYet) for sight in sights.values())
+    assert lake.asked == 2
+    assert len(lookout._asked) == 2  # the rest was withdrawn: nothing piles up
+
+
+def test_an_answer_that_comes_late_is_taken(lake: Lake, lookout: Lookout, clock: Clock) -> None:
+    lake.open.clear()
+    lookout.look([lake.stream(1)], lake.tables, patience=0.05)
+    clock.now = 100
+    (late,) = lookout.look([lake.stream(1)], lake.tables, patience=0.05).values()
+    assert late == NotYet(100)
+    lake.open.set()
+    (sight,) = lookout.look([lake.stream(1)], lake.tables, patience=10).values()
+    assert isinstance(sight, Standing)
+    assert lake.asked == 1
+
+
+def test_what_cannot_be_read_is_said_in_words(lake: Lake, lookout: Lookout, tmp_path: Path) -> None:
+    gone, garbled = lake.stream(1, str(tmp_path / "nowhere")), lake.stream(2, str(tmp_path / "garbled"))
+    born(tmp_path / "garbled")
+    (tmp_path / "garbled" / "_delta_log" / f"{0:020d}.json").write_text("{")
+    sights = lookout.look([gone, garbled], lake.tables, patience=10)
+    for sight, said in zip(sights.values(), ("There is no table", "part of a Delta log"), strict=True):
+        assert isinstance(sight, Unreadable)
+        assert said in sight.words
