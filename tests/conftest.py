@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemark.model.spark import S3_SETTINGS
+from tidemark.model.spark import AVRO_PACKAGE, S3_SETTINGS
 from tidemark.testing import SHORT_LIVED_JVM
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers that tests submit
@@ -31,7 +31,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark with Delta for all tests of the process; tests that change settings take `spark.newSession()`."""
     from tidemark.testing import local_spark
 
-    session = local_spark(warehouse=tmp_path_factory.mktemp("warehouse"), more={**S3_SETTINGS, **REMEMBER_LITTLE})
+    packages = {"spark.jars.packages": f"{S3_SETTINGS['spark.jars.packages']},{AVRO_PACKAGE}"}
+    settings = {**S3_SETTINGS, **packages, **REMEMBER_LITTLE}
+    session = local_spark(warehouse=tmp_path_factory.mktemp("warehouse"), more=settings)
     yield session
     session.stop()
 

@@ -17,6 +17,7 @@ def get_provider_info() -> dict[str, object]:
         "operators": _modules(
             "tidemark.operators.streams",
             "tidemark.operators.view_streams",
+            "tidemark.operators.external_tables",
             "tidemark.operators.consume",
             "tidemark.operators.replay",
             "tidemark.operators.transaction",

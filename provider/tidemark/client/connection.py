@@ -56,6 +56,7 @@ def connect(
             places=JobPlaces(workspace=root, exchange=_exchange(root)),
             limits=limits,
             who=who or getpass.getuser(),
+            lake_root=lake_root,
             options=options,
         )
     )

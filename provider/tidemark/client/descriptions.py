@@ -61,7 +61,7 @@ def describe(
         owner=None,
         comment=stream.comment,
         table_name=stream.source.name if retentions is not None else "No privilege or table dropped",
-        source_type="Table" if stream.view is None else "View",
+        source_type=_source_type(stream),
         base_tables=tuple(base.table.name for base in stream.bases),
         type="DELTA",
         stale=invalid_reason is not None or (until is not None and now > until),
@@ -72,3 +72,9 @@ def describe(
         offset_version=stream.offset.version,
         initial_rows_pending=stream.initial_rows_pending,
     )
+
+
+def _source_type(stream: Stream) -> str:
+    if stream.mode is StreamMode.INSERT_ONLY:
+        return "External Table"
+    return "Table" if stream.view is None else "View"

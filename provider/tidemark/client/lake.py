@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.client.descriptions import StreamDescription, describe
+from tidemark.client.external_tables import ExternalTables
 from tidemark.client.points import Point
-from tidemark.client.sources import Source, find_source, place_at, place_until, source_of, total
+from tidemark.client.sources import Source, find_files, find_source, place_at, place_until, source_of, total
 from tidemark.client.sql import run_sql
 from tidemark.client.surroundings import Surroundings
 from tidemark.client.transaction import LakeTransaction
@@ -53,6 +54,7 @@ class Lake:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._variables: dict[str, Constant] = {}  # what SET has set
+        self.external_tables = ExternalTables(around)
 
     def create_stream(
         self,
@@ -69,23 +71,29 @@ class Lake:
         enable_row_tracking: bool = False,
         beyond_snowflake: bool = False,
     ) -> StreamDescription:
-        """A stream on the Delta table or view `on`, its offset at the current version or at the given point (R1, R8).
+        """A stream on the Delta table, view or external table `on`, its offset at the current version or at the given
+        point (R1, R8).
 
-        `mode`: standard or append_only (R4). `show_initial_rows`: the rows of the start point come first (R10).
+        `mode`: standard or append_only; insert_only for an external table (R4, R5). `show_initial_rows`: the rows of
+        the start point come first (R10).
         `enable_row_tracking` turns it on where it is off, by up to three commits, before the offset is taken (R3).
         `beyond_snowflake`: the view may group, and join with outer, semi and anti joins (R70).
         With `if_not_exists` a second run changes nothing. Raises StreamExists, InvalidArgument, TableNotFound,
         NotADeltaTable, RowTrackingDisabled, UnsupportedTableFeature, StreamOnStream, TrackingInterrupted (R8g),
-        VersionNotFound, StreamNotFound, TransactionOpen, ViewRefused (R70), ViewTextMissing, ViewNotUnderstood.
+        VersionNotFound, StreamNotFound, TransactionOpen, ViewRefused (R70), ViewTextMissing, ViewNotUnderstood,
+        ExternalTableNotFound.
         """
         if or_replace and if_not_exists:
             raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
         kind = _mode(mode)
         if if_not_exists and (kept := self._find(name)) is not None:
             return self._describe(kept)
-        source = find_source(
-            self._around, on, enable_row_tracking=enable_row_tracking, beyond_snowflake=beyond_snowflake
-        )
+        if kind is StreamMode.INSERT_ONLY:
+            source = find_files(self._around, on)
+        else:
+            source = find_source(
+                self._around, on, enable_row_tracking=enable_row_tracking, beyond_snowflake=beyond_snowflake
+            )
         place = place_at(self._around, source, name, at=at, before=before)
         return self._create(
             name,
@@ -370,9 +378,7 @@ class Lake:
 
 def _mode(mode: str) -> StreamMode:
     try:
-        kind = StreamMode(mode.lower())
+        return StreamMode(mode.lower())
     except ValueError as error:
-        raise InvalidArgument(argument="mode", value=mode, problem="standard or append_only") from error
-    if kind is StreamMode.INSERT_ONLY:
-        raise NotYetSupported(feature="mode='insert_only' (streams on files)", instead="Use append_only on a table.")
-    return kind
+        problem = "standard, append_only or insert_only"
+        raise InvalidArgument(argument="mode", value=mode, problem=problem) from error

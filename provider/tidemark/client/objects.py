@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from tidemark.client.sources import is_external_table
 from tidemark.errors import StreamNotFound, TidemarkError
-from tidemark.lake.storage import Storage
-from tidemark.lake.tables import resolve
 from tidemark.transactions.streams import get_stream
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
 
 def kind_of(around: Surroundings, name: str) -> str | None:
-    """TABLE, VIEW, STREAM, or EXTERNAL TABLE for a directory of files; None where the name leads nowhere.
+    """TABLE, VIEW, STREAM or EXTERNAL TABLE; None where the name leads nowhere.
 
     A table that is not Delta's is a TABLE, too.
     """
@@ -30,7 +29,9 @@ def kind_of(around: Surroundings, name: str) -> str | None:
     try:
         around.tables(name)
     except TidemarkError:
-        return "STREAM" if _is_stream(around, name) else _directory(around, name)
+        if is_external_table(around, name):
+            return "EXTERNAL TABLE"
+        return "STREAM" if _is_stream(around, name) else None
     return "TABLE"
 
 
@@ -49,10 +50,3 @@ def _is_stream(around: Surroundings, name: str) -> bool:
     except StreamNotFound:
         return False
     return True
-
-
-def _directory(around: Surroundings, name: str) -> str | None:
-    if "/" not in name:
-        return None
-    location, _ = resolve(name, "/", around.options)
-    return "EXTERNAL TABLE" if Storage(location, around.options).exists() else None

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 from tidemark.client.points import Point, Stream, Version, version_at
 from tidemark.engine.views.catalog import resolve_view
 from tidemark.errors import (
+    ExternalTableNotFound,
     InvalidArgument,
+    NotADeltaTable,
     RowTrackingDisabled,
+    SourceError,
     StreamNotFound,
     StreamOnStream,
     TableNotFound,
     TrackingInterrupted,
 )
+from tidemark.lake.external_tables import external_table_ref
 from tidemark.lake.sources import require_stream_source
 from tidemark.model.streams import Addressing, BaseOffset, TableRef
 from tidemark.model.streams import Stream as StoredStream
@@ -26,7 +30,20 @@ from tidemark.transactions.streams import get_stream
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings
 
-__all__ = ["Source", "find_source", "place_at", "place_now", "place_until", "source_of", "total"]
+__all__ = [
+    "Source",
+    "find_files",
+    "find_source",
+    "is_external_table",
+    "place_at",
+    "place_now",
+    "place_until",
+    "source_of",
+    "total",
+]
+
+ONLY_OF_FILES = "streams of this mode can only be created on external tables; a Delta table has append_only (R5)"
+ONLY_INSERT_ONLY = "streams on external tables must set mode='insert_only' (R6); CHANGES does not read them (R113)"
 
 
 @dataclass(frozen=True)
@@ -52,13 +69,44 @@ def find_source(
         return Source(ref, tuple(_ready(around, base, enable_row_tracking) for base in view.bases), view)
     try:
         table = _ready(around, name, enable_row_tracking)
-    except TableNotFound as error:
+    except (TableNotFound, NotADeltaTable) as error:
+        if is_external_table(around, name):
+            raise InvalidArgument(argument="on", value=name, problem=ONLY_INSERT_ONLY) from error
         try:
             stream = get_stream(around.store, name)
         except StreamNotFound:
             raise error from None
         raise StreamOnStream(source=stream.name, table=stream.source.name) from error
     return Source(table, (table,))
+
+
+def find_files(around: Surroundings, name: str) -> Source:
+    """The external table of that name (R5). Raises ExternalTableNotFound, InvalidArgument where it is a Delta table."""
+    try:
+        table = external_table_ref(around.places.workspace, name, around.options)
+    except ExternalTableNotFound:
+        if is_table(around, name):
+            raise InvalidArgument(argument="mode", value="insert_only", problem=ONLY_OF_FILES) from None
+        raise
+    return Source(table, (table,))
+
+
+def is_external_table(around: Surroundings, name: str) -> bool:
+    """Whether files were made known under that name."""
+    try:
+        external_table_ref(around.places.workspace, name, around.options)
+    except ExternalTableNotFound:
+        return False
+    return True
+
+
+def is_table(around: Surroundings, name: str) -> bool:
+    """Whether the name leads to a Delta table."""
+    try:
+        around.tables.reference(name)
+    except SourceError:
+        return False
+    return True
 
 
 def source_of(stream: StoredStream) -> Source:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemark.client.objects import kind_of
+from tidemark.client.sources import is_external_table
 from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
 from tidemark.client.sql_points import start_of
 from tidemark.client.sql_queries import pass_on, run_query
@@ -20,12 +21,13 @@ from tidemark.planning.stream_sql.statements import (
     DescribeStream,
     DropStream,
     ObjectKind,
+    RefreshExternalTable,
     SetVariable,
     ShowStreams,
     StreamQuery,
     StreamStatement,
 )
-from tidemark.planning.stream_sql.text import compilation_error
+from tidemark.planning.stream_sql.text import SqlName, compilation_error
 from tidemark.planning.stream_sql.wording import worded
 from tidemark.transactions.streams import get_stream
 
@@ -72,6 +74,8 @@ class _Streams:
             return self._alter(statement)
         if isinstance(statement, DropStream):
             return self._drop(statement)
+        if isinstance(statement, RefreshExternalTable):
+            return self._refresh(statement)
         if isinstance(statement, ShowStreams):
             return self._show(statement)
         assert isinstance(statement, DescribeStream)
@@ -102,9 +106,7 @@ class _Streams:
 
     def _source_of(self, create: CreateStream) -> str:
         """What the stream is to read, if it is of the kind that the statement says (R9)."""
-        source = sql_name(create.source)
-        if create.kind in FILES and create.source.parts[0] == "delta":
-            source = create.source.parts[-1]  # a path in quotes
+        source = _name_of_files(create.source) if create.kind in FILES else sql_name(create.source)
         found = kind_of(self._around, source)
         as_said = found == create.kind or (found == ObjectKind.EXTERNAL_TABLE and create.kind in FILES)
         if found is not None and not as_said:
@@ -156,6 +158,15 @@ class _Streams:
         self._lake.drop_stream(name)
         return self._status(f"{name} successfully dropped.")
 
+    def _refresh(self, refresh: RefreshExternalTable) -> DataFrame:
+        name = _name_of_files(refresh.name)
+        if refresh.if_exists and not is_external_table(self._around, name):
+            return self._status("Statement executed successfully.")
+        with worded(self._text, refresh.name):
+            done = self._lake.external_tables.refresh(name)
+        found = f"{done.added} added, {done.overwritten} overwritten, {done.removed} removed"
+        return self._status(f"External table {name} refreshed: {found}.")
+
     def _show(self, show: ShowStreams) -> DataFrame:
         found = self._lake.show_streams(
             like=show.like,
@@ -176,6 +187,11 @@ class _Streams:
 
     def _status(self, status: str, *notices: str) -> DataFrame:
         return status_answer(self._around.spark, status, notices)
+
+
+def _name_of_files(name: SqlName) -> str:
+    """The name of an external table, or the path that stands in quotes."""
+    return name.parts[-1] if name.parts[0] == "delta" else name.text
 
 
 def _zone(around: Surroundings) -> tzinfo:

@@ -33,6 +33,7 @@ class Surroundings:
     places: JobPlaces
     limits: Limits
     who: str
+    lake_root: str | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def run(self, spec: JobSpec) -> JobResult:

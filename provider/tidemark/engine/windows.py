@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.engine.changes.window import plan_window as plan_table_window
 from tidemark.engine.changes.window import read_window as read_table_window
+from tidemark.engine.external_tables.window import explain_file_window, read_file_window
 from tidemark.engine.views.catalog import resolve_view
 from tidemark.engine.views.plan import plan_view_changes
 from tidemark.engine.views.read import read_view_changes, read_view_rows
 from tidemark.errors import TableNotFound, ViewChanged, ViewError
-from tidemark.model.streams import StreamWindow, WindowKind
+from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,12 +33,14 @@ def read_window(
     say: Callable[[str], None] | None = None,
 ) -> DataFrame:
     """The rows that the stream shows of `window`: the columns of its source, then METADATA$ACTION, METADATA$ISUPDATE,
-    METADATA$ROW_ID (R27).
+    METADATA$ROW_ID (R27), and METADATA$FILENAME where they come from files (R65).
 
     The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). `say` is
     told the plan in a line. Raises SourceRecreated (R82, R91), ViewChanged (R83), StreamStale (R84),
-    TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange.
+    TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange, DataFileChanged.
     """
+    if window.mode is StreamMode.INSERT_ONLY:
+        return read_file_window(spark, window, workspace, options, say=say)
     if window.view is None:
         return read_table_window(spark, window, workspace, options, say=say)
     require_same_view(spark, window.view, window.stream_name)
@@ -51,6 +54,8 @@ def read_window(
 
 def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What `read_window` would read for a window of changes, in plain values, without Spark; same errors."""
+    if window.mode is StreamMode.INSERT_ONLY:
+        return explain_file_window(window, options)
     if window.view is None:
         return plan_table_window(window, options).explain()
     return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()

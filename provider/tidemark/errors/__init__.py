@@ -8,7 +8,8 @@ TidemarkError
 │   ├── TableNotFound · NotADeltaTable · SourceMoved
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
 │   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog · FileNotDescribed
-│   └── VersionVacuumed · VersionNotFound
+│   ├── VersionVacuumed · VersionNotFound
+│   └── ExternalTableNotFound · ExternalTableExists · FilesHaveNoSchema · FileFormatNotInstalled · DataFileChanged
 ├── StreamError                 the stream itself
 │   ├── StreamNotFound · StreamExists · StreamOnStream
 │   ├── StreamStale · SourceRecreated · TrackingInterrupted
@@ -34,6 +35,13 @@ TidemarkError
 
 from __future__ import annotations
 
+from tidemark.errors.external_tables import (
+    DataFileChanged,
+    ExternalTableExists,
+    ExternalTableNotFound,
+    FileFormatNotInstalled,
+    FilesHaveNoSchema,
+)
 from tidemark.errors.jobs import (
     ConnectClientNotFound,
     JavaNotFound,
@@ -123,9 +131,14 @@ __all__ = [
     "CommitRefused",
     "ConnectClientNotFound",
     "CorruptLog",
+    "DataFileChanged",
     "DataFileUnreadable",
+    "ExternalTableExists",
+    "ExternalTableNotFound",
     "Fenced",
+    "FileFormatNotInstalled",
     "FileNotDescribed",
+    "FilesHaveNoSchema",
     "IncompatibleSchemaChange",
     "InvalidArgument",
     "JavaNotFound",

@@ -102,6 +102,14 @@ class TidemarkHook(BaseHook):
         require_no_password("table", name)
         return table_ref(name, self.settings.lake_root, self.settings.storage_options)
 
+    def external_table(self, name: str) -> TableRef:
+        """What a stream on the external table reads. Raises ExternalTableNotFound, InvalidArgument as `table_uri`."""
+        from tidemark.hooks._secrets import require_no_password
+        from tidemark.lake.external_tables import external_table_ref
+
+        require_no_password("on", name)
+        return external_table_ref(self.settings.workspace, name, self.settings.storage_options)
+
     def open_table(self, table: TableRef | str) -> DeltaLog:
         """The log of a registered table or of a table by its name. Raises TableNotFound, NotADeltaTable."""
         from tidemark.lake.delta_log import DeltaLog

@@ -9,6 +9,7 @@ from tidemark.jobs.dry_run import dry_run
 from tidemark.jobs.fence import fence
 from tidemark.jobs.prepare import prepare
 from tidemark.jobs.probe import probe
+from tidemark.jobs.refresh_external_table import refresh_external_table
 from tidemark.jobs.resolve_view import resolve_view
 from tidemark.jobs.write import write
 from tidemark.model.jobs import JobKind, JobResult
@@ -22,4 +23,5 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.PREPARE: prepare,
     JobKind.PROBE: probe,
     JobKind.RESOLVE_VIEW: resolve_view,
+    JobKind.REFRESH_EXTERNAL_TABLE: refresh_external_table,
 }

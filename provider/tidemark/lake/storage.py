@@ -7,18 +7,28 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import fsspec
 
 from tidemark.lake.failures import storage_errors_named
 
-__all__ = ["Storage", "canonical_uri"]
+__all__ = ["Storage", "StoredFile", "canonical_uri"]
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _ONE_NAME = {"s3a": "s3", "s3n": "s3"}
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated")  # local and sftp, s3, abfs, gcs
+_ETAG_KEYS = ("ETag", "etag")  # s3; abfs and gcs
+
+
+class StoredFile(NamedTuple):
+    """A file as a listing shows it: `etag` is the storage's mark of its content, empty where it gives none."""
+
+    name: str
+    size: int
+    modified_at: datetime
+    etag: str
 
 
 def canonical_uri(location: str) -> str:
@@ -115,6 +125,27 @@ class Storage:
             elif entry.get("type") != "directory":
                 times[name] = self.modified_at(f"{directory}/{name}")
         return times
+
+    def files_below(self) -> Iterator[StoredFile]:
+        """Every file below this directory, in one listing. Raises FileNotFoundError where it is not there."""
+        with storage_errors_named(self.uri):
+            root = self._filesystem._strip_protocol(self._root).rstrip("/")
+            listed = self._filesystem.find(root, detail=True, **self._fresh())
+            if not listed:
+                self._filesystem.info(root)  # an empty directory is fine, none is not
+        for place, entry in sorted(listed.items()):
+            yield self._stored(place.removeprefix(root).lstrip("/"), entry)
+
+    def stored_file(self, name: str) -> StoredFile | None:
+        """One file as `files_below` shows it, None where there is none."""
+        found = self._info(name)
+        return None if found is None else self._stored(name, found)
+
+    def _stored(self, name: str, entry: Mapping[str, Any]) -> StoredFile:
+        time = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
+        modified_at = self.modified_at(name) if time is None else _to_millis(time)
+        etag = next((str(entry[key]).strip('"') for key in _ETAG_KEYS if entry.get(key)), "")
+        return StoredFile(name, int(entry.get("size") or 0), modified_at, etag)
 
     def _info(self, name: str) -> dict[str, Any] | None:
         with storage_errors_named(self._place(name)):

@@ -22,6 +22,7 @@ class JobKind(StrEnum):
     DRY_RUN = "dry_run"  # say what would be read, touch nothing
     PROBE = "probe"  # see whether worker and Spark see the same lake
     RESOLVE_VIEW = "resolve_view"  # ask Spark's catalog what a view reads
+    REFRESH_EXTERNAL_TABLE = "refresh_external_table"  # note which files a directory has now
     PREPARE = "prepare"  # turn on row tracking for a table that is to have a stream
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from tidemark.errors import from_record
-from tidemark.model.codec import from_plain
+from tidemark.model.codec import from_plain, to_json
+from tidemark.model.external_tables import ExternalTableAsk
 from tidemark.model.jobs import JobKind, JobSpec
 from tidemark.model.streams import TableRef, WindowKind
 from tidemark.model.transactions import TransactionKey
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tidemark.planning.bounds import Bound
     from tidemark.transactions.limits import RunJob
 
-__all__ = ["explain", "resolve_view", "turn_on_row_tracking"]
+__all__ = ["explain", "refresh_external_table", "resolve_view", "turn_on_row_tracking"]
 
 
 def turn_on_row_tracking(hook: TidemarkHook, table: TableRef, *, key: TransactionKey, run: RunJob) -> None:
@@ -34,6 +35,13 @@ def resolve_view(
     options = {"view": name, "beyond_snowflake": str(beyond_snowflake).lower()}
     facts = _run(hook, run, kind=JobKind.RESOLVE_VIEW, key=key, options=options)
     return from_plain(ViewQuery, facts["query"]), [from_plain(TableRef, base) for base in facts["bases"]]
+
+
+def refresh_external_table(
+    hook: TidemarkHook, ask: ExternalTableAsk, *, key: TransactionKey, run: RunJob
+) -> Mapping[str, Any]:
+    """{table, version, added, overwritten, removed}. Raises the errors of the REFRESH_EXTERNAL_TABLE job."""
+    return _run(hook, run, kind=JobKind.REFRESH_EXTERNAL_TABLE, key=key, options={"ask": to_json(ask)})
 
 
 def explain(

@@ -24,6 +24,7 @@ from tidemark.planning.stream_sql.statements import (
     HasDataCall,
     ObjectKind,
     QueryPart,
+    RefreshExternalTable,
     SetVariable,
     StreamQuery,
     StreamStatement,
@@ -65,6 +66,9 @@ class StreamDefinitions:
             return self._alter(statement)
         if isinstance(statement, DropStream):
             return self._drop(statement)
+        if isinstance(statement, RefreshExternalTable):
+            problem = "Spark notes which files there are; use RefreshExternalTableOperator"
+            raise StatementRefused(problem=problem, sql=self._text)
         if isinstance(statement, SetVariable):
             problem = "a task has one statement; give the point itself, or a template of the DAG's"
             raise StatementRefused(problem=problem, sql=self._text)
@@ -116,6 +120,9 @@ class StreamDefinitions:
         """The table by its log. Raises SqlCompilationError for another kind of object, NotYetSupported for one that a
         task without Spark cannot find (R9).
         """
+        if create.kind is ObjectKind.EXTERNAL_TABLE:
+            named = create.source.parts[-1] if create.source.parts[0] == "delta" else create.source.text
+            return self._hook.external_table(named)
         if create.kind is not ObjectKind.TABLE:
             raise NotYetSupported(
                 feature=f"CREATE STREAM ON {create.kind} in a task", instead="Spark must look at it: use lake.sql."

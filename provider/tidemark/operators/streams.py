@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import (
     InvalidArgument,
-    NotYetSupported,
     StreamExists,
     StreamNotFound,
     StreamOnStream,
@@ -28,15 +27,15 @@ __all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator"
 
 
 class CreateStreamOperator(TidemarkOperator):
-    """Creates a stream on a Delta table, or keeps the one that is there, and its place.
+    """Creates a stream on a Delta table or an external table, or keeps the one that is there, and its place.
 
     A second run finds the stream and changes nothing. Raises StreamExists if a stream of that name reads another
     table or in another mode; RowTrackingDisabled, UnsupportedTableFeature, TableNotFound, NotADeltaTable,
-    StreamOnStream for what cannot have a stream.
+    StreamOnStream, ExternalTableNotFound for what cannot have a stream.
 
     :param stream: name of the stream. (templated)
-    :param on: the table that it reads: a path, or `schema.table` under the lake root. (templated)
-    :param mode: `standard` (net changes) or `append_only`. (templated)
+    :param on: the table that it reads: a path, `schema.table` under the lake root, or an external table. (templated)
+    :param mode: `standard` (net changes) or `append_only`; `insert_only` for an external table. (templated)
     :param show_initial_rows: the first consumption delivers the rows that the table has now (R10). (templated)
     :param at: where to start: a version or a time with a zone; None is the newest version. (templated)
     :param enable_row_tracking: turn row tracking on if it is off; makes commits on the table. (templated)
@@ -82,7 +81,8 @@ class CreateStreamOperator(TidemarkOperator):
         known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
         if self.on.casefold() in known:
             raise StreamOnStream(source=self.on, table=known[self.on.casefold()].source.name)
-        table = self.hook.table(self.on)
+        on_files = mode is StreamMode.INSERT_ONLY
+        table = self.hook.external_table(self.on) if on_files else self.hook.table(self.on)
         kept = known.get(self.stream.casefold())
         if kept is not None and not flag_of("or_replace", self.or_replace):
             return self._keep(kept, table, mode)
@@ -193,15 +193,10 @@ class AdvanceStreamOperator(TidemarkOperator):
 
 
 def mode_of(value: str) -> StreamMode:
-    """The mode of a stream on a table or view. Raises InvalidArgument, NotYetSupported."""
+    """The mode of a stream. Raises InvalidArgument."""
     if value not in tuple(StreamMode):
-        raise InvalidArgument(argument="mode", value=value, problem="it must be 'standard' or 'append_only'")
-    mode = StreamMode(value)
-    if mode is StreamMode.INSERT_ONLY:
-        raise NotYetSupported(
-            feature="A stream in mode 'insert_only'", instead="It is for files; tables have 'append_only'."
-        )
-    return mode
+        raise InvalidArgument(argument="mode", value=value, problem=f"it must be one of {', '.join(StreamMode)}")
+    return StreamMode(value)
 
 
 def _version(log: DeltaLog, at: int | str | datetime | None) -> int:

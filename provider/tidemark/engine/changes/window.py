@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes, read_snapshot
 from tidemark.engine.workspace import Workspace
-from tidemark.errors import LogIncomplete, NotYetSupported, SourceRecreated, StreamStale, VersionNotFound
+from tidemark.errors import LogIncomplete, SourceRecreated, StreamStale, VersionNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
+from tidemark.model.streams import StreamWindow, WindowKind
 from tidemark.planning.change_sets.plan import ChangePlan
 
 __all__ = ["plan_window", "read_window"]
@@ -49,8 +49,6 @@ def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) 
 
 
 def _open(window: StreamWindow, options: Mapping[str, str] | None) -> DeltaLog:
-    if window.mode is StreamMode.INSERT_ONLY:
-        raise NotYetSupported(feature="An insert-only stream", instead="Use append_only on a Delta table.")
     log = DeltaLog.open(window.source.path, options)
     found = log.state().table_id
     if found != window.source.table_id:

@@ -20,12 +20,13 @@ from pyspark.sql.types import (
 )
 
 from tidemark.errors import TargetDoesNotFit
+from tidemark.model.external_tables import FILENAME
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
 from tidemark.model.transactions import SchemaEvolution
 
 __all__ = ["FittedColumn", "fit_columns", "quoted"]
 
-METADATA_COLUMNS = (ACTION, IS_UPDATE, ROW_ID)
+METADATA_COLUMNS = (ACTION, IS_UPDATE, ROW_ID, FILENAME)
 WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
 DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 

@@ -11,7 +11,7 @@ from tidemark.planning.stream_sql.points import read_point, sees_point
 from tidemark.planning.stream_sql.statements import CloneStream, CreateStream, ObjectKind, SqlPoint
 from tidemark.planning.stream_sql.text import Cursor, Span, SqlName
 
-__all__ = ["NO_TAGS", "read_create"]
+__all__ = ["NO_TAGS", "read_create", "read_source"]
 
 NO_TAGS = "tags are not kept here; say it in the COMMENT"
 COPY_GRANTS = "COPY GRANTS was ignored: who may use a stream is decided by Airflow and by the control store's grants."
@@ -99,7 +99,7 @@ def read_create(cursor: Cursor, constants: Constants) -> CreateStream | CloneStr
         head.notices = (COPY_GRANTS,)
     cursor.needs("ON")
     kind = ObjectKind(cursor.one_of(*ObjectKind))
-    source = _source(cursor)
+    source = read_source(cursor)
     options = _Options(cursor).read(constants)
     return CreateStream(
         name=head.name,
@@ -139,7 +139,7 @@ def _clone(cursor: Cursor, head: _Head, constants: Constants) -> CloneStream:
     return CloneStream(head.name, source, point, head.or_replace, head.if_not_exists, head.notices)
 
 
-def _source(cursor: Cursor) -> SqlName:
+def read_source(cursor: Cursor) -> SqlName:
     """A name, a path in quotes, or a stage's name behind an @."""
     span = cursor.place
     if cursor.text[span.start : span.start + 1] == "'":

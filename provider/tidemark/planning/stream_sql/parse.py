@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 from tidemark.errors import SqlCompilationError
 from tidemark.planning.stream_sql.constants import Constant, Constants, NotConstant
-from tidemark.planning.stream_sql.create import NO_TAGS, read_create
+from tidemark.planning.stream_sql.create import NO_TAGS, read_create, read_source
 from tidemark.planning.stream_sql.queries import read_query
 from tidemark.planning.stream_sql.statements import (
     AlterStream,
     DescribeStream,
     DropStream,
+    RefreshExternalTable,
     SetVariable,
     ShowStreams,
     StreamStatement,
@@ -130,6 +131,17 @@ def _drop(cursor: Cursor, constants: Constants) -> DropStream:
     return DropStream(name, if_exists)
 
 
+def _refresh(cursor: Cursor, constants: Constants) -> RefreshExternalTable:
+    cursor.needs("ALTER", "EXTERNAL", "TABLE")
+    if_exists = cursor.takes("IF", "EXISTS")
+    name = read_source(cursor)
+    cursor.needs("REFRESH")
+    if not (cursor.sees(";") or cursor.place.start >= len(cursor.text)):
+        raise cursor.fails("a refresh looks at the whole directory: a part of it cannot be named")
+    cursor.end()
+    return RefreshExternalTable(name, if_exists)
+
+
 def _undrop(cursor: Cursor, constants: Constants) -> StreamStatement:
     raise cursor.fails("a dropped stream cannot be brought back: its place is gone (R92)")
 
@@ -182,6 +194,7 @@ _READERS: tuple[tuple[tuple[str, ...], Callable[[Cursor, Constants], StreamState
     (("CREATE STREAM", "CREATE OR REPLACE STREAM", "CREATE OR ALTER STREAM"), read_create),
     (("ALTER STREAM",), _alter),
     (("DROP STREAM",), _drop),
+    (("ALTER EXTERNAL TABLE",), _refresh),
     (("UNDROP STREAM",), _undrop),
     (("DESCRIBE STREAM", "DESC STREAM"), _describe),
     (("CREATE TASK", "CREATE OR REPLACE TASK", "ALTER TASK", "EXECUTE TASK"), _task),

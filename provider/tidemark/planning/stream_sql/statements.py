@@ -22,6 +22,7 @@ __all__ = [
     "ObjectKind",
     "PointKind",
     "QueryPart",
+    "RefreshExternalTable",
     "SetVariable",
     "ShowStreams",
     "SqlPoint",
@@ -104,6 +105,14 @@ class AlterStream:
 @dataclass(frozen=True)
 class DropStream:
     """DROP STREAM."""
+
+    name: SqlName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshExternalTable:
+    """ALTER EXTERNAL TABLE … REFRESH (R66)."""
 
     name: SqlName
     if_exists: bool = False
@@ -197,5 +206,13 @@ class StreamQuery:
 
 
 StreamStatement = (
-    CreateStream | CloneStream | AlterStream | DropStream | DescribeStream | ShowStreams | SetVariable | StreamQuery
+    CreateStream
+    | CloneStream
+    | AlterStream
+    | DropStream
+    | RefreshExternalTable
+    | DescribeStream
+    | ShowStreams
+    | SetVariable
+    | StreamQuery
 )

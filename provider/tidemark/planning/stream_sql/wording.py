@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tidemark.errors import LogIncomplete, RowTrackingDisabled, StreamNotFound, TableNotFound, VersionNotFound
+from tidemark.errors import (
+    ExternalTableNotFound,
+    LogIncomplete,
+    RowTrackingDisabled,
+    StreamNotFound,
+    TableNotFound,
+    VersionNotFound,
+)
 from tidemark.planning.stream_sql.statements import SqlPoint
 from tidemark.planning.stream_sql.text import SqlName, compilation_error
 
@@ -18,7 +25,7 @@ def worded(text: str, source: SqlName, *points: SqlPoint | None) -> Iterator[Non
     point = next((point for point in points if point is not None), None)
     try:
         yield
-    except TableNotFound as error:
+    except (TableNotFound, ExternalTableNotFound) as error:
         problem = f"Object {source.text!r} does not exist or not authorized."
         raise compilation_error(text, source.span, problem) from error
     except RowTrackingDisabled as error:

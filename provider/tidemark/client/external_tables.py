@@ -1,0 +1,70 @@
+"""External tables in a notebook: data files in a directory, for insert-only streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tidemark.engine.external_tables.refresh import refresh_external_table
+from tidemark.errors import InvalidArgument
+from tidemark.model.external_tables import ExternalTableAsk, FileFormat, Refreshed
+
+if TYPE_CHECKING:
+    from tidemark.client.surroundings import Surroundings
+
+__all__ = ["ExternalTables"]
+
+
+class ExternalTables:
+    """What `lake.external_tables` is. Names are found whatever their case; a directory may be its own name."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+
+    def create(
+        self,
+        name: str,
+        *,
+        file_format: str,
+        location: str | None = None,
+        schema: str | None = None,
+        options: Mapping[str, str] | None = None,
+        pattern: str | None = None,
+    ) -> Refreshed:
+        """An external table on the files below the directory `location` (default: `name`), and its first refresh.
+
+        `file_format`: parquet, json, csv or avro. `schema`: its columns in Spark's DDL, else those that Spark finds in
+        the files. `options`: of Spark's reader; a record that cannot be read fails, unless they say otherwise.
+        `pattern`: only files whose path in the directory matches, as `2026/*.json`. A second run refreshes. Raises
+        InvalidArgument, ExternalTableExists if it was made in other words, TableNotFound, FilesHaveNoSchema,
+        FileFormatNotInstalled.
+        """
+        ask = ExternalTableAsk(
+            name=name,
+            location=location or name,
+            file_format=file_format_of(file_format),
+            schema=schema,
+            options=dict(options or {}),
+            pattern=pattern,
+        )
+        return self._refresh(ask)
+
+    def refresh(self, name: str) -> Refreshed:
+        """Note which files there are now: only then do streams see them (R66). Raises ExternalTableNotFound."""
+        return self._refresh(ExternalTableAsk(name))
+
+    def _refresh(self, ask: ExternalTableAsk) -> Refreshed:
+        around = self._around
+        if around.lake_root is None:
+            problem = "an external table is kept under the lake root: connect with one"
+            raise InvalidArgument(argument="lake_root", value=None, problem=problem)
+        return refresh_external_table(around.spark, around.places.workspace, ask, around.options)
+
+
+def file_format_of(value: str) -> FileFormat:
+    """Raises InvalidArgument."""
+    try:
+        return FileFormat(value.lower())
+    except ValueError as error:
+        problem = f"one of {', '.join(FileFormat)}"
+        raise InvalidArgument(argument="file_format", value=value, problem=problem) from error

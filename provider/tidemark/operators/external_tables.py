@@ -1,0 +1,102 @@
+"""External tables: data files in a directory, for insert-only streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import InvalidArgument
+from tidemark.model.external_tables import ExternalTableAsk, FileFormat
+from tidemark.operators._base import TidemarkOperator, key_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+
+__all__ = ["RefreshExternalTableOperator"]
+
+
+class RefreshExternalTableOperator(TidemarkOperator):
+    """Notes which files a directory has now, so that insert-only streams see what came since the last time (R66).
+
+    The external table is made by the first run, its first files with it; CreateStreamOperator with mode `insert_only`
+    makes a stream on it. Spark writes the list, so this starts a job. A second run commits nothing where nothing has
+    changed. Raises ExternalTableExists if the table was made in other words, TableNotFound where the directory is not
+    there, FilesHaveNoSchema, FileFormatNotInstalled, InvalidArgument.
+
+    :param external_table: its name; streams are made on this name. (templated)
+    :param location: the directory; None for a table that exists. (templated)
+    :param file_format: `parquet`, `json`, `csv` or `avro`. (templated)
+    :param schema: its columns in Spark's DDL; None: those that Spark finds in the first files. (templated)
+    :param options: of Spark's reader, as {"header": "true"}. (templated)
+    :param pattern: only files whose path in the directory matches, as `2026/*.json`. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "external_table", "location", "file_format", "schema", "options", "pattern", "conn_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        external_table: str,
+        location: str | None = None,
+        file_format: str | None = None,
+        schema: str | None = None,
+        options: Mapping[str, str] | None = None,
+        pattern: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.external_table = external_table
+        self.location = location
+        self.file_format = file_format
+        self.schema = schema
+        self.options = options
+        self.pattern = pattern
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """{table, version, added, overwritten, removed}: the version of the list, and how many files are new to it."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.operators._jobs import refresh_external_table
+
+        ask = self._ask()
+        self._job = SparkJob(self.hook.settings)
+        self._job.require_ready()
+        done = dict(refresh_external_table(self.hook, ask, key=key_of(context), run=self._job.run))
+        self.log.info(
+            "External table %s: %s files added, %s overwritten, %s removed; its list is at version %s.",
+            *(done[name] for name in ("table", "added", "overwritten", "removed", "version")),
+        )
+        return done
+
+    def on_kill(self) -> None:
+        """End the job, if it runs; the list changes in one commit or not at all."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _ask(self) -> ExternalTableAsk:
+        from tidemark.hooks._secrets import require_no_password
+
+        if self.location is not None:
+            require_no_password("location", self.location)
+        if self.location is not None and self.file_format is None:
+            raise InvalidArgument(argument="file_format", value=None, problem="a location needs it")
+        return ExternalTableAsk(
+            name=self.external_table,
+            location=self.location,
+            file_format=None if self.file_format is None else _format_of(self.file_format),
+            schema=self.schema,
+            options={name: str(value) for name, value in (self.options or {}).items()},
+            pattern=self.pattern,
+        )
+
+
+def _format_of(value: str) -> FileFormat:
+    try:
+        return FileFormat(value.strip().lower())
+    except ValueError as error:
+        problem = f"one of {', '.join(FileFormat)}"
+        raise InvalidArgument(argument="file_format", value=value, problem=problem) from error

@@ -1,0 +1,35 @@
+"""What a refresh of an external table has to note: the difference of two lists of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidemark.model.external_tables import DataFile
+
+__all__ = ["FileChanges", "compare_files"]
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """Files that are new, that have other content than before, and that are gone; each in the order of its path."""
+
+    added: tuple[DataFile, ...]
+    overwritten: tuple[DataFile, ...]
+    removed: tuple[DataFile, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to note."""
+        return not (self.added or self.overwritten or self.removed)
+
+
+def compare_files(known: Iterable[DataFile], found: Iterable[DataFile]) -> FileChanges:
+    """`known` is what the last refresh saw, `found` what lies there now."""
+    before = {file.path: file for file in known}
+    now = {file.path: file for file in found}
+    return FileChanges(
+        added=tuple(now[path] for path in sorted(now.keys() - before.keys())),
+        overwritten=tuple(now[path] for path in sorted(now.keys() & before.keys()) if now[path] != before[path]),
+        removed=tuple(before[path] for path in sorted(before.keys() - now.keys())),
+    )
