@@ -132,6 +132,7 @@ def test_every_other_way_to_write_delivers_each_change_once(
     assert not list((lake.root / "_tidemark" / "log_only").iterdir())
 
 
+@pytest.mark.soak
 def test_spark_submit_and_connect_make_the_same_target(
     warm: TidemarkHook, source: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_view_of_the_servers_catalog_is_followed_by_operators(
     assert lake.rows("v.sold") == [(10, "Köln"), (11, "Bonn")]
 
 
+@pytest.mark.soak
 def test_the_example_replays_its_flights_behind_the_server(
     warm: TidemarkHook, monkeypatch: pytest.MonkeyPatch, server: ConnectServer
 ) -> None:
@@ -234,6 +236,7 @@ def test_a_server_that_stops_answering_leaves_the_job_counted_as_running(
     _wait_until(lambda: server.running_jobs() == 0, seconds=10)
 
 
+@pytest.mark.soak
 def test_two_jobs_at_once_see_nothing_of_each_other(
     warm: TidemarkHook, source: str, lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

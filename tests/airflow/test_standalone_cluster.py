@@ -14,7 +14,7 @@ from tests.airflow.standalone_cluster import CLIENT_CONF, standalone_cluster
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.soak]
 
 
 def test_a_stream_is_consumed_on_a_standalone_cluster_in_client_mode(

@@ -16,6 +16,7 @@ from tests.postgresql import PostgresServer
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
+@pytest.mark.soak
 def test_a_run_that_is_triggered_by_hand_delivers_what_is_new(deployment: Deployment, shop: Shop) -> None:
     shop.trade()
     assert deployment.finish("by_hand", deployment.trigger("by_hand")) == "success"
@@ -78,6 +79,7 @@ def test_whatever_is_killed_in_the_middle_each_change_arrives_once(
     wait_for_no_spark(deployment, place)
 
 
+@pytest.mark.soak
 def test_what_waits_for_data_goes_on_after_the_triggerer_was_killed(
     deployment: Deployment, shop: Shop, place: SparkPlace
 ) -> None:
@@ -132,6 +134,7 @@ def test_a_task_that_takes_too_long_leaves_no_spark_behind(
     shop.release()
 
 
+@pytest.mark.soak
 def test_a_schedule_delivers_what_a_failed_run_left(deployment: Deployment, shop: Shop) -> None:
     deployment.unpause("on_schedule")
     wait_for(shop.is_delivered, 240, deployment.logs)

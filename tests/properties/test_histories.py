@@ -25,7 +25,7 @@ from tidemark.planning import source_schema
 
 pytestmark = pytest.mark.spark
 
-HISTORIES = int(os.environ.get("TIDEMARK_HISTORIES", "30"))
+HISTORIES = int(os.environ.get("TIDEMARK_HISTORIES", "6"))
 FIRST_SEED = int(os.environ.get("TIDEMARK_FIRST_SEED", "0"))
 COMMITS = 12
 WINDOWS = 5

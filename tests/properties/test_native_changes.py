@@ -24,7 +24,7 @@ from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode
 
 pytestmark = pytest.mark.spark
 
-HISTORIES = int(os.environ.get("TIDEMARK_NATIVE_HISTORIES", "4"))
+HISTORIES = int(os.environ.get("TIDEMARK_NATIVE_HISTORIES", "2"))
 COMMITS = 6
 _NATIVE = {
     "spark.databricks.delta.v2.enableMode": "AUTO",

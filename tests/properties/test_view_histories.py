@@ -26,7 +26,7 @@ from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, BaseWindow, Stream
 
 pytestmark = pytest.mark.spark
 
-VIEWS = int(os.environ.get("TIDEMARK_VIEWS", "10"))
+VIEWS = int(os.environ.get("TIDEMARK_VIEWS", "4"))
 FIRST_SEED = int(os.environ.get("TIDEMARK_FIRST_SEED", "0"))
 VIEWS_OF_A_LAKE = 10
 TABLES = 3

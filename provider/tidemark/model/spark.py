@@ -8,9 +8,7 @@ from types import MappingProxyType
 __all__ = ["AVRO_PACKAGE", "DELTA_PACKAGE", "DELTA_SETTINGS", "S3_SETTINGS"]
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
-AVRO_PACKAGE = (
-    "org.apache.spark:spark-avro_2.13:4.1.1"  # what Spark reads Avro files with; 4.2 has none of its own
-)
+AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"  # what Spark reads Avro files with; 4.2 has none of its own
 
 DELTA_SETTINGS: Mapping[str, str] = MappingProxyType(
     {

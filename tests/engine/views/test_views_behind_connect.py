@@ -11,7 +11,11 @@ import pytest
 
 from tests.airflow.connect_server import connect_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.e2e]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.soak,
+]  # tests/airflow/test_connect.py has one by operators
 
 
 def test_a_view_is_resolved_and_read_without_a_jvm_of_its_own(tmp_path: Path) -> None:
