@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
+import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg, CLICommand, GroupCommand
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from tidemark.model.streams import OffsetMove, Stream
+    from tidemark.transactions.transfer import ImportedStream
 
 __all__ = ["get_tidemark_cli_commands"]
 
@@ -26,6 +31,26 @@ _CONNECTION = Arg(  # type: ignore[no-untyped-call]
     ("--conn-id",), help=f"Tidemark connection (default: {DEFAULT_CONN_ID})", default=DEFAULT_CONN_ID
 )
 _NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-call]
+_STREAMS = Arg(  # type: ignore[no-untyped-call]
+    ("--stream",), help="A stream to export (default: all)", nargs="+", action="extend", metavar="NAME", dest="streams"
+)
+_TO_FILE = Arg(("--output",), help="The file to write (default: stdout)", metavar="FILE")  # type: ignore[no-untyped-call]
+_FROM_FILE = Arg(("file",), help="What `export` has written; - for stdin")  # type: ignore[no-untyped-call]
+_OR_REPLACE = Arg(  # type: ignore[no-untyped-call]
+    ("--or-replace",), help="End streams of the same names; their places are lost", action="store_true"
+)
+_IF_NOT_EXISTS = Arg(  # type: ignore[no-untyped-call]
+    ("--if-not-exists",), help="Keep streams of the same names and their places", action="store_true"
+)
+_DRY_RUN = Arg(  # type: ignore[no-untyped-call]
+    ("--dry-run",), help="Check all and say what would be done; store nothing", action="store_true"
+)
+_NO_CHECK = Arg(  # type: ignore[no-untyped-call]
+    ("--no-check",), help="Do not look into the logs of the sources", action="store_true"
+)
+_NEW_IDENTITY = Arg(  # type: ignore[no-untyped-call]
+    ("--new-identity",), help="Copies that live beside the exported streams", action="store_true"
+)
 
 
 def get_tidemark_cli_commands() -> list[CLICommand]:
@@ -50,9 +75,7 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             name="tidemark",
             help="Streams on Delta tables",
             subcommands=(
-                GroupCommand(
-                    name="streams", help="List and show streams, free them, redo their writes", subcommands=streams
-                ),
+                GroupCommand(name="streams", help="List, show, free, export and import streams", subcommands=streams),
                 GroupCommand(name="db", help="Migrate and check the control store", subcommands=store),
             ),
         )
@@ -84,6 +107,25 @@ def _stream_commands() -> tuple[ActionCommand, ...]:
             help="Let the open transaction of a stream be finished on its targets as they are now",
             func=redo,
             args=(_NAME, _CONNECTION, ARG_VERBOSE),
+        ),
+        *_transfer_commands(),
+    )
+
+
+def _transfer_commands() -> tuple[ActionCommand, ...]:
+    how = (_OR_REPLACE, _IF_NOT_EXISTS, _DRY_RUN, _NO_CHECK, _NEW_IDENTITY)
+    return (
+        ActionCommand(
+            name="export",
+            help="Write streams and their offsets as JSON",
+            func=export_streams,
+            args=(_STREAMS, _TO_FILE, _CONNECTION, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="import",
+            help="Make exported streams in this control store, all or none, each where it stood",
+            func=import_streams,
+            args=(_FROM_FILE, *how, _CONNECTION, ARG_VERBOSE),
         ),
     )
 
@@ -155,6 +197,49 @@ def redo(args: Namespace) -> None:
 
 
 @suppress_logs_and_warning
+def export_streams(args: Namespace) -> None:
+    """JSON to stdout or a file; streams that an open transaction holds are named on stderr. Changes nothing."""
+    from tidemark.transactions.transfer import export_streams as export
+
+    with _errors_in_words():
+        document = export(TidemarkHook(args.conn_id).open_store(), args.streams)
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if args.output is None:
+        sys.stdout.write(text)
+    else:
+        with _file_errors_in_words(args.output):
+            Path(args.output).write_text(text, encoding="utf-8")
+    for exported in document["streams"]:
+        if exported["open_transaction"] is not None:
+            held = f"{exported['stream']['name']} is held by the open transaction {exported['open_transaction']}"
+            print(f"{held}: its window is not in the exported offset.", file=sys.stderr)
+
+
+@suppress_logs_and_warning
+def import_streams(args: Namespace) -> None:
+    """One line per stream; all of them are stored, or none. With --if-not-exists a second run changes nothing."""
+    from tidemark.transactions.transfer import import_streams as bring_in
+
+    with _file_errors_in_words(args.file):
+        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8")
+    with _errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        imported = bring_in(
+            hook.open_store(),
+            text,
+            who=getpass.getuser(),
+            tables=hook.open_table,
+            or_replace=args.or_replace,
+            if_not_exists=args.if_not_exists,
+            dry_run=args.dry_run,
+            check_sources=not args.no_check,
+            new_identity=args.new_identity,
+        )
+    for stream in imported:
+        print(_said_of(stream, dry_run=args.dry_run))
+
+
+@suppress_logs_and_warning
 def migrate(args: Namespace) -> None:
     """A second run, also at the same time, changes nothing. Exit code 1 with the reason where it cannot be done."""
     with _errors_in_words():
@@ -213,6 +298,13 @@ def _move(move: OffsetMove) -> dict[str, Any]:
     }
 
 
+def _said_of(stream: ImportedStream, *, dry_run: bool) -> str:
+    identity = "the identity that was exported" if stream.same_identity else "an identity of its own"
+    said = f"{stream.name}: {'would be ' if dry_run else ''}{stream.fate.value}, at {stream.version}, with {identity}"
+    held = stream.open_transaction
+    return said if held is None else f"{said}; when it was exported, the open transaction {held} held it"
+
+
 def _print(rows: Sequence[dict[str, Any]], output: str) -> None:
     from airflow.cli.simple_table import AirflowConsole
 
@@ -226,3 +318,11 @@ def _errors_in_words() -> Iterator[None]:
         yield
     except TidemarkError as error:
         raise SystemExit(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _file_errors_in_words(file: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"{file}: {error}") from error

@@ -39,3 +39,18 @@ def test_a_transaction_that_wrote_nothing_is_redone_and_released(tmp_path: Path)
     again = streams(tmp_path, "release", "s")
     assert (again.returncode, "TransactionNotFound" in again.stderr) == (1, True)
     assert world.consume("two").result.windows[0].to_version == 1
+
+
+def test_streams_are_exported_and_imported_and_a_refusal_is_said(tmp_path: Path) -> None:
+    world = World(tmp_path, f"sqlite:///{tmp_path}/control.db")
+    uid = world.stream().uid
+    document = tmp_path / "streams.json"
+    assert streams(tmp_path, "export", "--stream", "s", "--output", str(document)).returncode == 0
+    taken = streams(tmp_path, "import", str(document))
+    assert (taken.returncode, "StreamExists" in taken.stderr) == (1, True)
+    kept = streams(tmp_path, "import", str(document), "--if-not-exists", "--dry-run")
+    assert (kept.returncode, "s: would be kept" in kept.stdout) == (0, True)
+    (tmp_path / "new").mkdir()
+    moved = streams(tmp_path / "new", "import", str(document))
+    assert (moved.returncode, "s: created" in moved.stdout) == (0, True)
+    assert uid in streams(tmp_path / "new", "export").stdout

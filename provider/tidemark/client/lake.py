@@ -35,9 +35,10 @@ from tidemark.transactions import streams
 from tidemark.transactions.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
 from tidemark.transactions.replay import find_run, replay
 from tidemark.transactions.sources import look_at_sources, window_from
+from tidemark.transactions.transfer import ImportedStream, export_streams, import_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -207,6 +208,22 @@ class Lake:
         if if_exists and self._find(name) is None:
             return
         streams.drop_stream(self._around.store, name, self._around.who)
+
+    def export_streams(self, names: Sequence[str] | None = None) -> dict[str, Any]:
+        """These streams, all by default, as a document for `import_streams`, ready for `json.dump`; committed offsets.
+
+        Raises StreamNotFound.
+        """
+        return export_streams(self._around.store, names)
+
+    def import_streams(self, document: str | Mapping[str, Any], **how: bool) -> tuple[ImportedStream, ...]:
+        """Make the streams of an exported document here, all or none, each where it stood.
+
+        `how`: or_replace, if_not_exists, dry_run, check_sources (True), new_identity, with the promises and errors of
+        `tidemark.transactions.transfer.import_streams`. With `if_not_exists` a second run changes nothing.
+        """
+        around = self._around
+        return import_streams(around.store, document, who=around.who, tables=around.tables, **how)
 
     def advance_stream(self, name: str, to: Point | None = None, *, why: str = "advanced by hand") -> StreamDescription:
         """Skip unread changes up to now or `to`, never back; logged with who and why. Raises InvalidArgument,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from tidemark.model.streams import Addressing, BaseOffset, OffsetMove, Stream, S
 from tidemark.model.views import ViewQuery
 
 __all__ = [
+    "UsedUid",
     "advance_offset",
     "by_uid",
     "draw_serial",
@@ -34,9 +36,18 @@ __all__ = [
     "set_comment",
     "settle_initial_rows",
     "stream_of",
+    "with_uid",
 ]
 
 NAMES_AT_ONCE = 500  # in one statement: every database allows as many
+
+
+@dataclass(frozen=True)
+class UsedUid:
+    """The stream of a uid, and whether it has ended."""
+
+    stream: Stream
+    dropped: bool
 
 
 def lookup(connection: sa.Connection, name: str) -> Stream | None:
@@ -71,14 +82,22 @@ def by_uid(connection: sa.Connection, uid: str) -> Stream:
     return stream_of(row)
 
 
+def with_uid(connection: sa.Connection, uid: str) -> UsedUid | None:
+    """The stream that has or had the uid, or None: a question, not a failure."""
+    row = connection.execute(sa.select(streams).where(streams.c.uid == uid)).mappings().first()
+    return None if row is None else UsedUid(stream_of(row), dropped=row["dropped_at"] is not None)
+
+
 def live(connection: sa.Connection) -> tuple[Stream, ...]:
     """All streams that are not dropped, by name; sorted here, since databases differ in how they sort."""
     found = (stream_of(row) for row in connection.execute(_live()).mappings())
     return tuple(sorted(found, key=lambda stream: stream.name.casefold()))
 
 
-def insert(connection: sa.Connection, stream: Stream, *, who: str) -> None:
-    """Add a stream; its name must be free. The first entry of its history says where it started."""
+def insert(
+    connection: sa.Connection, stream: Stream, *, who: str, why: str = "created", at: datetime | None = None
+) -> None:
+    """Add a stream; its name must be free. The first entry of its history says where it started, `at` its creation."""
     connection.execute(
         streams.insert().values(
             uid=stream.uid,
@@ -99,7 +118,7 @@ def insert(connection: sa.Connection, stream: Stream, *, who: str) -> None:
             view_bases=None if stream.view is None else to_json(stream.view_bases),
         )
     )
-    keep_offset(connection, stream, at=stream.created_at, who=who, why="created", run=None)
+    keep_offset(connection, stream, at=stream.created_at if at is None else at, who=who, why=why, run=None)
 
 
 def drop(connection: sa.Connection, stream: Stream, *, at: datetime, who: str, why: str) -> None:

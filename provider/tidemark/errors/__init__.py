@@ -13,7 +13,8 @@ TidemarkError
 ├── StreamError                 the stream itself
 │   ├── StreamNotFound · StreamExists · StreamOnStream
 │   ├── StreamStale · SourceRecreated · TrackingInterrupted
-│   └── StreamLocked
+│   ├── StreamLocked
+│   └── DocumentUnreadable · ImportRefused
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
@@ -101,6 +102,8 @@ from tidemark.errors.stores import (
     StoreUrlInvalid,
 )
 from tidemark.errors.streams import (
+    DocumentUnreadable,
+    ImportRefused,
     SourceRecreated,
     StreamError,
     StreamExists,
@@ -133,12 +136,14 @@ __all__ = [
     "CorruptLog",
     "DataFileChanged",
     "DataFileUnreadable",
+    "DocumentUnreadable",
     "ExternalTableExists",
     "ExternalTableNotFound",
     "Fenced",
     "FileFormatNotInstalled",
     "FileNotDescribed",
     "FilesHaveNoSchema",
+    "ImportRefused",
     "IncompatibleSchemaChange",
     "InvalidArgument",
     "JavaNotFound",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tidemark.errors.tree import TidemarkError
 
 __all__ = [
+    "DocumentUnreadable",
+    "ImportRefused",
     "SourceRecreated",
     "StreamError",
     "StreamExists",
@@ -56,3 +58,11 @@ class StreamLocked(StreamError):
     """Stream {stream!r} is held by the open transaction {holder} until {until}. It is free when that
     ends; try again.
     """
+
+
+class DocumentUnreadable(StreamError):
+    """Nothing was imported, since the document is not one of streams that can be read. {field}: {problem}"""
+
+
+class ImportRefused(StreamError):
+    """Nothing was imported. Stream {stream!r}, field {field}: {problem}"""

@@ -15,7 +15,16 @@ from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamWindow,
 from tidemark.model.table_log import Commit
 from tidemark.planning.bounds import Bound, within
 
-__all__ = ["SourceHead", "Tables", "end_time", "head_of", "look_at_sources", "open_table", "window_from"]
+__all__ = [
+    "SourceHead",
+    "Tables",
+    "checked_head",
+    "end_time",
+    "head_of",
+    "look_at_sources",
+    "open_table",
+    "window_from",
+]
 
 Tables = Callable[[TableRef | str], DeltaLog]
 """Opens the log of a registered table, or of a table by the name that the user gave. Raises TableNotFound,
@@ -92,7 +101,7 @@ def end_time(window: StreamWindow, tables: Tables) -> datetime | None:
 def head_of(stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
     """The head of one stream's source by its logs; raises as `look_at_sources`."""
     logs = [tables(base.table) for base in stream.bases]
-    heads = [_checked_head(stream, base, log) for base, log in zip(stream.bases, logs, strict=True)]
+    heads = [checked_head(stream, base, log) for base, log in zip(stream.bases, logs, strict=True)]
     ends = _ends(stream, logs, heads, bound)
     taken = list(zip(stream.bases, logs, ends, strict=True))
     quiet = all([_is_quiet(stream, base, log, end) for base, log, end in taken])
@@ -107,7 +116,8 @@ def head_of(stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
     )
 
 
-def _checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
+def checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
+    """The newest version of a base table from which the stream can go on; raises as `look_at_sources`."""
     head = log.head()
     state = log.state(head)
     table = base.table.name

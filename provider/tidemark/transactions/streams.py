@@ -25,6 +25,8 @@ __all__ = [
     "has_data",
     "list_streams",
     "open_transaction",
+    "require_free",
+    "require_name",
     "stream_history",
     "stream_transactions",
 ]
@@ -57,7 +59,7 @@ def create_stream(
     """
     if or_replace and if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
-    _require_name(name)
+    require_name(name)
     now = store.clock()
     wanted = Stream(
         uid=store.new_id(),
@@ -82,7 +84,7 @@ def drop_stream(store: ControlStore, name: str, who: str) -> Stream:
 
     def drop(connection: sa.Connection) -> Stream:
         stream = streams.find(connection, name)
-        _require_free(connection, store, stream, "dropped")
+        require_free(connection, store, stream, "dropped")
         streams.drop(connection, stream, at=store.clock(), who=who, why="dropped")
         return stream
 
@@ -113,7 +115,7 @@ def advance_stream(
 
     def advance(connection: sa.Connection) -> Stream:
         stream = streams.find(connection, name)
-        _require_free(connection, store, stream, "advanced")
+        require_free(connection, store, stream, "advanced")
         now = store.clock()
         moved = streams.advance_offset(
             connection,
@@ -193,7 +195,7 @@ def _forward(stream: Stream, bases: Sequence[BaseOffset]) -> Sequence[BaseOffset
     return bases
 
 
-def _require_name(name: str) -> None:
+def require_name(name: str) -> None:
     """What every store can keep and find by its index."""
     if not name.strip():
         raise InvalidArgument(argument="name", value=name, problem="a stream needs a name")
@@ -211,13 +213,13 @@ def _create(
             return existing
         if not or_replace:
             raise StreamExists(stream=existing.name, source=existing.source.name)
-        _require_free(connection, store, existing, "replaced")
+        require_free(connection, store, existing, "replaced")
         streams.drop(connection, existing, at=wanted.created_at, who=who, why="replaced")
     streams.insert(connection, wanted, who=who)
     return wanted
 
 
-def _require_free(connection: sa.Connection, store: ControlStore, stream: Stream, action: str) -> None:
+def require_free(connection: sa.Connection, store: ControlStore, stream: Stream, action: str) -> None:
     """No transaction is open (V4, V5); one that was never submitted and whose lease has run out is released first."""
     held_by = streams.holder(connection, stream.uid)
     if held_by is None:
