@@ -13,6 +13,7 @@ from tidemark.engine.views.plan import plan_view_changes
 from tidemark.engine.views.read import read_view_changes, read_view_rows
 from tidemark.errors import TableNotFound, ViewChanged, ViewError
 from tidemark.model.streams import StreamWindow, WindowKind
+from tidemark.planning.change_sets.plan import explain_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +53,7 @@ def read_window(
 def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What `read_window` would read for a window of changes, in plain values, without Spark; same errors."""
     if window.view is None:
-        return plan_table_window(window, options).explain()
+        return explain_pages(plan_table_window(window, options))
     return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()
 
 

@@ -12,6 +12,7 @@ TidemarkError
 ├── StreamError                 the stream itself
 │   ├── StreamNotFound · StreamExists · StreamOnStream
 │   ├── StreamStale · SourceRecreated · TrackingInterrupted
+│   ├── KeyNotUnique · KeyColumnChanged
 │   └── StreamLocked
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
@@ -93,6 +94,8 @@ from tidemark.errors.stores import (
     StoreUrlInvalid,
 )
 from tidemark.errors.streams import (
+    KeyColumnChanged,
+    KeyNotUnique,
     SourceRecreated,
     StreamError,
     StreamExists,
@@ -137,6 +140,8 @@ __all__ = [
     "JobLeftNoResult",
     "JobMayRunOn",
     "JobsMayBeAlive",
+    "KeyColumnChanged",
+    "KeyNotUnique",
     "LakeError",
     "LakeNotShared",
     "LogIncomplete",

@@ -68,9 +68,11 @@ class CreateViewStreamOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}; `version` sums those of the base tables."""
+        from tidemark.planning.source_keys import require_fitting_mode
         from tidemark.transactions import streams
 
         mode, moment = mode_of(self.mode), self._moment()
+        require_fitting_mode(mode, (), on_view=True)
         view, tables = self._resolved(context)
         store = self.hook.open_store()
         known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}

@@ -123,7 +123,7 @@ def splice(statement: ParsedStatement, replacements: Mapping[str, str]) -> str:
 
 _TOKENS = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"""
-    r"""|(?P<bare>(?<![\w$])METADATA\$(?:ACTION|ISUPDATE|ROW_ID)(?![\w$]))""",
+    r"""|(?P<bare>(?<![\w$])METADATA\$(?:ACTION|ISUPDATE|ROW_ID|COMMIT_VERSION|COMMIT_TIMESTAMP)(?![\w$]))""",
     re.DOTALL | re.IGNORECASE,
 )
 

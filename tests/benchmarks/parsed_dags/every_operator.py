@@ -9,6 +9,7 @@ from airflow.sdk import DAG
 from tidemark.assets import stream_asset, stream_data_asset
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
@@ -36,6 +37,7 @@ with DAG(
     advance = AdvanceStreamOperator(task_id="advance", stream="orders", to="5", why="skip")
     sql = StreamSQLOperator(task_id="sql", sql="ALTER STREAM orders SET COMMENT = 'mine'")
     view = CreateViewStreamOperator(task_id="view", stream="cities", on="shop.cities")
+    keyed = CreateKeyedStreamOperator(task_id="keyed", stream="loads", on="shop.loads", keys=["id"])
     again = ReplayWindowOperator(task_id="again", stream="orders", run="r", target="shop.copy", write_as="append")
     drop = DropStreamOperator(task_id="drop", stream="items")
-    create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> again >> drop
+    create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> keyed >> again >> drop

@@ -202,16 +202,18 @@ class _Counts:
         for gone in filter(wanted, commit.removes):
             self._count(gone, REMOVED, before)
         for new in filter(wanted, commit.adds):
-            if new.path in removed or not self._live_already(new):
+            if new.path in removed or not self._live_already(new, commit):
                 self._count(new, ADDED, after)
 
     def _is_new(self, action: AddFile) -> bool:
         return action.data_change and action.path not in self.described and not is_known(action, self.high_water_mark)
 
-    def _live_already(self, action: AddFile) -> bool:
+    def _live_already(self, action: AddFile, commit: Commit) -> bool:
         """Said again, not added: no row may change, yet nothing was removed for it."""
         if action.data_change:
             return False
+        if not commit.removes:  # rows can come from nowhere else; so row tracking is given to the files of a table
+            return True
         return self.live.get(action.key, is_known(action, self.high_water_mark))
 
     def _count(self, action: AddFile | RemoveFile, sign: int, metadata: Metadata) -> None:
