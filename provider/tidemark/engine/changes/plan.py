@@ -101,7 +101,7 @@ def _fold(log: DeltaLog, mode: StreamMode, commits: Sequence[Commit], before: Ta
 
 def _fold_by_key(commits: Sequence[Commit], before: TableState) -> Fold:
     """The difference of live files. That a row was born in the window says nothing where ids do not count."""
-    states = fold_states(commits, before.metadata, before.row_id_high_water_mark)
+    states = fold_states(commits, before.metadata, before.row_id_high_water_mark, row_ids=False)
     return replace(states, changes=tuple(replace(change, all_born=False) for change in states.changes))
 
 

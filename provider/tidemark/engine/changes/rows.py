@@ -83,13 +83,18 @@ def read_snapshot(
         rows = table.select(image).transform(with_keys_for_ids, keys).transform(once_each, failure)
     else:
         rows = table.select(table.metadataColumn("_metadata").getField("row_id").alias("row_id"), image)
-    commit = ((COMMIT_VERSION, F.lit(version).cast("bigint")), (COMMIT_TIMESTAMP, F.lit(log.timestamp(version))))
+    commit: list[Column] = []
+    if with_commit:
+        commit = [
+            F.lit(version).cast("bigint").alias(COMMIT_VERSION),
+            F.lit(log.timestamp(version)).alias(COMMIT_TIMESTAMP),
+        ]
     return rows.select(
         *(F.col("image").getField(name).alias(name) for name in names),
         F.lit("INSERT").alias(ACTION),
         F.lit(False).alias(IS_UPDATE),
         _row_id(state.table_id, F.col("row_id"), keys).alias(ROW_ID),
-        *(value.alias(name) for name, value in commit if with_commit),
+        *commit,
     )
 
 
