@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,19 @@ def test_row_tracking_switched_in_the_window_interrupts_nothing(client: Lake, la
     assert client.describe_stream("s").invalid_reason == "N/A"
 
 
+@pytest.fixture
+def in_berlin(spark: SparkSession) -> Iterator[None]:
+    """A session in another zone than UTC, in which Delta makes columns with a collation."""
+    told = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.databricks.delta.schema.typeCheck.enabled": "false"}
+    before = {name: spark.conf.get(name, None) for name in told}
+    for name, value in told.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+@pytest.mark.usefixtures("in_berlin")
 def test_the_row_id_is_canonical_json_of_the_key(client: Lake, lake: Table) -> None:
     """Times in UTC to the microsecond in any session zone, text by its bytes, NULL parts kept, keys in their order."""
     columns = "a STRING COLLATE UTF8_LCASE, b TIMESTAMP, c DECIMAL(9, 2), d DATE, e BOOLEAN, f TIMESTAMP_NTZ, x INT"
@@ -117,14 +131,9 @@ def test_the_row_id_is_canonical_json_of_the_key(client: Lake, lake: Table) -> N
     stream(client, lake, "B", "a", "c", "d", "e", "f")
     assert client.describe_stream("s").keys == ("b", "a", "c", "d", "e", "f")
     times = "TIMESTAMP'2026-10-25 00:30:00.000001Z', 1.5, DATE'2026-01-02', true, TIMESTAMP_NTZ'2026-03-29 02:30:00'"
-    before = lake.spark.conf.get("spark.sql.session.timeZone")
-    try:
-        lake.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
-        lake.sql(f"INSERT INTO {{t}} (a, b, c, d, e, f, x) VALUES ('é\"', {times}, 1), ('É\"', {times}, 2)")
-        lake.sql("INSERT INTO {t} (a) VALUES (NULL)")
-        found = {json.loads(text)["a"]: text for text in keys_of(client, lake)}
-    finally:
-        lake.spark.conf.set("spark.sql.session.timeZone", before)
+    lake.sql(f"INSERT INTO {{t}} (a, b, c, d, e, f, x) VALUES ('é\"', {times}, 1), ('É\"', {times}, 2)")
+    lake.sql("INSERT INTO {t} (a) VALUES (NULL)")
+    found = {json.loads(text)["a"]: text for text in keys_of(client, lake)}
     assert set(found) == {'é"', 'É"', None}
     assert found[None] == '{"b":null,"a":null,"c":null,"d":null,"e":null,"f":null}'
     assert found['é"'] == (
@@ -204,11 +213,11 @@ def test_what_is_done_to_the_schema_is_followed_unless_a_key_is_touched(client: 
     lake.create(**UNTRACKED).sql(MAPPED, "INSERT INTO {t} VALUES (1, 'a'), (2, 'a')")
     stream(client, lake)
     lake.sql("ALTER TABLE {t} ADD COLUMNS (x INT)", "ALTER TABLE {t} RENAME COLUMN v TO w")
-    lake.sql("UPDATE {t} SET x = 7 WHERE k = 1", "ALTER TABLE {t} RENAME COLUMN k TO K")
+    lake.sql("UPDATE {t} SET x = 7 WHERE k = 1")
     assert shown(client) == [("DELETE", True, 1, "a", None), ("INSERT", True, 1, "a", 7)]
     assert keys_of(client, lake) == {'{"k":1}'}
     before = lake.version
-    lake.sql("ALTER TABLE {t} RENAME COLUMN K TO id")
+    lake.sql("ALTER TABLE {t} RENAME COLUMN k TO id")
     with pytest.raises(KeyColumnChanged, match="which is not there in version"):
         client.stream("s")
     lake.sql("ALTER TABLE {t} ADD COLUMNS (k INT)", "INSERT INTO {t} VALUES (3, 'n', 3, 3)")
