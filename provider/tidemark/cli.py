@@ -151,6 +151,7 @@ def show_stream(args: Namespace) -> None:
         store = hook.open_store()
         stream = get_stream(store, args.name)
         facts = {**_row(hook, stream), "comment": stream.comment, "table_id": stream.source.table_id, "uid": stream.uid}
+        facts |= {"keys": ", ".join(stream.keys)} if stream.keys else {}
         moves = [_move(move) for move in stream_history(store, args.name)]
     if args.output in ("json", "yaml"):
         _print([{**facts, "history": moves}], args.output)

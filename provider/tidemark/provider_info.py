@@ -16,6 +16,7 @@ def get_provider_info() -> dict[str, object]:
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["software"]}],
         "operators": _modules(
             "tidemark.operators.streams",
+            "tidemark.operators.keyed_streams",
             "tidemark.operators.view_streams",
             "tidemark.operators.external_tables",
             "tidemark.operators.consume",

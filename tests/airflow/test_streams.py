@@ -17,6 +17,8 @@ from airflow.sdk import DAG
 from tests.airflow.runs import Lake, Outcome
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
 from tidemark.sensors.streams import StreamHasDataSensor
 from tidemark.transactions.streams import get_stream, stream_history
@@ -171,3 +173,38 @@ def command(*arguments: str) -> list[str]:
 
 def cli(*arguments: str) -> str:
     return subprocess.run(command(*arguments), capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_a_stream_by_key_needs_no_row_tracking_and_is_consumed_once(
+    run_dag: RunDag, source: str, lake: Lake, warm_spark: Path, hook: TidemarkHook
+) -> None:
+    lake.create("s.reloaded", "id BIGINT, name STRING")
+    lake.create("s.reloads", "id BIGINT, name STRING, `METADATA$ACTION` STRING")
+    lake.sql("INSERT INTO {t} VALUES (1, 'one'), (2, 'two')", "s.reloaded")
+
+    def dag(keys: str = "{{ params.keys }}") -> DAG:
+        with DAG("by_key", schedule=None, params={"keys": "ID"}) as made:
+            create = CreateKeyedStreamOperator(task_id="it", stream="by_key", on="s.reloaded", keys=keys)
+            create >> ConsumeStreamOperator(task_id="take", stream="by_key", target="s.reloads", write_as="append")
+        return made
+
+    assert run_dag(dag()).returned("it")["created"] is True
+    made = get_stream(hook.open_store(), "by_key")
+    assert made.keys == ("id",)
+    lake.sql("INSERT OVERWRITE {t} VALUES (2, 'zwei'), (1, 'one')", "s.reloaded")
+    for _ in range(2):
+        assert run_dag(dag()).state == "success"
+    assert lake.rows("s.reloads") == [(2, "two", "DELETE"), (2, "zwei", "INSERT")]
+    assert lake.version("s.reloaded") == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"), [("nothing", "InvalidArgument"), ([], "InvalidArgument"), ("id", "StreamExists")]
+)
+def test_keys_that_do_not_fit_are_said_by_name(
+    run_dag: RunDag, source: str, said: Callable[[], str], keys: Any, named: str
+) -> None:
+    stream = "s" if named == "StreamExists" else "x"
+    dag = one(CreateKeyedStreamOperator, "refused_keys", stream=stream, on="s.source", keys=keys)
+    assert run_dag(dag).task("it") == "failed"
+    assert named in said()

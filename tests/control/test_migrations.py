@@ -73,6 +73,24 @@ def test_a_stream_of_an_earlier_release_is_a_stream_on_a_table(url: str) -> None
     assert get_stream(store, "s").bases == (BaseOffset(stream.source, 3),)
 
 
+def test_a_stream_of_an_earlier_release_tells_rows_apart_by_row_id(url: str) -> None:
+    store = ControlStore(url, embedded=False)
+    store.migrate()
+    source = TableRef("t", "file:///t", "id")
+    for name, keys in (("by_id", ()), ("by_key", ("a", "B ü"))):
+        create_stream(store, name=name, source=source, mode=StreamMode.STANDARD, at_version=3, who="me", keys=keys)
+    assert get_stream(store, "by_key").keys == ("a", "B ü")
+
+    def back_and_forth(connection: sa.Connection) -> None:
+        from alembic import command
+
+        command.downgrade(migrate.configuration(connection), "0002")
+        migrate.upgrade(connection)
+
+    store.write(back_and_forth)
+    assert [get_stream(store, name).keys for name in ("by_id", "by_key")] == [(), ()]
+
+
 def test_two_migrations_at_once_are_harmless(url: str) -> None:
     ids: list[str] = []
 

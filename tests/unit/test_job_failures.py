@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tidemark.errors import DataFileUnreadable, JobFailed, from_record
+import json
+
+from tidemark.errors import DataFileUnreadable, JobFailed, KeyNotUnique, from_record
 from tidemark.jobs.failures import named_failure
 
 UNREAD = """An error occurred while calling o142.sql.
@@ -29,3 +31,20 @@ def test_another_failure_says_what_spark_said_not_that_it_was_called() -> None:
     assert isinstance(found, JobFailed)
     assert found.facts == {"error": "RuntimeError", "message": "org.apache.spark.SparkException: Job aborted"}
     assert named_failure(ValueError("")).facts["message"] == ""
+
+
+def test_a_key_that_is_not_unique_comes_back_as_an_error_of_its_own() -> None:
+    facts = {
+        "stream": "s",
+        "table": "file:///t'",
+        "columns": "a, b",
+        "version": 7,
+        "times": 2,
+        "key": '{"a":"é\\"","b":1}',
+    }
+    text = f"[USER_RAISED_EXCEPTION] TidemarkKeyNotUnique {json.dumps(facts)}: a, b do not identify SQLSTATE: P0001"
+    found = named_failure(RuntimeError(f"An error occurred while calling o1.sql.\n: x: {text}\n\tat y"))
+    assert isinstance(found, KeyNotUnique)
+    assert found.facts == facts
+    assert str(from_record(found.to_record())) == str(found)
+    assert isinstance(named_failure(RuntimeError("TidemarkKeyNotUnique {cut off")), JobFailed)

@@ -12,7 +12,7 @@ from tidemark.planning.stream_sql.listing import name_parts
 
 __all__ = ["StreamDescription", "describe"]
 
-MODES = {StreamMode.STANDARD: "DEFAULT", StreamMode.APPEND_ONLY: "APPEND_ONLY", StreamMode.INSERT_ONLY: "INSERT_ONLY"}
+MODES = {mode: mode.name for mode in StreamMode} | {StreamMode.STANDARD: "DEFAULT"}
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class StreamDescription:
     `name` is the whole name; what stands before its last dots is database_name and schema_name, too (R12).
     `stale_after`: until then Delta keeps the files that the stream needs; None where the source is gone (R132). `stale`
     is true after it, and where `invalid_reason` is not "N/A". `offset_version`: up to it, it has been consumed.
+    `keys`: columns that identify rows in place of row ids.
     """
 
     created_on: datetime
@@ -41,6 +42,7 @@ class StreamDescription:
     owner_role_type: str | None
     offset_version: int
     initial_rows_pending: bool
+    keys: tuple[str, ...] = ()
 
 
 def describe(
@@ -71,6 +73,7 @@ def describe(
         owner_role_type=None,
         offset_version=stream.offset.version,
         initial_rows_pending=stream.initial_rows_pending,
+        keys=stream.keys,
     )
 
 

@@ -29,6 +29,7 @@ from tidemark.model.streams import BaseOffset, BaseWindow, StreamMode
 from tidemark.model.streams import Stream as StoredStream
 from tidemark.model.transactions import CommitResult, PlannedWrite, TransactionKey, WriteAs
 from tidemark.planning.bounds import UNBOUNDED
+from tidemark.planning.source_keys import require_fitting_mode
 from tidemark.planning.staleness import FILE_RETENTION
 from tidemark.planning.stream_sql.listing import listed
 from tidemark.transactions import streams
@@ -71,14 +72,17 @@ class Lake:
         comment: str | None = None,
         enable_row_tracking: bool = False,
         beyond_snowflake: bool = False,
+        keys: Sequence[str] = (),
     ) -> StreamDescription:
         """A stream on the Delta table, view or external table `on`, its offset at the current version or at the given
         point (R1, R8).
 
-        `mode`: standard or append_only; insert_only for an external table (R4, R5). `show_initial_rows`: the rows of
-        the start point come first (R10).
+        `mode`: standard, append_only, or every_change: what each commit did, with METADATA$COMMIT_VERSION and
+        METADATA$COMMIT_TIMESTAMP; insert_only for an external table (R4, R5). `show_initial_rows`: the rows of the
+        start point come first (R10).
         `enable_row_tracking` turns it on where it is off, by up to three commits, before the offset is taken (R3).
-        `beyond_snowflake`: the view may group, and join with outer, semi and anti joins (R70).
+        `beyond_snowflake`: the view may group, and join with outer, semi and anti joins (R70). `keys`: columns that
+        tell a table's rows apart in place of row ids, for full reloads and without row tracking; standard only.
         With `if_not_exists` a second run changes nothing. Raises StreamExists, InvalidArgument, TableNotFound,
         NotADeltaTable, RowTrackingDisabled, UnsupportedTableFeature, StreamOnStream, TrackingInterrupted (R8g),
         VersionNotFound, StreamNotFound, TransactionOpen, ViewRefused (R70), ViewTextMissing, ViewNotUnderstood,
@@ -90,10 +94,16 @@ class Lake:
         if if_not_exists and (kept := self._find(name)) is not None:
             return self._describe(kept)
         if kind is StreamMode.INSERT_ONLY:
+            require_fitting_mode(kind, keys, on_view=False)
             source = find_files(self._around, on)
         else:
+            require_fitting_mode(kind, keys, on_view=self._around.tables.is_view(on))
             source = find_source(
-                self._around, on, enable_row_tracking=enable_row_tracking, beyond_snowflake=beyond_snowflake
+                self._around,
+                on,
+                enable_row_tracking=enable_row_tracking,
+                beyond_snowflake=beyond_snowflake,
+                keys=keys,
             )
         place = place_at(self._around, source, name, at=at, before=before)
         return self._create(
@@ -111,8 +121,9 @@ class Lake:
         """The stream's unread rows up to now; reading never advances it (R16).
 
         Columns: those of the source in its current schema, METADATA$ACTION (INSERT or DELETE), METADATA$ISUPDATE
-        (boolean), METADATA$ROW_ID (string), as R27 to R31. Raises StreamNotFound, SourceRecreated, StreamStale,
-        TrackingInterrupted, VersionVacuumed, IncompatibleSchemaChange.
+        (boolean), METADATA$ROW_ID (string), as R27 to R31; of every change, METADATA$COMMIT_VERSION and …_TIMESTAMP.
+        Raises StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted, VersionVacuumed,
+        IncompatibleSchemaChange, KeyColumnChanged.
         """
         around = self._around
         (head,) = look_at_sources(around.store, (name,), around.tables, UNBOUNDED)
@@ -353,6 +364,7 @@ class Lake:
             who=self._around.who,
             view=source.view,
             view_bases=place if source.view is not None else (),
+            keys=source.keys,
             **how,
         )
         return self._describe(created)
@@ -397,5 +409,5 @@ def _mode(mode: str) -> StreamMode:
     try:
         return StreamMode(mode.lower())
     except ValueError as error:
-        problem = "standard, append_only or insert_only"
+        problem = f"one of {', '.join(StreamMode)}"
         raise InvalidArgument(argument="mode", value=mode, problem=problem) from error

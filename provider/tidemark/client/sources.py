@@ -24,6 +24,7 @@ from tidemark.lake.sources import require_stream_source
 from tidemark.model.streams import Addressing, BaseOffset, TableRef
 from tidemark.model.streams import Stream as StoredStream
 from tidemark.model.views import ViewQuery
+from tidemark.planning.source_keys import require_keys
 from tidemark.planning.statements import path_name
 from tidemark.transactions.streams import get_stream
 
@@ -53,14 +54,21 @@ class Source:
     ref: TableRef
     tables: tuple[TableRef, ...]
     view: ViewQuery | None = None
+    keys: tuple[str, ...] = ()  # where rows are told apart by these columns
 
 
 def find_source(
-    around: Surroundings, name: str, *, enable_row_tracking: bool = False, beyond_snowflake: bool = False
+    around: Surroundings,
+    name: str,
+    *,
+    enable_row_tracking: bool = False,
+    beyond_snowflake: bool = False,
+    keys: Sequence[str] = (),
 ) -> Source:
     """The table or view of that name, row tracking on in each table, and only features that can be read.
 
-    `enable_row_tracking` turns it on where it is off (R3, R79). Raises TableNotFound, NotADeltaTable, StreamOnStream,
+    `enable_row_tracking` turns it on where it is off (R3, R79). A table that is compared by `keys` needs none, but the
+    columns (InvalidArgument); a view has no keys. Raises TableNotFound, NotADeltaTable, StreamOnStream,
     RowTrackingDisabled, UnsupportedTableFeature, ViewRefused (R70), ViewTextMissing, ViewNotUnderstood.
     """
     if around.tables.is_view(name):
@@ -68,7 +76,7 @@ def find_source(
         ref = TableRef(name=name, path="", table_id=view.digest, addressing=Addressing.CATALOG)
         return Source(ref, tuple(_ready(around, base, enable_row_tracking) for base in view.bases), view)
     try:
-        table = _ready(around, name, enable_row_tracking)
+        table = _ready(around, name, enable_row_tracking, keys)
     except (TableNotFound, NotADeltaTable) as error:
         if is_external_table(around, name):
             raise InvalidArgument(argument="on", value=name, problem=ONLY_INSERT_ONLY) from error
@@ -77,7 +85,7 @@ def find_source(
         except StreamNotFound:
             raise error from None
         raise StreamOnStream(source=stream.name, table=stream.source.name) from error
-    return Source(table, (table,))
+    return Source(table, (table,), keys=require_keys(around.tables(table).state().metadata, keys, name))
 
 
 def find_files(around: Surroundings, name: str) -> Source:
@@ -111,7 +119,7 @@ def is_table(around: Surroundings, name: str) -> bool:
 
 def source_of(stream: StoredStream) -> Source:
     """What a stream reads."""
-    return Source(stream.source, tuple(base.table for base in stream.bases), stream.view)
+    return Source(stream.source, tuple(base.table for base in stream.bases), stream.view, stream.keys)
 
 
 def place_now(around: Surroundings, source: Source) -> tuple[BaseOffset, ...]:
@@ -122,7 +130,8 @@ def place_now(around: Surroundings, source: Source) -> tuple[BaseOffset, ...]:
 def place_at(
     around: Surroundings, source: Source, reader: str, *, at: Point | None, before: Point | None
 ) -> tuple[BaseOffset, ...]:
-    """Each table's version at the point, now if none is given (R8); that version is there, with row tracking on.
+    """Each table's version at the point, now if none is given (R8); that version is there, and row tracking is on in
+    it, or it has the key columns.
 
     Raises InvalidArgument, VersionNotFound (R8f), TrackingInterrupted (R8g), StreamNotFound (R8b).
     """
@@ -131,7 +140,9 @@ def place_at(
     point = at if at is not None else before
     place = place_now(around, source) if point is None else _place(around, source, point, before=before is not None)
     for base in place:
-        if not around.tables(base.table).state(base.version).row_tracking:
+        state = around.tables(base.table).state(base.version)
+        require_keys(state.metadata, source.keys, base.table.name)
+        if not source.keys and not state.row_tracking:
             problem = f"row tracking was not on yet at version {base.version}"
             raise TrackingInterrupted(table=base.table.name, stream=reader, problem=problem)
     return place
@@ -168,10 +179,10 @@ def _place_of_stream(
     return tuple(BaseOffset(table, around.tables(table).version_at(moment)) for table in source.tables)
 
 
-def _ready(around: Surroundings, name: str, enable_row_tracking: bool) -> TableRef:
+def _ready(around: Surroundings, name: str, enable_row_tracking: bool, keys: Sequence[str] = ()) -> TableRef:
     table = around.tables.reference(name)
     try:
-        require_stream_source(around.tables(table), table.name)
+        require_stream_source(around.tables(table), table.name, keys)
     except RowTrackingDisabled:
         if not enable_row_tracking:
             raise

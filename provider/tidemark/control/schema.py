@@ -82,6 +82,7 @@ streams = sa.Table(
     sa.Column("dropped_at", UtcDateTime),  # a dropped stream keeps its history; its uid is never used again
     sa.Column("view_query", sa.Text),  # JSON of the ViewQuery; NULL: the source is a table
     sa.Column("view_bases", sa.Text),  # JSON of the BaseOffsets of a view; offset_version is their sum
+    sa.Column("key_columns", sa.Text),  # JSON of the columns that identify a row; NULL: its row id does
 )
 sa.Index(
     "uq_tidemark_stream_live_name",

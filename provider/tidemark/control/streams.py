@@ -116,6 +116,7 @@ def insert(
             comment=stream.comment,
             view_query=None if stream.view is None else to_json(stream.view),
             view_bases=None if stream.view is None else to_json(stream.view_bases),
+            key_columns=to_json(stream.keys) if stream.keys else None,
         )
     )
     keep_offset(connection, stream, at=stream.created_at if at is None else at, who=who, why=why, run=None)
@@ -260,6 +261,7 @@ def stream_of(row: sa.RowMapping) -> Stream:
         comment=row["comment"],
         view=None if row["view_query"] is None else from_json(ViewQuery, row["view_query"]),
         view_bases=_bases_of(row["view_bases"]),
+        keys=() if row["key_columns"] is None else tuple(json.loads(row["key_columns"])),
     )
 
 

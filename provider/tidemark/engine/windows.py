@@ -14,6 +14,7 @@ from tidemark.engine.views.plan import plan_view_changes
 from tidemark.engine.views.read import read_view_changes, read_view_rows
 from tidemark.errors import TableNotFound, ViewChanged, ViewError
 from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
+from tidemark.planning.change_sets.plan import explain_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +58,7 @@ def explain_window(window: StreamWindow, options: Mapping[str, str] | None = Non
     if window.mode is StreamMode.INSERT_ONLY:
         return explain_file_window(window, options)
     if window.view is None:
-        return plan_table_window(window, options).explain()
+        return explain_pages(plan_table_window(window, options))
     return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()
 
 

@@ -13,6 +13,7 @@ TidemarkError
 ├── StreamError                 the stream itself
 │   ├── StreamNotFound · StreamExists · StreamOnStream
 │   ├── StreamStale · SourceRecreated · TrackingInterrupted
+│   ├── KeyNotUnique · KeyColumnChanged
 │   ├── StreamLocked
 │   └── DocumentUnreadable · ImportRefused
 ├── ViewError                   the view that a stream reads
@@ -104,6 +105,8 @@ from tidemark.errors.stores import (
 from tidemark.errors.streams import (
     DocumentUnreadable,
     ImportRefused,
+    KeyColumnChanged,
+    KeyNotUnique,
     SourceRecreated,
     StreamError,
     StreamExists,
@@ -155,6 +158,8 @@ __all__ = [
     "JobLeftNoResult",
     "JobMayRunOn",
     "JobsMayBeAlive",
+    "KeyColumnChanged",
+    "KeyNotUnique",
     "LakeError",
     "LakeNotShared",
     "LogIncomplete",

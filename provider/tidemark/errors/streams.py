@@ -7,6 +7,8 @@ from tidemark.errors.tree import TidemarkError
 __all__ = [
     "DocumentUnreadable",
     "ImportRefused",
+    "KeyColumnChanged",
+    "KeyNotUnique",
     "SourceRecreated",
     "StreamError",
     "StreamExists",
@@ -51,6 +53,19 @@ class SourceRecreated(StreamError):
 class TrackingInterrupted(StreamError):
     """Change tracking is not enabled or has been missing for the time range requested on table {table!r} (stream
     {stream!r}): {problem}. Recreate the stream.
+    """
+
+
+class KeyNotUnique(StreamError):
+    """The key columns {columns} do not identify a row of {table}: version {version} has {times} rows with {key} among
+    those that changed, so the stream {stream!r} cannot compare by them. Nothing was delivered. Make the keys unique and
+    advance the stream past version {version}, or recreate it with other keys.
+    """
+
+
+class KeyColumnChanged(StreamError):
+    """The stream {stream!r} compares {table} by the column {column!r}, which {problem}. Changes in ({start}, {end}]
+    cannot be told by key: read the stream up to the version before with max_commits, then recreate it.
     """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tidemark.engine.changes.by_key import named_key_error
 from tidemark.errors import DataFileUnreadable, JobFailed, TidemarkError
 
 __all__ = ["named_failure"]
@@ -15,8 +16,10 @@ _LONGEST = 600
 
 
 def named_failure(error: Exception) -> TidemarkError:
-    """DataFileUnreadable with the file and the deepest cause, else JobFailed."""
+    """KeyNotUnique; DataFileUnreadable with the file and the deepest cause; else JobFailed."""
     text = _CALL.sub("", str(error).strip())
+    if (by_key := named_key_error(text)) is not None:
+        return by_key
     unread = _UNREAD.search(text)
     if unread:
         causes = _CAUSE.findall(text)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.planning.source_keys import require_keys
 from tidemark.planning.source_support import require_readable
 
 __all__ = ["require_stream_source"]
 
 
-def require_stream_source(log: DeltaLog, table: str) -> None:
-    """Say nothing if a stream can read the table as it is now; `table` is how the error names it.
+def require_stream_source(log: DeltaLog, table: str, keys: Sequence[str] = ()) -> None:
+    """Say nothing if a stream, maybe one that compares by `keys`, can read the table as it is now; `table` is how the
+    error names it.
 
-    Raises RowTrackingDisabled, UnsupportedTableFeature.
+    Raises UnsupportedTableFeature, RowTrackingDisabled unless there are keys, InvalidArgument for what cannot be one.
     """
-    require_readable(log.state(), table)
+    state = log.state()
+    require_readable(state, table, row_ids=not keys)
+    require_keys(state.metadata, keys, table)

@@ -39,6 +39,7 @@ class StreamMode(StrEnum):
     STANDARD = "standard"  # the net difference of both ends (R50)
     APPEND_ONLY = "append_only"  # every inserted row, as inserted (R60)
     INSERT_ONLY = "insert_only"  # files only (R65)
+    EVERY_CHANGE = "every_change"  # what each commit did, with its version and time
 
 
 class Addressing(StrEnum):
@@ -94,7 +95,8 @@ class Stream:
 
     `uid` is never used twice, so a replaced stream is another stream (V5). `serial` only grows: it numbers the Delta
     transactions of this stream. `initial_rows_pending`: the first consumption still owes the rows at the start (R10).
-    `anchor` is the time of the last offset advance, creation included (R81).
+    `anchor` is the time of the last offset advance, creation included (R81). `keys`: the columns that identify a row
+    in place of its row id; empty for row ids.
     """
 
     uid: str
@@ -109,6 +111,7 @@ class Stream:
     comment: str | None = None
     view: ViewQuery | None = None
     view_bases: tuple[BaseOffset, ...] = ()
+    keys: tuple[str, ...] = ()
 
     @property
     def bases(self) -> tuple[BaseOffset, ...]:
@@ -129,6 +132,7 @@ class StreamWindow:
 
     For a view start and end are sums, as in `StreamOffset`, `bases` has the window of each table, and `read_at` is the
     time that its current_timestamp() means at both ends (R37). `replayed`: it was delivered before, and moves nothing.
+    `keys` are those of the stream.
     """
 
     stream_uid: str
@@ -142,6 +146,7 @@ class StreamWindow:
     view_bases: tuple[BaseWindow, ...] = ()
     read_at: datetime | None = None
     replayed: bool = False
+    keys: tuple[str, ...] = ()
 
     @property
     def bases(self) -> tuple[BaseWindow, ...]:

@@ -156,7 +156,13 @@ class StreamDefinitions:
         if clone.point is not None:
             with worded(self._text, clone.source, clone.point):
                 version = start_version(
-                    self._store, stream.source, clone.point, text=self._text, stream=name, tables=self._hook.open_table
+                    self._store,
+                    stream.source,
+                    clone.point,
+                    text=self._text,
+                    stream=name,
+                    tables=self._hook.open_table,
+                    keys=stream.keys,
                 )
         streams.create_stream(
             self._store,
@@ -168,6 +174,7 @@ class StreamDefinitions:
             or_replace=clone.or_replace,
             comment=stream.comment,
             who=self._who,
+            keys=stream.keys,
         )
         return " ".join((f"Stream {name} successfully created.", *clone.notices))
 

@@ -29,13 +29,16 @@ __all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator"
 class CreateStreamOperator(TidemarkOperator):
     """Creates a stream on a Delta table or an external table, or keeps the one that is there, and its place.
 
+    For a table without row tracking, or one that is loaded anew as a whole, see `CreateKeyedStreamOperator`.
+
     A second run finds the stream and changes nothing. Raises StreamExists if a stream of that name reads another
     table or in another mode; RowTrackingDisabled, UnsupportedTableFeature, TableNotFound, NotADeltaTable,
     StreamOnStream, ExternalTableNotFound for what cannot have a stream.
 
     :param stream: name of the stream. (templated)
     :param on: the table that it reads: a path, `schema.table` under the lake root, or an external table. (templated)
-    :param mode: `standard` (net changes) or `append_only`; `insert_only` for an external table. (templated)
+    :param mode: `standard` (net changes), `append_only`, or `every_change` (what each commit did, with its version and
+        time in METADATA$COMMIT_VERSION and METADATA$COMMIT_TIMESTAMP); `insert_only` for an external table. (templated)
     :param show_initial_rows: the first consumption delivers the rows that the table has now (R10). (templated)
     :param at: where to start: a version or a time with a zone; None is the newest version. (templated)
     :param enable_row_tracking: turn row tracking on if it is off; makes commits on the table. (templated)
@@ -74,9 +77,10 @@ class CreateStreamOperator(TidemarkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}."""
         from tidemark.lake.sources import require_stream_source
+        from tidemark.planning.source_keys import require_keys
         from tidemark.transactions import streams
 
-        mode = mode_of(self.mode)
+        mode, wanted = mode_of(self.mode), self._keys()
         store = self.hook.open_store()
         known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
         if self.on.casefold() in known:
@@ -85,16 +89,19 @@ class CreateStreamOperator(TidemarkOperator):
         table = self.hook.external_table(self.on) if on_files else self.hook.table(self.on)
         kept = known.get(self.stream.casefold())
         if kept is not None and not flag_of("or_replace", self.or_replace):
-            return self._keep(kept, table, mode)
+            return self._keep(kept, table, mode, wanted)
         if flag_of("enable_row_tracking", self.enable_row_tracking):
             self._turn_on_row_tracking(context, table)
-        require_stream_source(self.hook.open_table(table), f"delta.`{table.path}`")
+        log = self.hook.open_table(table)
+        require_stream_source(log, f"delta.`{table.path}`", wanted)
+        version = _version(log, self.at)
         made = streams.create_stream(
             store,
             name=self.stream,
             source=table,
             mode=mode,
-            at_version=_version(self.hook.open_table(table), self.at),
+            at_version=version,
+            keys=require_keys(log.state(version).metadata, wanted, table.name),
             initial_rows=flag_of("show_initial_rows", self.show_initial_rows),
             or_replace=flag_of("or_replace", self.or_replace),
             comment=self.comment,
@@ -108,9 +115,15 @@ class CreateStreamOperator(TidemarkOperator):
         if self._job is not None:
             self._job.cancel()
 
-    def _keep(self, kept: Stream, table: TableRef, mode: StreamMode) -> dict[str, Any]:
-        if kept.source.table_id != table.table_id or kept.mode is not mode:
-            raise StreamExists(stream=kept.name, source=f"{kept.source.name} ({kept.mode.value})")
+    def _keys(self) -> tuple[str, ...]:
+        """Columns that tell rows apart in place of row ids."""
+        return ()
+
+    def _keep(self, kept: Stream, table: TableRef, mode: StreamMode, keys: tuple[str, ...]) -> dict[str, Any]:
+        same_keys = [key.lower() for key in keys] == [key.lower() for key in kept.keys]
+        if kept.source.table_id != table.table_id or kept.mode is not mode or not same_keys:
+            by_key = f", by {', '.join(kept.keys)}" if kept.keys else ""
+            raise StreamExists(stream=kept.name, source=f"{kept.source.name} ({kept.mode.value}{by_key})")
         self.log.info("Stream %s is there already; its offset is version %s.", kept.name, kept.offset.version)
         return facts_of_stream(kept, created=False)
 

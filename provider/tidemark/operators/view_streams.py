@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument, StreamExists
-from tidemark.model.streams import StreamMode
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
 from tidemark.operators.streams import facts_of_stream, mode_of
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.hooks.spark_job import SparkJob
-    from tidemark.model.streams import BaseOffset, Stream, TableRef
+    from tidemark.model.streams import BaseOffset, Stream, StreamMode, TableRef
     from tidemark.model.views import ViewQuery
 
 __all__ = ["CreateViewStreamOperator"]
@@ -69,9 +68,11 @@ class CreateViewStreamOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}; `version` sums those of the base tables."""
+        from tidemark.planning.source_keys import require_fitting_mode
         from tidemark.transactions import streams
 
-        mode, moment = self._mode(), self._moment()
+        mode, moment = mode_of(self.mode), self._moment()
+        require_fitting_mode(mode, (), on_view=True)
         view, tables = self._resolved(context)
         store = self.hook.open_store()
         known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
@@ -109,13 +110,6 @@ class CreateViewStreamOperator(TidemarkOperator):
         self._job.require_ready()
         beyond = flag_of("beyond_snowflake", self.beyond_snowflake)
         return resolve_view(self.hook, self.on, beyond_snowflake=beyond, key=key_of(context), run=self._job.run)
-
-    def _mode(self) -> StreamMode:
-        mode = mode_of(self.mode)
-        if mode not in (StreamMode.STANDARD, StreamMode.APPEND_ONLY):
-            problem = "a stream on a view is standard or append_only (R6)"
-            raise InvalidArgument(argument="mode", value=self.mode, problem=problem)
-        return mode
 
     def _moment(self) -> datetime | None:
         if self.at is None or str(self.at).strip().lower() in ("", "none"):

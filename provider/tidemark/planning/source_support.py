@@ -64,8 +64,8 @@ _ADVICE = {
 _DROP = "Drop the feature (ALTER TABLE … DROP FEATURE), or read another table."
 
 
-def require_readable(state: TableState, table: str) -> None:
-    """Say nothing if a stream can read the table as it is in `state`.
+def require_readable(state: TableState, table: str, *, row_ids: bool = True) -> None:
+    """Say nothing if a stream can read the table as it is in `state`; without `row_ids` row tracking may be off.
 
     Raises UnsupportedTableFeature with the feature's name, or RowTrackingDisabled with the ALTER that turns it on.
     `table` is how the error names the table: as SQL can, for example delta.`/path`.
@@ -81,7 +81,7 @@ def require_readable(state: TableState, table: str) -> None:
             raise UnsupportedTableFeature(
                 table=table, feature=f"column {field.name}", instead="A stream shows a column of this name: rename it."
             )
-    if not state.row_tracking:
+    if row_ids and not state.row_tracking:
         raise RowTrackingDisabled(table=table, sql_name=table)
 
 

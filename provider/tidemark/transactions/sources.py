@@ -87,6 +87,7 @@ def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWin
         view=stream.view,
         view_bases=() if stream.view is None else bases,
         read_at=None if stream.view is None else now,
+        keys=stream.keys,
     )
 
 
@@ -125,7 +126,7 @@ def checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
         raise SourceRecreated(
             table=table, stream=stream.name, path=log.uri, found=state.table_id, expected=base.table.table_id
         )
-    if not state.row_tracking:
+    if not stream.keys and not state.row_tracking:
         raise TrackingInterrupted(table=table, stream=stream.name, problem="row tracking is off now")
     if head > base.version and log.earliest() > base.version + 1:
         gone = LogIncomplete(path=log.uri, version=base.version + 1, start=base.version)

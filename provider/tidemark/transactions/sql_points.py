@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import TrackingInterrupted
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import TableRef
+from tidemark.planning.source_keys import require_keys
 from tidemark.planning.stream_sql.statements import PointKind, SqlPoint
 from tidemark.planning.stream_sql.text import compilation_error
 from tidemark.transactions.sources import Tables
@@ -18,18 +20,28 @@ __all__ = ["start_version"]
 
 
 def start_version(
-    store: ControlStore, source: TableRef, point: SqlPoint | None, *, text: str, stream: str, tables: Tables
+    store: ControlStore,
+    source: TableRef,
+    point: SqlPoint | None,
+    *,
+    text: str,
+    stream: str,
+    tables: Tables,
+    keys: Sequence[str] = (),
 ) -> int:
     """The version that lies just behind the point, or the newest one.
 
     `text` is the statement, for errors. Raises VersionNotFound (R8f), StreamNotFound (R8b), SqlCompilationError for an
-    unknown statement (R8c), TrackingInterrupted where rows had no ids at it (R8g).
+    unknown statement (R8c), TrackingInterrupted where rows had no ids at it (R8g), InvalidArgument where one of `keys`
+    was not there.
     """
     log = tables(source)
     if point is None:
         return log.head()
     version = _version(store, log, source, point, text, tables)
-    if not log.state(version).row_tracking:
+    state = log.state(version)
+    require_keys(state.metadata, keys, source.name)
+    if not keys and not state.row_tracking:
         problem = f"row tracking was not on yet at version {version}"
         raise TrackingInterrupted(table=source.name, stream=stream, problem=problem)
     return version

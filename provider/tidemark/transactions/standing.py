@@ -166,7 +166,7 @@ def _problem(stream: Stream, base: BaseOffset, log: DeltaLog, state: TableState)
     table, expected = base.table.name, base.table.table_id
     if state.table_id != expected:
         return SourceRecreated(table=table, stream=stream.name, path=log.uri, found=state.table_id, expected=expected)
-    if not state.row_tracking:
+    if not stream.keys and not state.row_tracking:
         return TrackingInterrupted(table=table, stream=stream.name, problem="row tracking is off now")
     needed = base.version + 1
     if state.version >= needed and log.earliest() > needed:

@@ -14,6 +14,7 @@ from tidemark.model.streams import BaseOffset, OffsetMove, Stream, StreamMode, S
 from tidemark.model.transactions import Transaction
 from tidemark.model.views import ViewQuery
 from tidemark.planning.bounds import UNBOUNDED
+from tidemark.planning.source_keys import require_fitting_mode
 from tidemark.transactions.sources import Tables, look_at_sources, open_table, window_from
 
 __all__ = [
@@ -48,17 +49,19 @@ def create_stream(
     comment: str | None = None,
     view: ViewQuery | None = None,
     view_bases: Sequence[BaseOffset] = (),
+    keys: Sequence[str] = (),
 ) -> Stream:
     """A stream whose offset is `at_version`: that version and all before lie behind it (R1).
 
     For a view `source` names it and has its digest for an id, `view_bases` say where the stream starts in each base
-    table, and `at_version` is their sum.
+    table, and `at_version` is their sum. `keys`: the columns that identify a row in place of its row id.
 
     `if_not_exists` keeps an existing stream and its place, so a second run changes nothing; `or_replace` ends it and
-    makes another one with a new uid (V5, R7). Raises StreamExists, TransactionOpen, InvalidArgument.
+    makes another one with a new uid (V5, R7). Raises StreamExists, TransactionOpen, InvalidArgument, NotYetSupported.
     """
     if or_replace and if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
+    require_fitting_mode(mode, keys, on_view=view is not None)
     require_name(name)
     now = store.clock()
     wanted = Stream(
@@ -74,6 +77,7 @@ def create_stream(
         comment=comment,
         view=view,
         view_bases=tuple(view_bases),
+        keys=tuple(keys),
     )
 
     return store.write(lambda connection: _create(connection, store, wanted, who, or_replace, if_not_exists))

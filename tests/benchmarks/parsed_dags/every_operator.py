@@ -10,6 +10,7 @@ from tidemark.assets import stream_asset, stream_data_asset
 from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
+from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
@@ -38,6 +39,7 @@ with DAG(
     sql = StreamSQLOperator(task_id="sql", sql="ALTER STREAM orders SET COMMENT = 'mine'")
     view = CreateViewStreamOperator(task_id="view", stream="cities", on="shop.cities")
     files = RefreshExternalTableOperator(task_id="files", external_table="arrivals")
+    keyed = CreateKeyedStreamOperator(task_id="keyed", stream="loads", on="shop.loads", keys=["id"])
     again = ReplayWindowOperator(task_id="again", stream="orders", run="r", target="shop.copy", write_as="append")
     drop = DropStreamOperator(task_id="drop", stream="items")
-    create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> files >> again >> drop
+    create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> files >> keyed >> again >> drop

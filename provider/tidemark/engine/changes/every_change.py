@@ -116,7 +116,7 @@ class _Page:
             table_id=self.state.table_id,
             start=self.start,
             end=self.end,
-            mode=StreamMode.STANDARD,
+            mode=StreamMode.EVERY_CHANGE,
             candidate=Candidate.EACH,
             netting=choose_netting(Candidate.EACH, files, brings_back=self.brings_back),
             metadata=self.shown,

@@ -36,10 +36,12 @@ def version_column(metadata: Metadata) -> str:
     return _unused(metadata, "__version")
 
 
-def commit_of(metadata: Metadata, partition_columns: tuple[str, ...], files: Iterable[PlannedFile]) -> bytes:
+def commit_of(
+    metadata: Metadata, partition_columns: tuple[str, ...], files: Iterable[PlannedFile], *, row_ids: bool = True
+) -> bytes:
     """The one commit of a log-only table: version 0 of a table that has `files`, and partition columns for the origin
     (int, an `Origin`) and the version (bigint) of their rows. If they are change files, it has their column of change
-    types, too.
+    types, too. Without `row_ids` its rows have none.
 
     Its protocol is the least that reads them, its metadata what a reader needs of `metadata` (the schema that the
     changes show). All `files` must be partitioned by `partition_columns` (physical names), and be change files or none.
@@ -47,14 +49,14 @@ def commit_of(metadata: Metadata, partition_columns: tuple[str, ...], files: Ite
     files = tuple(files)
     origin, version = origin_column(metadata), version_column(metadata)
     actions = [
-        {"protocol": _protocol(metadata, files)},
-        {"metaData": _metadata(metadata, partition_columns, files)},
-        *({"add": _add(file, {origin: str(int(file.origin)), version: str(file.version)})} for file in files),
+        {"protocol": _protocol(metadata, files, row_ids)},
+        {"metaData": _metadata(metadata, partition_columns, files, row_ids)},
+        *({"add": _add(file, {origin: str(int(file.origin)), version: str(file.version)}, row_ids)} for file in files),
     ]
     return "\n".join(json.dumps(action, ensure_ascii=False) for action in actions).encode()
 
 
-def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...]) -> dict[str, Any]:
+def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...], row_ids: bool) -> dict[str, Any]:
     atoms = source_schema.atoms(metadata)
     needed = {
         "deletionVectors": any(file.deletion_vector for file in files),
@@ -68,16 +70,18 @@ def _protocol(metadata: Metadata, files: tuple[PlannedFile, ...]) -> dict[str, A
         "minReaderVersion": 3,
         "minWriterVersion": 7,
         "readerFeatures": reader,
-        "writerFeatures": [*reader, "domainMetadata", "rowTracking"],
+        "writerFeatures": [*reader, *(("domainMetadata", "rowTracking") if row_ids else ())],
     }
 
 
-def _metadata(metadata: Metadata, partition_columns: tuple[str, ...], files: tuple[PlannedFile, ...]) -> dict[str, Any]:
+def _metadata(
+    metadata: Metadata, partition_columns: tuple[str, ...], files: tuple[PlannedFile, ...], row_ids: bool
+) -> dict[str, Any]:
     logical = {field.physical: field.name for field in source_schema.fields(metadata)}
     configuration = {
         name: value
         for name, value in metadata.configuration.items()
-        if name.startswith((_COLUMN_MAPPING, *_ROW_TRACKING))
+        if name.startswith((_COLUMN_MAPPING, *(_ROW_TRACKING if row_ids else ())))
     }
     ours = {origin_column(metadata): "integer", version_column(metadata): "long"}
     added = ours | ({CHANGE_TYPE: "string"} if any(file.origin is Origin.CHANGES for file in files) else {})
@@ -100,7 +104,7 @@ def _metadata(metadata: Metadata, partition_columns: tuple[str, ...], files: tup
     }
 
 
-def _add(file: PlannedFile, ours: Mapping[str, str]) -> dict[str, Any]:
+def _add(file: PlannedFile, ours: Mapping[str, str], row_ids: bool) -> dict[str, Any]:
     deleted = file.deletion_vector.cardinality if file.deletion_vector else 0
     action: dict[str, Any] = {
         "path": file.path,
@@ -108,10 +112,10 @@ def _add(file: PlannedFile, ours: Mapping[str, str]) -> dict[str, Any]:
         "size": file.size,
         "modificationTime": file.modification_time,
         "dataChange": True,
-        "baseRowId": file.base_row_id,
-        "defaultRowCommitVersion": file.default_row_commit_version,
         "stats": file.stats or json.dumps({"numRecords": file.rows + deleted}),
     }
+    if row_ids:
+        action |= {"baseRowId": file.base_row_id, "defaultRowCommitVersion": file.default_row_commit_version}
     if file.deletion_vector:
         action["deletionVector"] = _descriptor(file.deletion_vector)
     return action

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tidemark.engine.changes.by_key import key_not_unique
 from tidemark.engine.changes.content import same_content
 from tidemark.planning.change_sets.forms import ADDED, REMOVED
 from tidemark.planning.change_sets.plan import MOST_KEYS_TO_BROADCAST, Candidate, ChangePlan, Netting, Origin
@@ -22,8 +23,8 @@ _ROWS_PER_PARTITION = 250_000
 def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
     """The least change set of the signed `rows` of `plan`, or of each of its commits: version, row_id and `change`.
 
-    The plan's row counts size the shuffle, whatever the session says. A row id that is left more than once on a side
-    fails the query: it would be a defect, never a result.
+    The plan's row counts size the shuffle, whatever the session says. A row id or key that is left more than once on a
+    side fails the query: it is never a result.
     """
     if plan.netting is Netting.ONE_SIDE:
         return unpaired(rows)
@@ -31,15 +32,17 @@ def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
     partitions = count // _ROWS_PER_PARTITION + 1
     each = plan.candidate is Candidate.EACH
     keys = ["version", "row_id"] if each else ["row_id"]
+    too_many = _too_many(plan)
     if plan.netting is Netting.AGGREGATE:
-        return rows.transform(_paired, partitions, keys)
+        return rows.transform(_paired, partitions, keys, too_many)
     if plan.netting is Netting.COMMIT_VERSION:
         is_carried = F.col("commit") < F.col("version") if each else F.col("commit") <= plan.start
-        return rows.transform(_without_carried, is_carried, keys).transform(_paired, partitions, keys)
+        return rows.transform(_without_carried, is_carried, keys).transform(_paired, partitions, keys, too_many)
     ids = rows.select("side", *keys, "commit").repartition(partitions, *keys).transform(_ids_not_cancelled, keys)
     if count <= MOST_KEYS_TO_BROADCAST:
-        return rows.join(F.broadcast(ids), keys, "left_semi").transform(_paired, partitions, keys)
-    return rows.repartition(partitions, *keys).join(ids, keys, "left_semi").transform(_paired, partitions, keys)
+        return rows.join(F.broadcast(ids), keys, "left_semi").transform(_paired, partitions, keys, too_many)
+    kept = rows.repartition(partitions, *keys).join(ids, keys, "left_semi")
+    return kept.transform(_paired, partitions, keys, too_many)
 
 
 def unpaired(rows: DataFrame) -> DataFrame:
@@ -64,8 +67,10 @@ def _ids_not_cancelled(rows: DataFrame, keys: list[str]) -> DataFrame:
     return rows.groupBy(*keys, "commit").agg(F.sum("side").alias("count")).where("count != 0").select(*keys)
 
 
-def _paired(rows: DataFrame, partitions: int, keys: list[str]) -> DataFrame:
-    """Cancel equal (row_id, commit) as signed multisets, then pair by `keys`: row_id, and version for every change."""
+def _paired(rows: DataFrame, partitions: int, keys: list[str], too_many: Column) -> DataFrame:
+    """Cancel equal (row_id, commit) as signed multisets, then pair by `keys`: row_id, and version for every change.
+    `too_many` fails the query.
+    """
     states = (
         rows.repartition(partitions, *keys)
         .groupBy(*keys, "commit")
@@ -85,16 +90,29 @@ def _paired(rows: DataFrame, partitions: int, keys: list[str]) -> DataFrame:
     kind = sides.schema["new"].dataType
     assert isinstance(kind, StructType)
     version = F.col("version") if "version" in keys else F.lit(0).cast("bigint")
-    return sides.select(version.alias("version"), "row_id", F.explode(_changes(kind)).alias(CHANGE))
+    return sides.select(version.alias("version"), "row_id", F.explode(_changes(kind, too_many)).alias(CHANGE))
 
 
-def _changes(kind: StructType) -> Column:
-    old, new = F.col("old"), F.col("new")
-    too_many = F.concat(
-        F.lit("Tidemark: internal error: more than one image on a side for row id "), F.col("row_id").cast("string")
+def _too_many(plan: ChangePlan) -> Column:
+    """A row id that stands twice on a side is a defect of ours, a key that does is one of the table's."""
+    if not plan.keys:
+        problem = F.lit("Tidemark: internal error: more than one image on a side for row id ")
+        return F.raise_error(F.concat(problem, F.col("row_id").cast("string")))
+    return key_not_unique(
+        stream=plan.reader,
+        table=plan.table_uri,
+        keys=plan.keys,
+        start=plan.start,
+        end=plan.end,
+        old=F.col("times_old"),
+        new=F.col("times_new"),
     )
+
+
+def _changes(kind: StructType, too_many: Column) -> Column:
+    old, new = F.col("old"), F.col("new")
     cases = [
-        ((F.col("times_old") > 1) | (F.col("times_new") > 1), F.raise_error(too_many)),
+        ((F.col("times_old") > 1) | (F.col("times_new") > 1), too_many),
         (F.col("times_old") == 0, F.array(_change("INSERT", False, new))),
         (F.col("times_new") == 0, F.array(_change("DELETE", False, old))),
         (~same_content(old, new, kind), F.array(_change("DELETE", True, old), _change("INSERT", True, new))),

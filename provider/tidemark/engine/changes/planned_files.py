@@ -22,13 +22,14 @@ FEED_ROW_IDS_FROM = 1 << 62  # the row id of a change without one: no table gets
 
 
 def planned_files(
-    log: DeltaLog, fold: Fold, after: Metadata, start: int, end: int, *, version: int = 0
+    log: DeltaLog, fold: Fold, after: Metadata, start: int, end: int, *, version: int = 0, row_ids: bool = True
 ) -> Iterator[PlannedFile]:
     """The files of `fold`, to be read under the metadata `after`; all belong to the commit `version`, if one is given.
+    Without `row_ids` nobody will ask for those of their rows, and the table may have none.
 
     Raises VersionVacuumed if a deletion vector is gone, IncompatibleSchemaChange (R103), FileNotDescribed, CorruptLog.
     """
-    files = _Files(log, after, start, end, version)
+    files = _Files(log, after, start, end, version, row_ids)
     try:
         for change in fold.changes:
             yield from files.of_path(change)
@@ -44,8 +45,9 @@ def planned_files(
 class _Files:
     """The planned files of each path, for one window of one table."""
 
-    def __init__(self, log: DeltaLog, after: Metadata, start: int, end: int, version: int) -> None:
+    def __init__(self, log: DeltaLog, after: Metadata, start: int, end: int, version: int, row_ids: bool) -> None:
         self.log, self.after, self.start, self.end, self.version = log, after, start, end, version
+        self.row_ids = row_ids
 
     def of_path(self, change: PathChange) -> Iterator[PlannedFile]:
         """Where forms differ by deletion vectors, just the rows that they count unequally."""
@@ -86,8 +88,9 @@ class _Files:
 
     def _file(self, form: Form, origin: Origin, rows: int, vector: DeletionVector | None) -> PlannedFile:
         columns = self._partition_columns(form.metadata)
-        if form.size is None or form.base_row_id is None or form.default_row_commit_version is None:
-            raise self._not_described(form, "its size and its row ids")
+        base_row_id, commit = (form.base_row_id, form.default_row_commit_version) if self.row_ids else (0, 0)
+        if form.size is None or base_row_id is None or commit is None:
+            raise self._not_described(form, "its size and its row ids" if self.row_ids else "its size")
         if columns and form.partition_values is None:
             raise self._not_described(form, "which partition it belongs to")
         return PlannedFile(
@@ -99,8 +102,8 @@ class _Files:
             partition_values=source_schema.partition_values(form.partition_values or {}, columns),
             stats=_loose(form.stats) if vector else form.stats,
             deletion_vector=vector,
-            base_row_id=form.base_row_id,
-            default_row_commit_version=form.default_row_commit_version,
+            base_row_id=base_row_id,
+            default_row_commit_version=commit,
             version=self.version,
         )
 

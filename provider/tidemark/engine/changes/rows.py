@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tidemark.engine.changes.by_key import key_not_unique, key_text, once_each, with_keys_for_ids
 from tidemark.engine.changes.files import require_files, require_present
 from tidemark.engine.changes.net import CHANGE, net, unpaired
 from tidemark.engine.changes.signed_rows import signed_rows
@@ -18,6 +20,7 @@ from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_
 from tidemark.model.table_log import Metadata
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.plan import Candidate, ChangePlan, Netting, Origin
+from tidemark.planning.source_keys import require_same_keys
 from tidemark.planning.source_support import require_readable
 
 __all__ = ["read_changes", "read_snapshot"]
@@ -26,8 +29,8 @@ __all__ = ["read_changes", "read_snapshot"]
 def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace) -> DataFrame:
     """The changes of `plan`, with the columns of version `end` in its order and then METADATA$ACTION (string: INSERT
     or DELETE), METADATA$ISUPDATE (boolean: true on both halves of a pair, R29), METADATA$ROW_ID (string: table id,
-    colon, row id); where every change is asked for, also METADATA$COMMIT_VERSION (bigint) and
-    METADATA$COMMIT_TIMESTAMP (timestamp).
+    colon, row id, or in a plan by key the canonical JSON of the key); where every change is asked for, also
+    METADATA$COMMIT_VERSION (bigint) and METADATA$COMMIT_TIMESTAMP (timestamp).
 
     Lazy: evaluated as often as it is used, until `workspace` is closed. An empty plan reads nothing. Raises
     VersionVacuumed if files are gone by now.
@@ -45,25 +48,53 @@ def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace
         *(F.col(f"{CHANGE}.image").getField(name).alias(name) for name in _names(plan.metadata)),
         F.col(f"{CHANGE}.action").alias(ACTION),
         F.col(f"{CHANGE}.is_update").alias(IS_UPDATE),
-        _row_id(plan.table_id, F.col("row_id")).alias(ROW_ID),
+        _row_id(plan.table_id, F.col("row_id"), plan.keys).alias(ROW_ID),
         *_commit_columns(plan),
     )
 
 
-def read_snapshot(spark: SparkSession, log: DeltaLog, version: int) -> DataFrame:
+def read_snapshot(
+    spark: SparkSession,
+    log: DeltaLog,
+    version: int,
+    *,
+    keys: tuple[str, ...] = (),
+    with_commit: bool = False,
+    reader: str = "CHANGES",
+) -> DataFrame:
     """All rows of a version as inserts (R10); columns as in `read_changes`, lazy in the same way.
 
-    Raises RowTrackingDisabled, UnsupportedTableFeature, VersionVacuumed, LogIncomplete, VersionNotFound.
+    By `keys`, row tracking may be off. `with_commit` adds METADATA$COMMIT_VERSION and METADATA$COMMIT_TIMESTAMP: those
+    of the version, whoever inserted a row. Raises RowTrackingDisabled, UnsupportedTableFeature, VersionVacuumed,
+    LogIncomplete, VersionNotFound, KeyColumnChanged.
     """
     state = log.state(version)
-    require_readable(state, f"delta.`{log.uri}`")
+    name = f"delta.`{log.uri}`"
+    require_readable(state, name, row_ids=not keys)
+    require_same_keys(state.metadata, state.metadata, keys, stream=reader, table=name, start=version, end=version)
     table = spark.read.format("delta").option("versionAsOf", version).load(log.uri)
     require_present(log, map(_encoded, table.inputFiles()), version, version)
-    return table.select(
-        *(F.col(_quoted(name)) for name in _names(state.metadata)),
+    names = _names(state.metadata)
+    image = F.struct(*(F.col(_quoted(name)).alias(name) for name in names)).alias("image")
+    if keys:
+        failure = key_not_unique(
+            stream=reader, table=log.uri, keys=keys, start=version, end=version, old=F.lit(0), new=F.col("times_new")
+        )
+        rows = table.select(image).transform(with_keys_for_ids, keys).transform(once_each, failure)
+    else:
+        rows = table.select(table.metadataColumn("_metadata").getField("row_id").alias("row_id"), image)
+    commit: list[Column] = []
+    if with_commit:
+        commit = [
+            F.lit(version).cast("bigint").alias(COMMIT_VERSION),
+            F.lit(log.timestamp(version)).alias(COMMIT_TIMESTAMP),
+        ]
+    return rows.select(
+        *(F.col("image").getField(name).alias(name) for name in names),
         F.lit("INSERT").alias(ACTION),
         F.lit(False).alias(IS_UPDATE),
-        _row_id(state.table_id, table.metadataColumn("_metadata").getField("row_id")).alias(ROW_ID),
+        _row_id(state.table_id, F.col("row_id"), keys).alias(ROW_ID),
+        *commit,
     )
 
 
@@ -91,8 +122,8 @@ def _names(metadata: Metadata) -> list[str]:
     return [field.name for field in source_schema.fields(metadata)]
 
 
-def _row_id(table_id: str, row_id: Column) -> Column:
-    return F.concat(F.lit(f"{table_id}:"), row_id.cast("string"))
+def _row_id(table_id: str, row_id: Column, keys: Sequence[str]) -> Column:
+    return F.concat(F.lit(f"{table_id}:"), key_text(row_id) if keys else row_id.cast("string"))
 
 
 def _encoded(path: str) -> str:

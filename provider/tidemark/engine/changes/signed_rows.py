@@ -8,6 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemark.engine.changes.by_key import with_keys_for_ids
 from tidemark.engine.changes.feed_rows import BIRTH, are_plain, feed_rows, side_of_change
 from tidemark.engine.changes.log_only import CHANGE_TYPE, commit_of, origin_column, version_column
 from tidemark.engine.changes.planned_files import FEED_ROW_IDS_FROM
@@ -25,9 +26,14 @@ _STORAGE_SETTINGS = ("fs.", "spark.hadoop.")
 
 def signed_rows(spark: SparkSession, plan: ChangePlan, workspace: Workspace) -> DataFrame:
     """The rows of `plan`: origin (int), version (bigint: the commit asked for, else 0), side (int: −1 or +1), row_id,
-    commit (bigint: the version that last changed the row), image (struct: the columns of the plan's schema). Lazy.
+    commit (bigint: the version that last changed the row), image (struct: the columns of the plan's schema). Where the
+    plan compares by key, row_id is the struct of the key columns, and commit the side. Lazy.
     """
-    return reduce(DataFrame.unionByName, [_rows(spark, plan, files, workspace) for files in _tables(plan.files)])
+    rows = reduce(DataFrame.unionByName, [_rows(spark, plan, files, workspace) for files in _tables(plan.files)])
+    if not plan.keys:
+        return rows
+    # no two states cancel unlooked-at
+    return rows.transform(with_keys_for_ids, plan.keys).withColumn("commit", F.col("side").cast("bigint"))
 
 
 def _tables(files: tuple[PlannedFile, ...]) -> list[list[PlannedFile]]:
@@ -44,11 +50,14 @@ def _rows(spark: SparkSession, plan: ChangePlan, files: list[PlannedFile], works
     if files[0].origin is Origin.CHANGES and are_plain(plan, files):
         return feed_rows(spark, plan, files)
     directory = workspace.new_directory()
-    commit = commit_of(plan.metadata, files[0].partition_columns, files)
+    commit = commit_of(plan.metadata, files[0].partition_columns, files, row_ids=not plan.keys)
     workspace.write(f"{directory}/_delta_log/{0:020d}.json", commit)
     table = _loaded(spark, directory)
     hidden = table.metadataColumn("_metadata")
-    row_id, origin = hidden.getField("row_id"), F.col(origin_column(plan.metadata))
+    origin = F.col(origin_column(plan.metadata))
+    row_id, changed = (
+        (F.lit(None), F.lit(None)) if plan.keys else (hidden.getField("row_id"), hidden.getField("row_commit_version"))
+    )
     origins = {file.origin for file in files}
     if Origin.BORN in origins:
         born_here = row_id >= hidden.getField("base_row_id")
@@ -60,7 +69,7 @@ def _rows(spark: SparkSession, plan: ChangePlan, files: list[PlannedFile], works
         F.col(version_column(plan.metadata)).alias("version"),
         _side(origin, origins).alias("side"),
         (_known(row_id) if Origin.CHANGES in origins else row_id).alias("row_id"),
-        hidden.getField("row_commit_version").alias("commit"),
+        changed.alias("commit"),
         F.struct(
             *(F.col(_quoted(field.name)).alias(field.name) for field in source_schema.fields(plan.metadata))
         ).alias("image"),

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemark.engine.changes.every_change import plan_pages
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes, read_snapshot
 from tidemark.engine.workspace import Workspace
 from tidemark.errors import LogIncomplete, SourceRecreated, StreamStale, VersionNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import StreamWindow, WindowKind
+from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
 from tidemark.planning.change_sets.plan import ChangePlan
 
 __all__ = ["plan_window", "read_window"]
+
+ROWS_PER_PART = 50_000_000  # of every change: one DataFrame has them all, each part a plan of its own
 
 
 def read_window(
@@ -28,22 +32,29 @@ def read_window(
 ) -> DataFrame:
     """The rows that the stream shows of `window`, in all modes and kinds; columns as in `read_changes`.
 
+    Every change of a window is the union of its pages, so that the plan grows with a thousandth of the commits.
+
     The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). `say` is
     told the plan in a line. Raises SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85),
-    VersionVacuumed, IncompatibleSchemaChange.
+    VersionVacuumed, IncompatibleSchemaChange, KeyColumnChanged.
     """
     log = _open(window, options)
     with _stale_without_history(window):
         if window.kind is WindowKind.INITIAL_ROWS:
-            return read_snapshot(spark, log, window.start)
-        plan = _planned(log, window)
+            each, name = window.mode is StreamMode.EVERY_CHANGE, window.stream_name
+            return read_snapshot(spark, log, window.start, keys=window.keys, with_commit=each, reader=name)
+        plans = _planned(log, window)
         if say is not None:
-            say(f"stream {window.stream_name}, {plan.in_words()}")
-        return read_changes(spark, log, plan, workspace)
+            for plan in plans:
+                say(f"stream {window.stream_name}, {plan.in_words()}")
+        shown = [plan for plan in plans if not plan.empty] or plans[:1]
+        return reduce(DataFrame.unionAll, [read_changes(spark, log, plan, workspace) for plan in shown])
 
 
-def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> ChangePlan:
-    """What `read_window` would read for a window of changes, without Spark; same errors."""
+def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> tuple[ChangePlan, ...]:
+    """What `read_window` would read for a window of changes, without Spark; same errors. One plan, or for every change
+    one for each page.
+    """
     with _stale_without_history(window):
         return _planned(_open(window, options), window)
 
@@ -62,8 +73,12 @@ def _open(window: StreamWindow, options: Mapping[str, str] | None) -> DeltaLog:
     return log
 
 
-def _planned(log: DeltaLog, window: StreamWindow) -> ChangePlan:
-    return plan_changes(log, window.start, window.end, window.mode, reader=window.stream_name)
+def _planned(log: DeltaLog, window: StreamWindow) -> tuple[ChangePlan, ...]:
+    name = window.stream_name
+    if window.mode is StreamMode.EVERY_CHANGE:
+        pages = plan_pages(log, window.start, window.end, rows_per_page=ROWS_PER_PART, reader=name)
+        return tuple(pages)
+    return (plan_changes(log, window.start, window.end, window.mode, reader=name, keys=window.keys),)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from tidemark.engine.external_tables.refresh import listed_files
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import definition, require_unchanged
 from tidemark.model.streams import ACTION, StreamMode, StreamWindow
+from tidemark.planning.change_sets.plan import explain_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +52,7 @@ def explain_file_window(window: StreamWindow, options: Mapping[str, str] | None 
     """How the list of files would be read, and of which external table it is; without Spark."""
     table = definition(DeltaLog.open(window.source.path, options))
     about = {"external_table": table.name, "location": table.location, "file_format": table.file_format.value}
-    return {**plan_window(_of_list(window), options).explain(), "mode": window.mode.value, **about}
+    return {**explain_pages(plan_window(_of_list(window), options)), "mode": window.mode.value, **about}
 
 
 def _of_list(window: StreamWindow) -> StreamWindow:

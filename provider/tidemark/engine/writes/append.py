@@ -19,9 +19,8 @@ __all__ = ["prepare_append"]
 def prepare_append(rows: DataFrame, statement: Statement, target: StructType) -> PreparedWrite:
     """Check that `rows` fits the target's schema and make ready to append it.
 
-    Written are the stream's own columns; METADATA$ACTION, METADATA$ISUPDATE and METADATA$ROW_ID too where the target
-    has columns of these names. With schema_evolution "add" new columns come with the rows in one commit. Raises
-    TargetDoesNotFit.
+    Written are the stream's own columns; its METADATA$ columns too where the target has columns of their names. With
+    schema_evolution "add" new columns come with the rows in one commit. Raises TargetDoesNotFit.
     """
     evolution = statement.write.schema_evolution
     fitted = fit_columns(rows.schema, target, target_name=statement.target.name, evolution=evolution)

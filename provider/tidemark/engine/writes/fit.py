@@ -21,12 +21,12 @@ from pyspark.sql.types import (
 
 from tidemark.errors import TargetDoesNotFit
 from tidemark.model.external_tables import FILENAME
-from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
+from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
 from tidemark.model.transactions import SchemaEvolution
 
 __all__ = ["FittedColumn", "fit_columns", "quoted"]
 
-METADATA_COLUMNS = (ACTION, IS_UPDATE, ROW_ID, FILENAME)
+METADATA_COLUMNS = (ACTION, IS_UPDATE, ROW_ID, FILENAME, COMMIT_VERSION, COMMIT_TIMESTAMP)
 WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
 DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 

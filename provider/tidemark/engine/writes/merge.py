@@ -2,6 +2,9 @@
 
 Per key the INSERT image counts if there is one, else the DELETE. So an update pair is an update, a row whose key
 changed leaves its old key and comes under the new one, and a DELETE with a later INSERT of the same key is an update.
+
+Where every change is shown, only an INSERT of the last commit that touched its row counts as one: the row is there at
+the window's end. All other images say that their key may go.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
+from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
@@ -18,7 +21,7 @@ from tidemark.engine.changes.content import same_content
 from tidemark.engine.writes.fit import FittedColumn, fit_columns, quoted
 from tidemark.engine.writes.prepared import PreparedWrite
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
-from tidemark.model.streams import ACTION
+from tidemark.model.streams import ACTION, COMMIT_VERSION, ROW_ID
 from tidemark.model.transactions import SchemaEvolution, Statement
 from tidemark.planning.statements import path_name
 
@@ -44,7 +47,9 @@ def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, 
     name = statement.target.name
     fitted = fit_columns(with_action.schema, target, target_name=name, evolution=evolution)
     chosen = _key_columns(keys, fitted, target, name)
-    winners = with_action.transform(lambda rows: _one_row_per_key(rows, fitted, chosen)).persist()
+    each = COMMIT_VERSION in changes.columns
+    lasting = _lasting(with_action, chosen) if each else F.lit(True)
+    winners = with_action.transform(_one_row_per_key, fitted, chosen, lasting, each=each).persist()
     try:
         _refuse_ambiguous(winners, chosen, name)
     except BaseException:
@@ -77,9 +82,25 @@ def _key_columns(
     return tuple(by_name[key.lower()] for key in keys)
 
 
-def _one_row_per_key(rows: DataFrame, fitted: Sequence[FittedColumn], keys: Sequence[FittedColumn]) -> DataFrame:
-    """Columns: the fitted ones, whether the key goes, and how many INSERTs and rows it stood for."""
-    is_insert = ~F.col(quoted(ACTION)).eqNullSafe("DELETE")
+def _lasting(changes: DataFrame, keys: Sequence[FittedColumn]) -> Column:
+    """Whether no later commit touches the row again: by its row id, or without one by the merge's key."""
+    row = [ROW_ID] if ROW_ID in changes.columns else [key.source for key in keys]
+    last = F.max(quoted(COMMIT_VERSION)).over(Window.partitionBy(*(F.col(quoted(name)) for name in row)))
+    return F.col(quoted(COMMIT_VERSION)) == last
+
+
+def _one_row_per_key(
+    rows: DataFrame,
+    fitted: Sequence[FittedColumn],
+    keys: Sequence[FittedColumn],
+    lasting: Column,
+    *,
+    each: bool,
+) -> DataFrame:
+    """Columns: the fitted ones, whether the key goes, and how many INSERTs and rows it stood for; of every change
+    (`each`) a key may go as often as it came.
+    """
+    is_insert = ~F.col(quoted(ACTION)).eqNullSafe("DELETE") & lasting
     image = F.struct(*(column.expression for column in fitted))
     shaped = rows.select(*(k.expression for k in keys), image.alias(IMAGE), is_insert.alias(INSERTS))
     return (
@@ -87,7 +108,7 @@ def _one_row_per_key(rows: DataFrame, fitted: Sequence[FittedColumn], keys: Sequ
         .agg(
             F.max_by(IMAGE, INSERTS).alias(IMAGE),
             F.count_if(F.col(INSERTS)).alias(INSERTS),
-            F.count(F.lit(1)).alias(ROWS),
+            (F.lit(1) if each else F.count(F.lit(1))).alias(ROWS),
         )
         .select(f"{IMAGE}.*", (F.col(INSERTS) == 0).alias(DELETES), INSERTS, ROWS)
     )

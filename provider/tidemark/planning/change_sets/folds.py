@@ -94,13 +94,16 @@ def choose(commits: Sequence[Commit], before: Metadata, high_water_mark: int | N
     return replace(min(folds, key=lambda fold: fold.cost), weighed=weighed)
 
 
-def fold_states(commits: Iterable[Commit], before: Metadata, high_water_mark: int | None) -> Fold:
+def fold_states(
+    commits: Iterable[Commit], before: Metadata, high_water_mark: int | None, *, row_ids: bool = True
+) -> Fold:
     """The state fold: live files of the end against those of the start.
 
     `before` is the metadata at the start, `high_water_mark` the highest row id given out until then. An `add` without
-    dataChange of a file that is live already (new stats for it) changes nothing.
+    dataChange of a file that is live already (new stats for it) changes nothing. Without `row_ids` they cannot tell
+    which is; a commit that takes no file away says it then, as the one does that gives a table row tracking.
     """
-    counts = _Counts(high_water_mark)
+    counts = _Counts(high_water_mark, row_ids)
     for commit, metadata in _with_metadata(commits, before):
         counts.take(commit, *metadata, wanted=lambda action: True)
     return counts.fold(Candidate.STATE)
@@ -186,8 +189,8 @@ class _Births:
 class _Counts:
     """Signed counts of forms by (path, deletion vector id), in order of first appearance."""
 
-    def __init__(self, high_water_mark: int | None) -> None:
-        self.high_water_mark = high_water_mark
+    def __init__(self, high_water_mark: int | None, row_ids: bool = True) -> None:
+        self.high_water_mark, self.row_ids = high_water_mark, row_ids
         self.counts: dict[tuple[str, str | None], int] = {}
         self.forms: dict[tuple[str, str | None], Form] = {}
         self.live: dict[tuple[str, str | None], bool] = {}
@@ -202,16 +205,18 @@ class _Counts:
         for gone in filter(wanted, commit.removes):
             self._count(gone, REMOVED, before)
         for new in filter(wanted, commit.adds):
-            if new.path in removed or not self._live_already(new):
+            if new.path in removed or not self._live_already(new, commit):
                 self._count(new, ADDED, after)
 
     def _is_new(self, action: AddFile) -> bool:
         return action.data_change and action.path not in self.described and not is_known(action, self.high_water_mark)
 
-    def _live_already(self, action: AddFile) -> bool:
+    def _live_already(self, action: AddFile, commit: Commit) -> bool:
         """Said again, not added: no row may change, yet nothing was removed for it."""
         if action.data_change:
             return False
+        if not self.row_ids and not commit.removes:  # rows that are not new come from somewhere: here, from this file
+            return True
         return self.live.get(action.key, is_known(action, self.high_water_mark))
 
     def _count(self, action: AddFile | RemoveFile, sign: int, metadata: Metadata) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -11,7 +11,7 @@ from typing import Any
 from tidemark.model.streams import StreamMode
 from tidemark.model.table_log import DeletionVector, Metadata
 
-__all__ = ["Candidate", "ChangePlan", "Netting", "Origin", "PlannedFile", "choose_netting"]
+__all__ = ["Candidate", "ChangePlan", "Netting", "Origin", "PlannedFile", "choose_netting", "explain_pages"]
 
 ROWS_FOR_ONE_AGGREGATE = 300_000  # below, images travel through one aggregate; above, rows carried over go first
 ROWS_WORTH_A_BRANCH = 100_000  # so many rows born in the window are kept out of the pairing
@@ -84,7 +84,8 @@ class ChangePlan:
 
     `metadata` is that of version `end`: its schema is what the changes show (R100). `times` has the commits of `files`
     where every change is asked for. `weighed` has the costs of the candidates, in bytes to be read; `feed_unused` says
-    why change files that are there were not one.
+    why change files that are there were not one. `keys`: the columns that identify rows in place of their ids;
+    `reader`, who asks, for errors.
     """
 
     table_uri: str
@@ -99,6 +100,8 @@ class ChangePlan:
     times: Mapping[int, datetime] | None = field(default=None, repr=False)
     weighed: Mapping[Candidate, int] = field(default_factory=dict)
     feed_unused: str | None = None
+    keys: tuple[str, ...] = ()
+    reader: str = "CHANGES"
 
     @property
     def empty(self) -> bool:
@@ -145,6 +148,7 @@ class ChangePlan:
             "from_version": self.start,
             "to_version": self.end,
             "mode": self.mode.value,
+            **({"keys": list(self.keys)} if self.keys else {}),
             "candidate": self.candidate.value,
             **({"weighed": {name.value: cost for name, cost in self.weighed.items()}} if len(self.weighed) > 1 else {}),
             **({"change_files_unused": self.feed_unused} if self.feed_unused else {}),
@@ -159,6 +163,21 @@ class ChangePlan:
                 if name != "changes" or self.candidate in (Candidate.FEED, Candidate.EACH)
             },
         }
+
+
+def explain_pages(pages: Sequence[ChangePlan]) -> dict[str, Any]:
+    """The plans of one window, which follow each other, as `ChangePlan.explain` has one: sides are summed; `pages` says
+    how many there are, where it is not one.
+    """
+    first, *more = (page.explain() for page in pages)
+    for other in more:
+        first["to_version"] = other["to_version"]
+        for side in ("removed", "added", "changes"):
+            first[side] = {name: count + other[side][name] for name, count in first[side].items()}
+    if more:
+        first["netting"] = ", ".join(dict.fromkeys(page.netting.value for page in pages))
+        first["pages"] = len(pages)
+    return first
 
 
 def choose_netting(candidate: Candidate, files: tuple[PlannedFile, ...], *, brings_back: bool) -> Netting:
