@@ -228,10 +228,9 @@ class Lake:
         return export_streams(self._around.store, names)
 
     def import_streams(self, document: str | Mapping[str, Any], **how: bool) -> tuple[ImportedStream, ...]:
-        """Make the streams of an exported document here, all or none, each where it stood.
+        """Make the streams of an exported document, all or none; with `if_not_exists` a second run changes nothing.
 
-        `how`: or_replace, if_not_exists, dry_run, check_sources (True), new_identity, with the promises and errors of
-        `tidemark.transactions.transfer.import_streams`. With `if_not_exists` a second run changes nothing.
+        `how`, promises and errors: those of `tidemark.transactions.transfer.import_streams`.
         """
         around = self._around
         return import_streams(around.store, document, who=around.who, tables=around.tables, **how)
