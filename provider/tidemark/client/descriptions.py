@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from tidemark.model.streams import Stream, StreamMode
-from tidemark.planning.staleness import stale_after
+from tidemark.errors import SourceError, SourceRecreated, StreamError
+from tidemark.model.streams import BaseOffset, Stream, StreamMode
+from tidemark.planning.bounds import UNBOUNDED
+from tidemark.planning.staleness import FILE_RETENTION, stale_after
 from tidemark.planning.stream_sql.listing import name_parts
+from tidemark.transactions.sources import look_at_sources
 
-__all__ = ["StreamDescription", "describe"]
+if TYPE_CHECKING:
+    from tidemark.client.surroundings import Surroundings
+
+__all__ = ["StreamDescription", "describe", "look_and_describe"]
 
 MODES = {mode: mode.name for mode in StreamMode} | {StreamMode.STANDARD: "DEFAULT"}
 
@@ -43,6 +50,18 @@ class StreamDescription:
     offset_version: int
     initial_rows_pending: bool
     keys: tuple[str, ...] = ()
+
+
+def look_and_describe(around: Surroundings, stored: Stream) -> StreamDescription:
+    """The stream as its tables' logs let it be described now."""
+    retentions: list[str | None] | None = None
+    reason: str | None = None
+    try:
+        retentions = [_retention(around, stored, base) for base in stored.bases]
+        look_at_sources(around.store, (stored.name,), around.tables, UNBOUNDED)
+    except (SourceError, StreamError) as error:
+        reason = str(error)
+    return describe(stored, retentions, now=around.store.clock(), invalid_reason=reason)
 
 
 def describe(
@@ -81,3 +100,17 @@ def _source_type(stream: Stream) -> str:
     if stream.mode is StreamMode.INSERT_ONLY:
         return "External Table"
     return "Table" if stream.view is None else "View"
+
+
+def _retention(around: Surroundings, stored: Stream, base: BaseOffset) -> str | None:
+    """How long the table keeps removed files, in Delta's words. Raises SourceRecreated."""
+    state = around.tables(base.table).state()
+    if state.table_id != base.table.table_id:
+        raise SourceRecreated(
+            table=base.table.name,
+            stream=stored.name,
+            path=base.table.path,
+            found=state.table_id,
+            expected=base.table.table_id,
+        )
+    return state.metadata.configuration.get(FILE_RETENTION)

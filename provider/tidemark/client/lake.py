@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.client.descriptions import StreamDescription, describe
+from tidemark.client.descriptions import StreamDescription, look_and_describe
 from tidemark.client.external_tables import ExternalTables
 from tidemark.client.points import Point
 from tidemark.client.sources import Source, find_files, find_source, place_at, place_until, source_of, total
@@ -20,9 +20,6 @@ from tidemark.engine.windows import read_window
 from tidemark.errors import (
     InvalidArgument,
     NotYetSupported,
-    SourceError,
-    SourceRecreated,
-    StreamError,
     StreamNotFound,
 )
 from tidemark.model.streams import BaseOffset, BaseWindow, StreamMode
@@ -30,7 +27,6 @@ from tidemark.model.streams import Stream as StoredStream
 from tidemark.model.transactions import CommitResult, PlannedWrite, TransactionKey, WriteAs
 from tidemark.planning.bounds import UNBOUNDED
 from tidemark.planning.source_keys import require_fitting_mode
-from tidemark.planning.staleness import FILE_RETENTION
 from tidemark.planning.stream_sql.listing import listed
 from tidemark.transactions import streams
 from tidemark.transactions.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
@@ -380,28 +376,7 @@ class Lake:
         return tuple(BaseWindow(a.table, a.version, b.version) for a, b in zip(start, until, strict=True)), source
 
     def _describe(self, stored: StoredStream) -> StreamDescription:
-        around = self._around
-        retentions: list[str | None] | None = None
-        reason: str | None = None
-        try:
-            retentions = [self._retention(stored, base) for base in stored.bases]
-            look_at_sources(around.store, (stored.name,), around.tables, UNBOUNDED)
-        except (SourceError, StreamError) as error:
-            reason = str(error)
-        return describe(stored, retentions, now=around.store.clock(), invalid_reason=reason)
-
-    def _retention(self, stored: StoredStream, base: BaseOffset) -> str | None:
-        """How long the table keeps removed files, in Delta's words. Raises SourceRecreated."""
-        state = self._around.tables(base.table).state()
-        if state.table_id != base.table.table_id:
-            raise SourceRecreated(
-                table=base.table.name,
-                stream=stored.name,
-                path=base.table.path,
-                found=state.table_id,
-                expected=base.table.table_id,
-            )
-        return state.metadata.configuration.get(FILE_RETENTION)
+        return look_and_describe(self._around, stored)
 
 
 def _mode(mode: str) -> StreamMode:
