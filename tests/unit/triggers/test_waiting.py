@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.postgresql import PASSWORD, PostgresServer
 from tests.unit.triggers.surroundings import Asked, Sea, Ticker, fired, in_seconds, threads_of_triggers
 from tidemark.control.store import ControlStore
@@ -66,7 +67,7 @@ def test_what_is_there_when_the_time_is_over_is_still_found(sea: Sea) -> None:
     [
         (lambda sea: drop_stream(sea.world.store, "s", "test"), "StreamNotFound", "does not exist"),
         (lambda sea: sea.source.replace(), "SourceRecreated", "recreate the stream"),
-        (lambda sea: sea.source.recreate(), "SourceRecreated", "recreate the stream"),
+        (lambda sea: _make_anew(sea), "SourceRecreated", "recreate the stream"),
         (lambda sea: shutil.rmtree(sea.source.path), "TableNotFound", "There is no table"),
         (lambda sea: _cut(sea), "StreamStale", "has become stale"),
     ],
@@ -83,6 +84,13 @@ def test_what_waiting_cannot_help_comes_back_at_once(
     assert (event["status"], event["error"]["error"]) == ("failed", named)
     assert said in event["message"]
     assert json.loads(json.dumps(event)) == event
+
+
+def _make_anew(sea: Sea) -> None:
+    """By two renames, so that hardly a look falls between the end of the one table and the beginning of the other."""
+    other = SyntheticTable(sea.source.path.with_name("other"))
+    sea.source.path.rename(sea.source.path.with_name("gone"))
+    other.path.rename(sea.source.path)
 
 
 def _cut(sea: Sea) -> None:
