@@ -30,6 +30,7 @@ TARGETS = {
     "shop.orders_history": "id BIGINT, status STRING, action STRING",
     "shop.orders_log": "id BIGINT, status STRING, action STRING",
     "shop.cities": "order_id BIGINT, city STRING",
+    "shop.payments": "id BIGINT, amount BIGINT",
 }
 
 
@@ -104,6 +105,20 @@ def test_sql_keeps_changes_and_a_view_is_kept_as_a_table(
     made = run_dag(order_cities)
     assert (made.returned("create")["created"], made.returned("create")["table"]) == (True, "shop.order_cities")
     assert shop.rows("shop.cities") == [(1, "Ulm"), (2, "Ulm")]
+
+
+@pytest.mark.spark
+def test_the_rows_of_files_are_kept_in_a_table_each_once(
+    run_dag: RunDag, shop: Lake, warm_spark: Path, tmp_path: Path
+) -> None:
+    from tests.airflow.examples.payments import payments
+
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank" / "first.json").write_text('{"id": 1, "amount": 50}\n{"id": 2, "amount": 70}\n')
+    for new in (1, 0):
+        done = Outcome(run_registered(payments, run_conf={"landing": str(tmp_path / "bank")}))
+        assert (done.state, done.returned("refresh")["added"]) == ("success", new)
+        assert shop.rows("shop.payments") == [(1, 50), (2, 70)]
 
 
 @pytest.fixture
