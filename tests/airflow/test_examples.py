@@ -1,0 +1,187 @@
+"""The DAGs that the pages of provider/docs/operators show, run as they stand there."""
+
+from __future__ import annotations
+
+import json
+import smtplib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from email import message_from_string
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.airflow.runs import Lake, Outcome
+from tests.dag_runs import run_registered
+from tests.guarantees.synthetic_tables import SyntheticTable
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.streams import StreamMode
+from tidemark.transactions.streams import create_stream, get_stream, list_streams, stream_history
+
+pytestmark = pytest.mark.airflow
+RunDag = Callable[..., Outcome]
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+ORDERS = "id BIGINT, customer BIGINT, status STRING"
+TARGETS = {
+    "shop.orders_mirror": ORDERS,
+    "shop.orders_copy": ORDERS,
+    "shop.open_orders": ORDERS,
+    "shop.orders_history": "id BIGINT, status STRING, action STRING",
+    "shop.orders_log": "id BIGINT, status STRING, action STRING",
+    "shop.cities": "order_id BIGINT, city STRING",
+    "shop.payments": "id BIGINT, amount BIGINT",
+}
+
+
+@pytest.fixture(scope="module")
+def shop(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A shop of its own: two orders of one customer, empty targets, a store without streams."""
+    root = tmp_path_factory.mktemp("shop")
+    mine = Lake(lake.spark, root / "lake")
+    mine.create("shop.orders", ORDERS, row_tracking=True)
+    mine.sql("INSERT INTO {t} VALUES (1, 10, 'new'), (2, 10, 'new')", "shop.orders")
+    for name, columns in TARGETS.items():
+        mine.create(name, columns)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TIDEMARK_LAKE_ROOT", str(mine.root))
+        environment.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{root}/control.db")
+        yield mine
+
+
+@pytest.fixture
+def cities(shop: Lake) -> Iterator[None]:
+    """A second table, and in the catalog of all jobs a view that joins both."""
+    shop.create("shop.customers", "id BIGINT, city STRING", row_tracking=True)
+    shop.sql("INSERT INTO {t} VALUES (10, 'Ulm')", "shop.customers")
+    orders, customers = shop.sql_name("shop.orders"), shop.sql_name("shop.customers")
+    joined = f"SELECT o.id AS order_id, c.city FROM {orders} o JOIN {customers} c ON o.customer = c.id"
+    shop.spark.sql("CREATE DATABASE shop")
+    shop.spark.sql(f"CREATE VIEW shop.order_cities AS {joined}")
+    yield
+    shop.spark.sql("DROP DATABASE shop CASCADE")
+
+
+@pytest.mark.spark
+def test_a_mirror_is_kept_and_what_a_run_took_is_delivered_again(run_dag: RunDag, shop: Lake, warm_spark: Path) -> None:
+    from tests.airflow.examples.orders import mirror_orders, replay_orders
+
+    first = run_dag(mirror_orders, at=DAY)
+    assert [first.task(name) for name in ("create", "wait", "mirror")] == ["success"] * 3
+    assert shop.rows("shop.orders_mirror") == shop.rows("shop.orders") == [(1, 10, "new"), (2, 10, "new")]
+
+    replayed = run_registered(replay_orders, run_conf={"run_id": first.run.run_id})
+    assert Outcome(replayed).returned("again")["initial_rows"] is True
+    assert shop.rows("shop.orders_copy") == [(1, 10, "new"), (2, 10, "new")]
+
+
+@pytest.mark.spark
+def test_two_tables_get_each_change_once_and_then_the_offset_moves(
+    run_dag: RunDag, shop: Lake, warm_spark: Path, hook: TidemarkHook
+) -> None:
+    from tests.airflow.examples.orders import deliver_orders
+
+    assert run_dag(deliver_orders, at=DAY).state == "success"
+    orders = shop.rows("shop.orders")
+    assert shop.rows("shop.open_orders") == orders
+    assert shop.rows("shop.orders_history") == [(number, status, "INSERT") for number, _, status in orders]
+    done = run_dag(deliver_orders, at=DAY)
+    assert (done.returned("deliver.open_orders"), done.returned("deliver.commit")["initial_rows"]) == ({}, True)
+    assert not get_stream(hook.open_store(), "order_deliveries").initial_rows_pending
+
+
+@pytest.mark.spark
+def test_sql_keeps_changes_and_a_view_is_kept_as_a_table(
+    run_dag: RunDag, shop: Lake, cities: None, warm_spark: Path
+) -> None:
+    from tests.airflow.examples.order_cities import order_cities
+    from tests.airflow.examples.orders_in_sql import orders_in_sql
+
+    assert run_dag(orders_in_sql).returned("keep")["rows"] == 2
+    assert run_dag(orders_in_sql).task("keep") == "skipped"
+    orders = shop.rows("shop.orders")
+    assert shop.rows("shop.orders_log") == [(number, status, "INSERT") for number, _, status in orders]
+
+    made = run_dag(order_cities)
+    assert (made.returned("create")["created"], made.returned("create")["table"]) == (True, "shop.order_cities")
+    assert shop.rows("shop.cities") == [(1, "Ulm"), (2, "Ulm")]
+
+
+@pytest.mark.spark
+def test_the_rows_of_files_are_kept_in_a_table_each_once(
+    run_dag: RunDag, shop: Lake, warm_spark: Path, tmp_path: Path
+) -> None:
+    from tests.airflow.examples.payments import payments
+
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank" / "first.json").write_text('{"id": 1, "amount": 50}\n{"id": 2, "amount": 70}\n')
+    for new in (1, 0):
+        done = Outcome(run_registered(payments, run_conf={"landing": str(tmp_path / "bank")}))
+        assert (done.state, done.returned("refresh")["added"]) == ("success", new)
+        assert shop.rows("shop.payments") == [(1, 50), (2, 70)]
+
+
+@pytest.fixture
+def quiet_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> SyntheticTable:
+    """The log of a table `shop.orders`, made without Spark, and a store with a stream on it; files live for a day."""
+    table = SyntheticTable(tmp_path / "shop" / "orders", {"delta.deletedFileRetentionDuration": "interval 1 day"})
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path))
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
+    hook = TidemarkHook()
+    source = hook.table("shop.orders")
+    create_stream(
+        hook.open_store(), name="order_changes", source=source, mode=StreamMode.STANDARD, at_version=0, who="a test"
+    )
+    table.append()
+    return table
+
+
+def test_changes_are_passed_over_for_a_reason_and_a_stream_is_forgotten_once(
+    run_dag: RunDag, quiet_shop: SyntheticTable, hook: TidemarkHook
+) -> None:
+    from tests.airflow.examples.orders import forget_orders, skip_orders
+
+    skipped = run_registered(skip_orders, run_conf={"why": "loaded by hand"})
+    assert Outcome(skipped).returned("skip")["version"] == quiet_shop.head() == 1
+    assert stream_history(hook.open_store(), "order_changes")[-1].why == "loaded by hand"
+    assert run_dag(forget_orders).returned("forget") is True
+    assert list_streams(hook.open_store()) == ()
+    assert run_dag(forget_orders).returned("forget") is False
+
+
+def test_a_stream_with_little_time_left_is_told_by_mail(
+    run_dag: RunDag, quiet_shop: SyntheticTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.airflow.examples.watch_streams import watch_streams
+
+    sent: list[tuple[Any, str]] = []
+    monkeypatch.setattr(smtplib, "SMTP", lambda **_: MailServer(sent))
+    monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(MAIL))
+    done = run_dag(watch_streams)
+    (at_risk,) = done.returned("watch")
+    assert at_risk["stream"] == "order_changes"
+    assert 23 < at_risk["hours_left"] <= 24
+    ((to, message),) = sent
+    assert "data@example.org" in to
+    assert "Stream 'order_changes' on shop.orders has 2" in message
+
+
+MAIL = {"conn_type": "smtp", "host": "mail.example.org", "extra": {"from_email": "a@example.org", "disable_ssl": True}}
+
+
+class MailServer:
+    """What stands in for one: it keeps each message with its receivers."""
+
+    def __init__(self, sent: list[tuple[Any, str]]) -> None:
+        self.sent = sent
+
+    def starttls(self, **_: Any) -> None: ...
+
+    def ehlo(self, *_: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+    def sendmail(self, from_addr: str, to_addrs: Any, msg: str, **_: Any) -> None:
+        text = message_from_string(msg)
+        bodies = [part.get_payload(decode=True) for part in text.walk() if not part.is_multipart()]
+        self.sent.append((to_addrs, b"".join(body for body in bodies if isinstance(body, bytes)).decode()))
