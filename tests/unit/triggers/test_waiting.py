@@ -88,9 +88,9 @@ def test_what_waiting_cannot_help_comes_back_at_once(
 
 def _make_anew(sea: Sea) -> None:
     """By two renames, so that hardly a look falls between the end of the one table and the beginning of the other."""
-    other = SyntheticTable(sea.source.path.with_name("other"))
+    anew = SyntheticTable(sea.source.path.with_name("anew"))
     sea.source.path.rename(sea.source.path.with_name("gone"))
-    other.path.rename(sea.source.path)
+    anew.path.rename(sea.source.path)
 
 
 def _cut(sea: Sea) -> None:
