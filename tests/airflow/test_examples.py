@@ -31,6 +31,8 @@ TARGETS = {
     "shop.orders_log": "id BIGINT, status STRING, action STRING",
     "shop.cities": "order_id BIGINT, city STRING",
     "shop.payments": "id BIGINT, amount BIGINT",
+    "shop.prices": "id BIGINT, price BIGINT",
+    "shop.prices_mirror": "id BIGINT, price BIGINT",
 }
 
 
@@ -119,6 +121,19 @@ def test_the_rows_of_files_are_kept_in_a_table_each_once(
         done = Outcome(run_registered(payments, run_conf={"landing": str(tmp_path / "bank")}))
         assert (done.state, done.returned("refresh")["added"]) == ("success", new)
         assert shop.rows("shop.payments") == [(1, 50), (2, 70)]
+
+
+@pytest.mark.spark
+def test_of_a_table_that_is_loaded_anew_only_what_changed_is_delivered(
+    run_dag: RunDag, shop: Lake, warm_spark: Path
+) -> None:
+    from tests.airflow.examples.price_lists import price_changes
+
+    for prices, changed in (("(1, 5), (2, 7)", 2), ("(1, 5), (2, 8)", 2)):
+        shop.sql(f"INSERT OVERWRITE {{t}} VALUES {prices}", "shop.prices")
+        done = run_dag(price_changes)
+        assert (done.task("create"), done.returned("keep")["rows"]) == ("success", changed)
+        assert shop.rows("shop.prices_mirror") == shop.rows("shop.prices")
 
 
 @pytest.fixture
