@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 HOME = Path(tempfile.mkdtemp(prefix="tidemark-airflow-"))
 os.environ.update(
@@ -49,9 +49,9 @@ def run_dag(airflow_home: Path) -> Callable[..., Outcome]:
     """
     from tests.dag_runs import run_registered
 
-    def run(dag: DAG, at: datetime | None = None) -> Outcome:
+    def run(dag: DAG, at: datetime | None = None, conf: dict[str, Any] | None = None) -> Outcome:
         when = {} if at is None else {"run_after": at, "logical_date": at}
-        return Outcome(run_registered(dag, **when))
+        return Outcome(run_registered(dag, run_conf=conf, **when))
 
     return run
 

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 DAGS = Path(__file__).parents[2] / "dags"
 ACTION = "METADATA$ACTION"
+TWO_HOURS = {"days": 2 / 24}
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture
 def dag(monkeypatch: pytest.MonkeyPatch) -> DAG:
-    """The DAG as its file has it, with two hours a run instead of a day."""
+    """The DAG as its file has it."""
     monkeypatch.syspath_prepend(str(DAGS))
     found: DAG = importlib.import_module("flights_stream").dag
-    found.params["days"] = 2 / 24
     return found
 
 
@@ -47,9 +47,8 @@ def counted(lake: Lake, table: str, version: int | None = None) -> Counter[tuple
 
 
 def test_a_run_delivers_what_the_board_has(dag: DAG, lake: Lake, run_dag: Callable[..., Outcome]) -> None:
-    dag.params["days"] = 1 / 24
-    run = run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC))
-    assert run.state == "success"
+    run = run_dag(dag, at=datetime(2026, 10, 1, tzinfo=UTC), conf=TWO_HOURS)
+    assert (run.state, run.returned("replay")["hours"]) == ("success", 2)
     delivered = run.returned("deliver.commit")
     assert delivered["initial_rows"]
     assert counted(lake, "board_mirror") == counted(lake, "board", delivered["to"])
@@ -57,12 +56,12 @@ def test_a_run_delivers_what_the_board_has(dag: DAG, lake: Lake, run_dag: Callab
 
 @pytest.mark.soak
 def test_two_runs_deliver_every_change_of_the_board_once(dag: DAG, lake: Lake, run_dag: Callable[..., Outcome]) -> None:
-    first = run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC))
+    first = run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC), conf=TWO_HOURS)
     assert first.state == "success"
     begun = first.returned("deliver.commit")
     assert counted(lake, "board_mirror") == counted(lake, "board", begun["to"])
 
-    second = run_dag(dag, at=datetime(2026, 11, 2, tzinfo=UTC))
+    second = run_dag(dag, at=datetime(2026, 11, 2, tzinfo=UTC), conf=TWO_HOURS)
     assert second.state == "success"
     replayed = [run.returned("replay") for run in (first, second)]
     assert replayed[1]["since"] == replayed[0]["until"]  # the replay goes on where it stopped

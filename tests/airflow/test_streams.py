@@ -73,7 +73,7 @@ def test_a_stream_may_start_at_a_time(run_dag: RunDag, source: str, hook: Tidema
         ({"stream": "x", "on": "s.untracked"}, "RowTrackingDisabled"),
         ({"stream": "x", "on": "S"}, "StreamOnStream"),
         ({"stream": "s", "on": "s.source", "mode": "append_only"}, "StreamExists"),
-        ({"stream": "x", "on": "s.source", "mode": "insert_only"}, "NotYetSupported"),
+        ({"stream": "x", "on": "s.source", "mode": "insert_only"}, "ExternalTableNotFound"),
         ({"stream": "x", "on": "s.source", "mode": "all"}, "InvalidArgument"),
         ({"stream": "x", "on": "s.source", "at": 99}, "VersionNotFound"),
         ({"stream": "x", "on": "s.source", "at": "2026-01-01T00:00:00"}, "InvalidArgument"),

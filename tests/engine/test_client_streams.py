@@ -11,7 +11,6 @@ from tidemark.client import Offset, Stream, Timestamp, Version, connect
 from tidemark.errors import (
     InvalidArgument,
     NotADeltaTable,
-    NotYetSupported,
     RowTrackingDisabled,
     SourceRecreated,
     StatementRefused,
@@ -201,7 +200,7 @@ def test_R9_R91_bad_sources_are_named(bench, tmp_path):
     bench.spark.sql("CREATE OR REPLACE TEMPORARY VIEW a_view AS SELECT 1 AS id")
     with pytest.raises(ViewTextMissing, match="a_view"):
         bench.lake.create_stream("x", on="a_view")
-    with pytest.raises(NotYetSupported):
+    with pytest.raises(InvalidArgument, match="external tables"):
         bench.create("x", mode="insert_only")
 
 

@@ -71,7 +71,8 @@ def test_a_data_file_cut_short_is_named_before_a_row_is_read(lake: Lake, kept: i
     start = lake.create().sql("INSERT INTO {t} VALUES (0, 'a')")
     end = lake.sql("INSERT INTO {t} SELECT CAST(id AS INT), 'a' FROM range(0, 5, 1, 1)")
     given = window(lake, start, end)
-    (added,) = plan_window(given).files
+    (plan,) = plan_window(given)
+    (added,) = plan.files
     file = local(added.path)
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(CorruptLog, match=rf"{file.name}.*the log says {added.size}"):

@@ -94,7 +94,7 @@ def test_a_window_is_planned_without_spark(spark: SparkSession, store: ObjectSto
     ref = table_ref("db.planned", root, store.options)
     assert ref.path == f"{root}/db/planned"
     window = StreamWindow("u", "s", ref, StreamMode.STANDARD, WindowKind.CHANGES, start=1, end=2)
-    plan = plan_window(window, store.options)
+    (plan,) = plan_window(window, store.options)
     assert (plan.table_uri, plan.start, plan.end) == (ref.path, 1, 2)
     assert {side: plan.explain()[side]["rows"] for side in ("removed", "added")} == {"removed": 1, "added": 1}
 

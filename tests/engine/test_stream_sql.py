@@ -132,6 +132,7 @@ def test_R5_R9_what_a_stream_cannot_be_on_is_refused_where_it_stands(desk, tmp_p
     assert desk.refused("CREATE STREAM x ON TABLE s") == ("s", wrong_kind.format("STREAM", "TABLE"))
     assert desk.refused("CREATE STREAM x ON DYNAMIC TABLE orders")[1] == wrong_kind.format("TABLE", "DYNAMIC TABLE")
     (tmp_path / "files").mkdir()
+    desk.lake.external_tables.create(f"{tmp_path}/files", file_format="json", schema="id INT")
     assert desk.refused(f"CREATE STREAM x ON TABLE '{tmp_path}/files'")[1] == wrong_kind.format(
         "EXTERNAL TABLE", "TABLE"
     )

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.engine.lakes import Lake
+from tidemark.engine import windows
 from tidemark.engine.changes.window import plan_window, read_window
 from tidemark.errors import (
-    NotYetSupported,
+    ExternalTableNotFound,
     RowTrackingDisabled,
     SourceRecreated,
     StreamStale,
@@ -38,8 +39,8 @@ def test_a_window_shows_changes_or_initial_rows(lake: Lake) -> None:
     initial = window(lake, start, start, kind=WindowKind.INITIAL_ROWS)
     rows = read_window(lake.spark, initial, lake.workspace)
     assert [(row.k, row[ACTION]) for row in rows.collect()] == [(1, "INSERT")]
-    with pytest.raises(NotYetSupported):
-        read_window(lake.spark, window(lake, start, end, mode=StreamMode.INSERT_ONLY), lake.workspace)
+    with pytest.raises(ExternalTableNotFound):
+        windows.read_window(lake.spark, window(lake, start, end, mode=StreamMode.INSERT_ONLY), lake.workspace)
 
 
 def test_files_that_vacuum_took_are_named(lake: Lake) -> None:

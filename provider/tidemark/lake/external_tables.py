@@ -6,6 +6,7 @@ The list is a Delta table with row tracking, a row a file; so a stream on the fi
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
@@ -21,6 +22,7 @@ from tidemark.model.streams import Addressing, TableRef
 __all__ = ["definition", "external_table_ref", "files_of", "list_uri", "require_unchanged"]
 
 _ROOM = "external_tables"
+_BY_PATH = re.compile(r"^delta\.`(.+)`$", re.IGNORECASE)  # as SQL has a path in quotes
 _HIDDEN = ("_", ".")  # what Spark does not read either
 _THREADS = 16
 
@@ -29,7 +31,9 @@ def list_uri(workspace: str, name: str) -> str:
     """Where the list of the external table `name` is; `workspace` is `<lake root>/_tidemark`. Names know no case, and
     for a directory any form of its URI is its name.
     """
-    known_as = canonical_uri(name) if "/" in name else name.casefold()
+    by_path = _BY_PATH.match(name)
+    path = by_path[1].replace("``", "`") if by_path else name
+    known_as = canonical_uri(path) if "/" in path else path.casefold()
     return f"{canonical_uri(workspace)}/{_ROOM}/{hashlib.sha256(known_as.encode()).hexdigest()[:32]}"
 
 

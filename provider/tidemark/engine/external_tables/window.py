@@ -37,9 +37,9 @@ def read_file_window(
 
     Raises SourceRecreated, StreamStale, DataFileChanged where a file is no longer what the list says.
     """
+    table = definition(DeltaLog.open(window.source.path, options))
     changes = read_window(spark, _of_list(window), workspace, options)
     files = listed_files(changes.where(F.col(f"`{ACTION}`") == "INSERT"))
-    table = definition(DeltaLog.open(window.source.path, options))
     if say is not None:
         size = sum(file.size for file in files)
         read = f"{len(files):,} files of {size:,} bytes"
