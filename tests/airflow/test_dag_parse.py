@@ -1,4 +1,4 @@
-"""Parsing a DAG that uses everything of Tidemark's costs little beyond Airflow, and imports nothing that is heavy."""
+"""Parsing a DAG that uses everything of Tidemark's imports nothing that is heavy; the benchmark has the milliseconds."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.dag_parse import FILES, TARGET_MS, parse
+from tests.benchmarks.dag_parse import FILES, parse
 
 pytestmark = pytest.mark.airflow
-
-
-def test_a_dag_of_every_operator_parses_in_under_100_ms_beyond_airflow(tmp_path: Path) -> None:
-    rounds = [parse(str(tmp_path), FILES["every_operator"], FILES["plain"]) for _ in range(3)]
-    assert min(spent for spent, _ in rounds) < TARGET_MS
 
 
 def test_parsing_imports_nothing_heavy_that_airflow_does_not(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.airflow.monitored import DAG, Monitored
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
 
-PATIENCE = 30
+PATIENCE = 90
 REFRESH = 10
 FRAME = (By.CSS_SELECTOR, "iframe[title=Tidemark]")
 SCREENSHOTS = os.environ.get("TIDEMARK_SCREENSHOTS")  # a directory for the pictures of the docs
@@ -166,10 +166,12 @@ def test_the_search_has_a_key_and_narrows_the_list(page: Page) -> None:
     page.open()
     page.shows("clicks", "customers", "order_changes", "payments", "returns", "stock")
     page.click("#refreshed")  # somewhere in the frame
-    ActionChains(page.chrome).send_keys("/PAY").perform()
+    ActionChains(page.chrome).send_keys("/").perform()
+    page.until(lambda: page.chrome.switch_to.active_element.get_attribute("id") == "search")
+    page.press("#search", "PAY")
     page.shows("payments")
     page.press("#search", "xyz")
-    assert "No stream fits" in page.one("#empty").text
+    page.until(lambda: "No stream fits" in page.one("#empty").text)
     page.click("#empty button")
     page.shows("clicks", "customers", "order_changes", "payments", "returns", "stock")
     page.click("#held")
