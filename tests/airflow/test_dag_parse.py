@@ -1,4 +1,4 @@
-"""Parsing a DAG that uses everything of Tidemark's imports nothing that is heavy; the benchmark has the milliseconds."""
+"""Parsing a DAG that uses everything of Tidemark's imports nothing heavy; the benchmark has the milliseconds."""
 
 from __future__ import annotations
 

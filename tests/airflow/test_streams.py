@@ -182,8 +182,8 @@ def test_a_stream_by_key_needs_no_row_tracking_and_is_consumed_once(
     lake.create("s.reloads", "id BIGINT, name STRING, `METADATA$ACTION` STRING")
     lake.sql("INSERT INTO {t} VALUES (1, 'one'), (2, 'two')", "s.reloaded")
 
-    def dag(keys: str = "{{ params.keys }}") -> DAG:
-        with DAG("by_key", schedule=None, params={"keys": "ID"}) as made:
+    def dag(keys: str = "{{ params.key }}") -> DAG:
+        with DAG("by_key", schedule=None, params={"key": "ID"}) as made:
             create = CreateKeyedStreamOperator(task_id="it", stream="by_key", on="s.reloaded", keys=keys)
             create >> ConsumeStreamOperator(task_id="take", stream="by_key", target="s.reloads", write_as="append")
         return made
@@ -204,7 +204,8 @@ def test_a_stream_by_key_needs_no_row_tracking_and_is_consumed_once(
 def test_keys_that_do_not_fit_are_said_by_name(
     run_dag: RunDag, source: str, said: Callable[[], str], keys: Any, named: str
 ) -> None:
-    stream = "s" if named == "StreamExists" else "x"
+    assert run_dag(one(CreateStreamOperator, "by_row_id", stream="by_row_id", on="s.source")).state == "success"
+    stream = "by_row_id" if named == "StreamExists" else "x"
     dag = one(CreateKeyedStreamOperator, "refused_keys", stream=stream, on="s.source", keys=keys)
     assert run_dag(dag).task("it") == "failed"
     assert named in said()
