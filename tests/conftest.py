@@ -15,8 +15,11 @@ from tidemark.testing import SHORT_LIVED_JVM
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers that tests submit
 
 IF_THERE_IS_TIME = (
+    "tests/engine/test_quarantine_once.py",
+    "tests/engine/test_retention.py",
     "tests/properties",
     "tests/engine/views",
+    "tests/guarantees/test_fresh_streams_are_readable.py",
     "tests/engine/test_corrupt_tables.py",
     "tests/engine/test_every_change.py",
     "tests/engine/test_every_change_streams.py",
@@ -31,7 +34,7 @@ IF_THERE_IS_TIME = (
     "tests/engine/test_windows_that_cannot_be_read.py",
 )  # last, in this order; after TIDEMARK_UNTIL (seconds since 1970) what is left of them is skipped, and counted
 
-PATIENCE_WITH_SPARK = 1_200  # seconds after TIDEMARK_UNTIL in which every other test with Spark still begins
+PATIENCE_WITH_SPARK = 600  # seconds after TIDEMARK_UNTIL in which every other test with Spark still begins
 
 SPREAD = ("tests/properties/test_histories.py",)  # their tests share nothing and are long
 

@@ -20,6 +20,7 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from tidemark.model.health import StreamHealth
     from tidemark.model.streams import OffsetMove, Stream
     from tidemark.transactions.transfer import ImportedStream
 
@@ -33,6 +34,9 @@ _CONNECTION = Arg(  # type: ignore[no-untyped-call]
 _NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-call]
 _STREAMS = Arg(  # type: ignore[no-untyped-call]
     ("--stream",), help="A stream to export (default: all)", nargs="+", action="extend", metavar="NAME", dest="streams"
+)
+_TO_TABLE = Arg(  # type: ignore[no-untyped-call]
+    ("--to",), help="Where the table is now: schema.table, or a path", required=True, metavar="TABLE"
 )
 _TO_FILE = Arg(("--output",), help="The file to write (default: stdout)", metavar="FILE")  # type: ignore[no-untyped-call]
 _FROM_FILE = Arg(("file",), help="What `export` has written; - for stdin")  # type: ignore[no-untyped-call]
@@ -75,7 +79,9 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
             name="tidemark",
             help="Streams on Delta tables",
             subcommands=(
-                GroupCommand(name="streams", help="List, show, free, export and import streams", subcommands=streams),
+                GroupCommand(
+                    name="streams", help="List, show, move, free, export and import streams", subcommands=streams
+                ),
                 GroupCommand(name="db", help="Migrate and check the control store", subcommands=store),
             ),
         )
@@ -84,17 +90,12 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
 
 def _stream_commands() -> tuple[ActionCommand, ...]:
     return (
+        *_look_commands(),
         ActionCommand(
-            name="list",
-            help="List streams: where each stands and how far behind it is",
-            func=list_streams,
-            args=(_CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
-        ),
-        ActionCommand(
-            name="show",
-            help="Show a stream and the history of its offset",
-            func=show_stream,
-            args=(_NAME, _CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            name="relocate",
+            help="Follow a table that was renamed or moved; the stream keeps its place",
+            func=relocate,
+            args=(_NAME, _TO_TABLE, _CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
             name="release",
@@ -109,6 +110,23 @@ def _stream_commands() -> tuple[ActionCommand, ...]:
             args=(_NAME, _CONNECTION, ARG_VERBOSE),
         ),
         *_transfer_commands(),
+    )
+
+
+def _look_commands() -> tuple[ActionCommand, ...]:
+    return (
+        ActionCommand(
+            name="list",
+            help="List streams: where each stands and how far behind it is",
+            func=list_streams,
+            args=(_CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="show",
+            help="Show a stream and the history of its offset",
+            func=show_stream,
+            args=(_NAME, _CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
     )
 
 
@@ -132,25 +150,31 @@ def _transfer_commands() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def list_streams(args: Namespace) -> None:
-    """One row per stream: name, table, mode, offset, head, lag in versions, created_at."""
+    """One row per stream: name, table, mode, offset, head, lag in versions, failures in a row, created_at."""
+    from tidemark.transactions.counting import stream_healths
     from tidemark.transactions.streams import list_streams as all_streams
 
     with _errors_in_words():
         hook = TidemarkHook(args.conn_id)
-        rows = [_row(hook, stream) for stream in all_streams(hook.open_store())]
+        store = hook.open_store()
+        counted = stream_healths(store)
+        rows = [_row(hook, stream, counted.get(stream.uid)) for stream in all_streams(store)]
     _print(rows, args.output)
 
 
 @suppress_logs_and_warning
 def show_stream(args: Namespace) -> None:
     """The stream's facts, then every move of its offset; as JSON and YAML one document with the key `history`."""
+    from tidemark.transactions.counting import stream_health
     from tidemark.transactions.streams import get_stream, stream_history
 
     with _errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = hook.open_store()
         stream = get_stream(store, args.name)
-        facts = {**_row(hook, stream), "comment": stream.comment, "table_id": stream.source.table_id, "uid": stream.uid}
+        health = stream_health(store, args.name)
+        facts = {**_row(hook, stream, health), "comment": stream.comment}
+        facts |= {"table_id": stream.source.table_id, "uid": stream.uid, **_counts(health)}
         facts |= {"keys": ", ".join(stream.keys)} if stream.keys else {}
         moves = [_move(move) for move in stream_history(store, args.name)]
     if args.output in ("json", "yaml"):
@@ -158,6 +182,17 @@ def show_stream(args: Namespace) -> None:
         return
     _print([{"property": name, "value": value} for name, value in facts.items()], args.output)
     _print(moves, args.output)
+
+
+@suppress_logs_and_warning
+def relocate(args: Namespace) -> None:
+    """Refused where another table lies there; a second run changes nothing."""
+    from tidemark.transactions.rebase import relocate_stream
+
+    with _errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        moved = relocate_stream(hook.open_store(), args.name, hook.table(args.to), who=getpass.getuser())
+    print(f"{moved.name} reads {moved.source.name} at {moved.source.path} on from version {moved.offset.version}.")
 
 
 @suppress_logs_and_warning
@@ -265,7 +300,7 @@ def check(args: Namespace) -> None:
     _print([row], args.output)
 
 
-def _row(hook: TidemarkHook, stream: Stream) -> dict[str, Any]:
+def _row(hook: TidemarkHook, stream: Stream, health: StreamHealth | None) -> dict[str, Any]:
     head = _head(hook, stream)
     return {
         "name": stream.name,
@@ -275,9 +310,17 @@ def _row(hook: TidemarkHook, stream: Stream) -> dict[str, Any]:
         "head": head,
         "behind": head - stream.offset.version if isinstance(head, int) else None,
         "initial_rows_pending": stream.initial_rows_pending,
+        "failures_in_row": 0 if health is None else health.failures_in_row,
         "created_at": stream.created_at.isoformat(timespec="seconds"),
-        "moved_at": stream.anchor.isoformat(timespec="seconds"),
+        "anchor": stream.anchor.isoformat(timespec="seconds"),
     }
+
+
+def _counts(health: StreamHealth) -> dict[str, Any]:
+    """What is not in the row; times in ISO 8601, and what never happened left out."""
+    found = {name: value for name, value in vars(health).items() if value is not None and name != "failures_in_row"}
+    times = {name: value.isoformat(timespec="seconds") for name, value in found.items() if hasattr(value, "isoformat")}
+    return {**found, **times}
 
 
 def _head(hook: TidemarkHook, stream: Stream) -> int | str:

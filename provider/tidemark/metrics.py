@@ -14,7 +14,17 @@ from airflow.sdk.configuration import conf
 from tidemark.model.jobs import JobSpec
 from tidemark.model.transactions import CommitResult
 
-__all__ = ["delivered", "failed", "job_ended", "lag_in_versions", "looked", "rolled_back", "taken_over", "wanted"]
+__all__ = [
+    "delivered",
+    "failed",
+    "failing",
+    "job_ended",
+    "lag_in_versions",
+    "looked",
+    "rolled_back",
+    "taken_over",
+    "wanted",
+]
 
 _WRONG = (OSError, ValueError, TypeError, RuntimeError)  # what a backend may raise about a name, a value or a socket
 _BACKENDS = ("statsd_on", "otel_on", "statsd_datadog_enabled")
@@ -36,6 +46,7 @@ def delivered(result: CommitResult) -> None:
         stream = {"stream": window.stream}
         _count("windows_delivered" if result.evidence else "windows_empty", 1, stream)
         _count("versions_read", window.to_version - window.from_version, stream)
+        failing(window.stream, 0)
         if window.lag_seconds is not None:
             _gauge("lag_seconds", window.lag_seconds, stream)
 
@@ -54,6 +65,11 @@ def taken_over(results: Sequence[CommitResult]) -> None:
 def failed(streams: Sequence[str], error: BaseException) -> None:
     """An attempt to deliver that ended in an error; its window stays where it was, or pinned."""
     _count("deliveries_failed", 1, _together(streams), error=type(error).__name__)
+
+
+def failing(stream: str, times: int) -> None:
+    """How many attempts to consume the stream have failed in a row; 0 after a commit."""
+    _gauge("failures_in_row", times, {"stream": stream})
 
 
 def rolled_back(streams: Sequence[str]) -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.guarantees.world import World
+from tidemark.errors import IncompatibleSchemaChange
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.begin import begin
 from tidemark.transactions.consume import consume
+from tidemark.transactions.counting import count_failure
 from tidemark.transactions.streams import advance_stream, create_stream
 
 __all__ = ["DAG", "Monitored"]
@@ -26,7 +28,8 @@ HOUR = timedelta(hours=1)
 @dataclass
 class Monitored:
     """`order_changes` moved often and is behind, with an open window; `payments` is up to date; `customers` is nearly
-    stale; `returns` has lost its source; `stock` was made anew under the stream; `clicks` owes its rows at the start.
+    stale; `returns` has lost its source; `stock` was made anew under the stream, and failed three times; `clicks` owes
+    its rows at the start, and failed once, in a DAG that nobody may read.
     """
 
     root: Path
@@ -64,7 +67,15 @@ class Monitored:
         self._begin("manual__open", "order_changes")
         self._clock(hours=0.05)
         self._commit("order_changes", times=3)
+        self._clock(hours=0.01)
+        self._fail("stock", TransactionKey(DAG, "scheduled__failed", "deliver_stock"), times=3)
+        self._fail("clicks", TransactionKey("not_for_all", "r", "t"), times=1)
         return self
+
+    def _fail(self, name: str, run: TransactionKey, *, times: int) -> None:
+        error = IncompatibleSchemaChange(table=f"shop.{name}", start=0, end=1, problem="a column has another type")
+        for _ in range(times):
+            count_failure(self.store, [name], error, run=run)
 
     def many(self, count: int) -> Monitored:
         """`count` streams more, on one table: bulk_0000 …"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import smtplib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import pytest
 
 from tests.airflow.runs import Lake, Outcome
 from tests.dag_runs import run_registered
+from tests.engine.passing_time import pass_time
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
-from tidemark.transactions.streams import create_stream, get_stream, list_streams, stream_history
+from tidemark.transactions.streams import advance_stream, create_stream, get_stream, list_streams, stream_history
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]
@@ -75,6 +76,25 @@ def test_a_mirror_is_kept_and_what_a_run_took_is_delivered_again(run_dag: RunDag
     replayed = run_registered(replay_orders, run_conf={"run_id": first.run.run_id})
     assert Outcome(replayed).returned("again")["initial_rows"] is True
     assert shop.rows("shop.orders_copy") == [(1, 10, "new"), (2, 10, "new")]
+
+
+@pytest.mark.spark
+def test_what_breaks_a_constraint_lies_in_quarantine_and_the_rest_arrives(
+    run_dag: RunDag, shop: Lake, warm_spark: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from tests.airflow.examples.quarantined_orders import quarantined_orders
+
+    shop.create("shop.orders_checked", ORDERS)
+    shop.sql("ALTER TABLE {t} ADD CONSTRAINT few CHECK (id < 2)", "shop.orders_checked")
+    for _ in ("delivered", "announced again"):
+        caplog.clear()
+        done = run_dag(quarantined_orders, at=DAY)
+        event = done.events("checked_orders")[-1]
+        assert (done.state, event["rows"], event["quarantined"]) == ("success", 1, 1)
+        assert "1 rows broke a constraint of the target and are in quarantine: shop.bad_orders" in caplog.text
+    assert shop.rows("shop.orders_checked") == [(1, 10, "new")]
+    bad = shop.spark.read.format("delta").load(str(shop.root / "shop/bad_orders"))
+    assert [tuple(row) for row in bad.select("id", "`QUARANTINE$CONSTRAINTS`").collect()] == [(2, ["CHECK few"])]
 
 
 @pytest.mark.spark
@@ -136,6 +156,33 @@ def test_of_a_table_that_is_loaded_anew_only_what_changed_is_delivered(
         assert shop.rows("shop.prices_mirror") == shop.rows("shop.prices")
 
 
+@pytest.mark.spark
+def test_a_table_is_vacuumed_and_what_its_stream_has_not_read_stays_r88(
+    run_dag: RunDag, lake: Lake, tmp_path: Path, warm_spark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.airflow.examples.vacuum_orders import vacuum_orders
+
+    mine = Lake(lake.spark, tmp_path / "lake")
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(mine.root))
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
+    mine.create("shop.orders", ORDERS, row_tracking=True)
+    mine.sql("INSERT INTO {t} VALUES (1, 10, 'new')", "shop.orders")
+    hook = TidemarkHook()
+    source = hook.table("shop.orders")
+    create_stream(hook.open_store(), name="unread", source=source, mode=StreamMode.STANDARD, at_version=1, who="a test")
+    mine.sql("INSERT OVERWRITE {t} VALUES (2, 10, 'new')", "shop.orders")
+    pass_time(mine.spark, [mine.root / "shop/orders"], hook.open_store(), timedelta(days=9))
+
+    counted = Outcome(run_registered(vacuum_orders, run_conf={"dry_run": True})).returned("vacuum")
+    assert (counted["files"], counted["bytes_past_retention"] > 0, mine.version("shop.orders")) == (0, True, 2)
+    done = run_dag(vacuum_orders)
+    assert (done.state, done.returned("vacuum")["files"]) == ("success", 0)
+    (held,) = done.returned("vacuum")["held_by"]
+    assert (held["stream"], held["offset"]) == ("unread", 1)
+    advance_stream(hook.open_store(), "unread", 2, "a test", "seen")
+    assert run_dag(vacuum_orders).returned("vacuum")["files"] == 1
+
+
 @pytest.fixture
 def quiet_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> SyntheticTable:
     """The log of a table `shop.orders`, made without Spark, and a store with a stream on it; files live for a day."""
@@ -162,6 +209,20 @@ def test_changes_are_passed_over_for_a_reason_and_a_stream_is_forgotten_once(
     assert run_dag(forget_orders).returned("forget") is True
     assert list_streams(hook.open_store()) == ()
     assert run_dag(forget_orders).returned("forget") is False
+
+
+def test_a_stream_goes_on_on_the_table_that_replaced_its_own(
+    run_dag: RunDag, quiet_shop: SyntheticTable, hook: TidemarkHook
+) -> None:
+    from tests.airflow.examples.reloaded_orders import rebase_orders
+
+    quiet_shop.replace()
+    rebased = run_registered(rebase_orders, run_conf={"why": "loaded anew"})
+    assert Outcome(rebased).returned("rebase") == {
+        "stream": "order_changes", "table": "shop.orders", "mode": "standard", "version": 0, "created": False,
+    }  # fmt: skip
+    stands = get_stream(hook.open_store(), "order_changes")
+    assert (stands.keys, stands.source.table_id) == (("id",), quiet_shop.table_id)
 
 
 def test_a_stream_with_little_time_left_is_told_by_mail(

@@ -115,6 +115,7 @@ def test_a_delivery_tells_rows_versions_lag_and_the_seconds_of_its_job(
         "windows_delivered": "1|c", "windows_delivered.order__changes": "1|c",
         "versions_read": "3|c", "versions_read.order__changes": "3|c",
         "lag_versions": "1|g", "lag_versions.order__changes": "1|g",
+        "failures_in_row": "0|g", "failures_in_row.order__changes": "0|g",
     }  # fmt: skip
     assert {"job_duration.order__changes.write", "lag_seconds.order__changes"} <= set(heard)
 
@@ -137,6 +138,7 @@ def test_a_failed_attempt_is_counted_with_its_stream(
     assert run_dag(consuming("metrics_failed"), FIRST).state == "failed"
     heard = listener.heard()
     assert heard["deliveries_failed.order__changes"] == "1|c"
+    assert heard["failures_in_row.order__changes"] == "1|g"
     assert "rows_delivered" not in heard
     assert "job_duration.order__changes.write" in heard
 
@@ -212,4 +214,4 @@ def test_every_metric_is_in_the_docs_and_every_documented_one_exists() -> None:
     names = {name for found in told for name in found if name}
     documented = set(re.findall(r"^\| `tidemark\.(\w+)`", DOCS.read_text(), re.MULTILINE))
     assert documented == names
-    assert len(names) == 11
+    assert len(names) == 12

@@ -147,6 +147,7 @@ def test_airflows_menu_leads_to_the_page_and_it_shows_every_stream(page: Page) -
     assert "up to date" in page.row("payments")
     assert "There is no table" in page.row("returns")
     assert "stale" in page.row("stock")
+    assert "failed 3 times in a row" in page.row("stock")
     page.picture("streams")
 
 

@@ -156,6 +156,20 @@ def test_streams_come_with_their_standing(ask: Caller) -> None:
     assert found["clicks"]["initial_rows_pending"] is True
 
 
+def test_streams_come_with_how_their_consumptions_went(ask: Caller) -> None:
+    found = {one["name"]: one["health"] for one in ask("/api/streams").json()["streams"]}
+    assert (found["payments"]["consumptions"], found["payments"]["rows_delivered"]) == (12, 24)
+    assert (found["payments"]["failures"], found["payments"]["last_error"]) == (0, None)
+    stock = found["stock"]
+    assert (stock["failures"], stock["failures_in_row"], stock["last_error_type"]) == (3, 3, "IncompatibleSchemaChange")
+    assert "a column has another type" in stock["last_error"]
+    assert stock["last_run"]["run_id"] == "scheduled__failed"
+    assert stock["failing_since"] == stock["last_failed_at"]
+    clicks = ask("/api/stream", name="clicks").json()["stream"]["health"]
+    assert (clicks["last_run"]["kind"], clicks["last_error"]) == ("hidden", None)  # it may name what is in the DAG
+    assert clicks["failures_in_row"] == 1
+
+
 def test_a_page_of_10000_streams_looks_at_no_more_than_it_shows(
     app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:

@@ -6,22 +6,26 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from airflow.sdk import DAG
+from airflow.sdk.exceptions import TaskDeferred
 
 from tests.airflow.runs import Lake, Outcome
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import BaseOffset, StreamMode, TableRef
+from tidemark.model.views import ViewQuery
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
 from tidemark.sensors.streams import StreamHasDataSensor
-from tidemark.transactions.streams import get_stream, stream_history
+from tidemark.transactions.streams import create_stream, get_stream, stream_history
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]
@@ -116,6 +120,32 @@ def test_advancing_to_now_leaves_nothing_to_deliver(
     assert not started.exists()
 
 
+def test_a_stream_on_a_view_advances_in_each_of_its_tables(
+    run_dag: RunDag, source: str, lake: Lake, hook: TidemarkHook, said: Callable[[], str]
+) -> None:
+    lake.create("s.partner", "id BIGINT", row_tracking=True)
+    bases = [BaseOffset(hook.table(name), version) for name, version in ((source, 1), ("s.partner", 0))]
+    query = ViewQuery(name="v", text="…", schema_json="{}", bases=(source, "s.partner"), settings={}, digest="d")
+    create_stream(
+        hook.open_store(),
+        name="on_view",
+        source=TableRef("v", "", "d"),
+        mode=StreamMode.STANDARD,
+        at_version=1,
+        who="test",
+        view=query,
+        view_bases=bases,
+    )
+    lake.sql("INSERT INTO {t} VALUES (1)", "s.partner")
+    at_a_version = one(AdvanceStreamOperator, "view_version", stream="on_view", to="2", why="x")
+    assert run_dag(at_a_version).task("it") == "failed"
+    assert "each of its tables counts versions of its own" in said()
+    heads = [DeltaLog.open(hook.table_uri(name)).head() for name in (source, "s.partner")]
+    advanced = run_dag(one(AdvanceStreamOperator, "view_now", stream="on_view", to="now", why="x")).returned("it")
+    assert advanced["version"] == sum(heads)
+    assert [base.version for base in get_stream(hook.open_store(), "on_view").bases] == heads
+
+
 def test_a_sensor_sees_a_change_and_not_a_commit_without_one(
     run_dag: RunDag, source: str, lake: Lake, said: Callable[[], str]
 ) -> None:
@@ -124,6 +154,32 @@ def test_a_sensor_sees_a_change_and_not_a_commit_without_one(
     assert run_dag(waiting).task("it") == "failed"
     lake.sql("INSERT INTO {t} VALUES (4)", source)
     assert run_dag(waiting).task("it") == "success"
+
+
+def test_an_exact_sensor_passes_over_changes_that_cancel_and_waits_on(
+    run_dag: RunDag, lake: Lake, warm_spark: Path, hook: TidemarkHook
+) -> None:
+    table = "s.cancelled"
+    lake.create(table, "id BIGINT", row_tracking=True)
+    run_dag(one(CreateStreamOperator, "exact_stream", stream="exact", on=table))
+    lake.sql("INSERT INTO {t} VALUES (1)", table)
+    lake.sql("DELETE FROM {t} WHERE id = 1", table)
+    waiting = one(StreamHasDataSensor, "exact", stream="exact", exact=True, poke_interval=0.1, timeout=0.2)
+    assert run_dag(waiting).task("it") == "failed"
+    passed = stream_history(hook.open_store(), "exact")[-1]
+    assert (passed.to_version, passed.why) == (DeltaLog.open(hook.table_uri(table)).head(), "proven empty")
+    lake.sql("INSERT INTO {t} VALUES (2)", table)
+    assert run_dag(waiting).task("it") == "success"
+    assert get_stream(hook.open_store(), "exact").offset.version == passed.to_version
+
+    lake.sql("DELETE FROM {t}", table)
+    deferred = StreamHasDataSensor(task_id="deferred", stream="exact", exact=True, deferrable=True)
+    task = SimpleNamespace(dag_id="deferred", run_id="one", task_id="deferred", map_index=-1)
+    fired: dict[str, Any] = {"status": "found", "value": {"stream": "exact"}}
+    end = datetime.now(UTC) + timedelta(minutes=5)
+    with pytest.raises(TaskDeferred) as waits_on:
+        deferred.execute_complete({"ti": task}, fired, end=end.isoformat())  # type: ignore[typeddict-item]
+    assert (waits_on.value.method_name, waits_on.value.trigger.end) == ("execute_complete", end)
 
 
 def test_a_sensor_that_would_wait_for_a_vanished_stream_fails(

@@ -114,3 +114,12 @@ def test_a_writer_in_an_inner_group_is_part_of_the_plan() -> None:
     begin: Any = dag.get_task("tx.begin")
     assert len(begin.writes) == 1
     assert dag.get_task("tx.more.w").upstream_task_ids == {"tx.begin"}
+
+
+def test_a_quarantine_is_a_statement_of_the_plan() -> None:
+    with DAG("sorted_out", schedule=None) as dag, stream_transaction("tx", streams="s"):
+        writer("first", quarantine="{{ params.bad }}")
+        writer("second")
+    begin: Any = dag.get_task("tx.begin")
+    assert begin.writes[0]["quarantine"] == "{{ params.bad }}"
+    assert dag.get_task("tx.second").first_statement == 2

@@ -33,7 +33,7 @@ from tidemark.control import streams as stored_streams  # noqa: E402
 from tidemark.control.store import ControlStore  # noqa: E402
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook  # noqa: E402
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef  # noqa: E402
-from tidemark.transactions.streams import has_data  # noqa: E402
+from tidemark.transactions.has_data import has_data  # noqa: E402
 from tidemark.triggers._looks import looking  # noqa: E402
 from tidemark.triggers._waiting import answer_within  # noqa: E402
 from tidemark.triggers.streams import StreamHasDataTrigger  # noqa: E402

@@ -1,9 +1,9 @@
 """A stream on a view against what one would do instead: run the query at both ends and compare.
 
-    python -m tests.benchmarks.views --rows 4000000 --changed 1000 --rounds 5 [--shapes join,left,group] [--home DIR]
+    python -m tests.benchmarks.views --rows 4000000 --changed 1000 --rounds 9 --warm-ups 4 [--shapes join,left,group]
 
 `--rows` orders are joined with a tenth as many customers, and `--changed` orders are updated. CPU seconds are those of
-the whole process tree, Python and JVM. Rounds are interleaved, after one that warms up; both ways must give one answer.
+the whole process tree, Python and JVM. Rounds are interleaved, after some that warm up; both ways must give one answer.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def built(spark: SparkSession, home: Path, rows: int, changed: int) -> dict[str,
     return windows
 
 
-def compared(bench: Bench, shape: str, rounds: int) -> dict[str, list[Run]]:
+def compared(bench: Bench, shape: str, rounds: int, warm_ups: int) -> dict[str, list[Run]]:
     name = f"bench_{shape}"
     bench.spark.sql(f"CREATE OR REPLACE VIEW {name} AS {SHAPES[shape]}")
     query = resolve_view(bench.spark, name, beyond_snowflake=True)
@@ -109,10 +109,10 @@ def compared(bench: Bench, shape: str, rounds: int) -> dict[str, list[Run]]:
         "query at both ends": lambda: answer(bench.again(SHAPES[shape])),
     }
     runs: dict[str, list[Run]] = {way: [] for way in ways}
-    for number in range(rounds + 1):
+    for number in range(warm_ups + rounds):
         for way, question in ways.items():
             run = spent(question)
-            if number:
+            if number >= warm_ups:
                 runs[way].append(run)
     answers = {run.answer for each in runs.values() for run in each}
     assert len(answers) == 1, answers
@@ -123,7 +123,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--changed", type=int, default=1_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--warm-ups", type=int, default=4)
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--home", type=Path)
     given = parser.parse_args()
@@ -137,7 +138,7 @@ def main() -> None:
         with Workspace(f"file://{home}/_tidemark", "benchmark") as workspace:
             bench = Bench(spark, home, workspace, windows)
             for shape in given.shapes.split(","):
-                for way, runs in compared(bench, shape, given.rounds).items():
+                for way, runs in compared(bench, shape, given.rounds, given.warm_ups).items():
                     cpu, wall = (
                         statistics.median(values) for values in zip(*((r.cpu, r.wall) for r in runs), strict=True)
                     )

@@ -236,8 +236,12 @@ def test_R17_R18_a_rollback_and_a_failure_leave_no_trace(bench):
     with pytest.raises(StatementRefused, match="nope"):
         bench.write_and(None, bench.copy(), "INSERT INTO mart.log SELECT nope, v, 'x' FROM s")
     assert (bench.logged(), bench.offset()) == ([], 1)
+    failing = bench.lake.describe_stream("s").health
+    assert (failing.failures_in_row, failing.last_error_type) == (1, "StatementRefused")
     bench.consume()
     assert bench.logged() == [(3, "c", "INSERT")]
+    well = bench.lake.describe_stream("s").health
+    assert (well.failures, well.failures_in_row, well.consumptions, well.rows_delivered) == (1, 0, 1, 1)
 
 
 def test_R18_bad_statements_are_refused_when_they_are_given(bench):

@@ -188,3 +188,13 @@ def test_what_the_source_system_refuses_is_refused_at_creation_and_taken_beyond_
     shop.run("INSERT INTO {s}.orders VALUES (11, 1, 'cup')")
     rows = shop.lake.stream("g").select("customer", "n", f"`{ACTION}`", f"`{IS_UPDATE}`").collect()
     assert sorted(tuple(row) for row in rows) == [(1, 1, "DELETE", True), (1, 2, "INSERT", True)]
+
+
+def test_R121_a_change_that_the_view_does_not_show_is_data_by_the_log_and_none_by_its_rows(shop: Shop) -> None:
+    shop.create()
+    place = shop.place
+    shop.run("INSERT INTO {s}.customers VALUES (3, 'Kiel')")
+    assert (shop.lake.has_data("s"), shop.lake.has_data("s", exact=True)) == (True, False)
+    assert shop.place == place  # a question moves nothing
+    shop.run("INSERT INTO {s}.orders VALUES (12, 3, 'ink')")
+    assert shop.lake.has_data("s", exact=True)

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from tidemark.client import connect
 from tidemark.client.lake import Lake
-from tidemark.errors import SourceRecreated, TableNotFound
-from tidemark.model.streams import ROW_ID
+from tidemark.errors import RebaseRefused, RelocationRefused, SourceMoved, SourceRecreated, TableNotFound
+from tidemark.model.streams import ACTION, ROW_ID
 
 pytestmark = pytest.mark.spark
 
@@ -67,6 +67,71 @@ def test_R90_a_managed_table_is_not_found_where_a_rename_has_moved_it_and_goes_o
         place.seen("managed")
     place.sql("ALTER TABLE {s}.renamed RENAME TO {s}.managed")
     assert place.seen("managed") == [2]
+
+
+def test_R90_a_stream_follows_a_managed_table_that_a_rename_has_moved_and_keeps_its_place(place: Place) -> None:
+    place.sql("INSERT INTO {s}.managed VALUES (2)", "ALTER TABLE {s}.managed RENAME TO {s}.renamed")
+    before = place.lake.describe_stream("managed")
+    with pytest.raises(TableNotFound, match="relocate"):
+        place.seen("managed")
+    with pytest.raises(RelocationRefused, match="its own is"):
+        place.lake.relocate_stream("managed", to=f"{place.schema}.outside")
+    with pytest.raises(RebaseRefused, match="relocate"):
+        place.lake.rebase_stream("managed", on=f"{place.schema}.renamed", why="it was renamed")
+    for _ in range(2):
+        after = place.lake.relocate_stream("managed", to=f"{place.schema}.renamed", why="a better name")
+    assert (after.table_name, after.offset_version) == (f"{place.schema}.renamed", before.offset_version)
+    place.sql("INSERT INTO {s}.renamed VALUES (3)")
+    assert place.seen("managed") == [2, 3]
+
+
+def test_R90_a_table_that_was_moved_under_its_name_says_where_it_is_now(place: Place) -> None:
+    place.sql("INSERT INTO {s}.outside VALUES (2)")
+    shutil.move(place.path / "outside", place.path / "elsewhere")
+    place.sql("DROP TABLE {s}.outside")
+    place.sql(f"CREATE TABLE {{s}}.outside USING delta LOCATION '{place.path}/elsewhere'")
+    with pytest.raises(SourceMoved, match="elsewhere"):
+        place.seen("outside")
+    place.lake.relocate_stream("outside", to=f"{place.schema}.outside")
+    assert place.seen("outside") == [2]
+
+
+@pytest.mark.parametrize("table", ["managed", "outside"])
+def test_R82_a_stream_goes_on_on_the_table_that_replaced_its_own(place: Place, table: str) -> None:
+    place.sql(f"INSERT INTO {{s}}.{table} VALUES (2)")
+    place.sql(f"CREATE OR REPLACE TABLE {{s}}.{table} (id INT) USING delta {TRACKED}")
+    place.sql(f"INSERT INTO {{s}}.{table} VALUES (7)")
+    with pytest.raises(SourceRecreated, match="re-base"):
+        place.seen(table)
+    place.lake.rebase_stream(table, why="loaded anew")
+    assert place.seen(table) == []
+    place.sql(f"INSERT INTO {{s}}.{table} VALUES (8)")
+    assert place.seen(table) == [8]
+
+
+def test_R91_a_stream_goes_on_on_a_table_of_the_old_name_with_its_rows_first(place: Place) -> None:
+    place.sql("DROP TABLE {s}.outside")
+    place.sql(f"CREATE TABLE {{s}}.outside (id INT) USING delta LOCATION '{place.path}/another'")
+    place.sql("INSERT INTO {s}.outside VALUES (7), (8)")
+    shutil.rmtree(place.path / "outside")
+    place.lake.rebase_stream("outside", why="loaded anew", show_initial_rows=True, enable_row_tracking=True)
+    assert place.seen("outside") == [7, 8]
+
+
+def test_R82_by_key_only_what_differs_from_the_replaced_table_shows(place: Place) -> None:
+    place.sql("CREATE TABLE {s}.prices (item STRING, price INT) USING delta " + TRACKED)
+    place.sql("INSERT INTO {s}.prices VALUES ('tea', 3), ('salt', 1), ('rice', 2)")
+    place.lake.create_stream("prices", on=f"{place.schema}.prices")
+    place.sql("INSERT INTO {s}.prices VALUES ('milk', 1)")
+    place.sql(
+        "CREATE OR REPLACE TABLE {s}.prices USING delta AS SELECT * FROM VALUES ('tea', 4), ('salt', 1), ('oil', 9)"
+        " AS t(item, price)"
+    )
+    place.lake.rebase_stream("prices", keys=["item"], why="the nightly load replaces it")
+    shown = sorted((row[ACTION], row.item, row.price) for row in place.lake.stream("prices").collect())
+    assert shown == [
+        ("DELETE", "rice", 2), ("DELETE", "tea", 3), ("INSERT", "oil", 9), ("INSERT", "tea", 4),
+    ]  # fmt: skip
 
 
 def test_R92_a_dropped_table_that_is_registered_again_is_read_on_and_one_made_anew_is_not(place: Place) -> None:

@@ -91,6 +91,13 @@ class SyntheticTable:
         """A commit with changed data; returns its version."""
         return self._commit([_add(f"part-{uuid.uuid4()}.parquet", rows)], operation="WRITE")
 
+    def truncate(self, at: float) -> int:
+        """A commit that removes every file, `at` seconds since 1970."""
+        when = {"dataChange": True, "deletionTimestamp": int(at * 1000), "size": 1, "partitionValues": {}}
+        ids = {"baseRowId": 0, "defaultRowCommitVersion": 0}
+        removes = [{"remove": {"path": path, **when, **ids}} for path in sorted(self._files())]
+        return self._commit(removes, operation="TRUNCATE")
+
     def optimize(self) -> int:
         """A commit that changes no data."""
         return self._commit([_add(f"part-{uuid.uuid4()}.parquet", 1, data_change=False)], operation="OPTIMIZE")

@@ -6,7 +6,7 @@ import pytest
 
 from tidemark.errors import SourceRecreated, StreamStale, TableNotFound, TrackingInterrupted
 from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.streams import has_data
+from tidemark.transactions.has_data import has_data
 
 from .world import World, key_of
 
@@ -40,11 +40,23 @@ def test_history_that_is_gone_behind_the_offset_does_no_harm(world: World) -> No
     for _ in range(4):
         world.source.append()
     world.consume("one")
-    world.source.append()
     world.source.checkpoint()
+    world.source.append()
     world.source.clean_up(5)
     world.consume("two")
     assert world.offset() == 5
+
+
+def test_a_log_that_begins_right_behind_the_offset_is_stale_before_a_job_is_started_r84(world: World) -> None:
+    """The window's commits are there, but what the table was at the offset is not: no job could read it."""
+    for _ in range(4):
+        world.source.append()
+    world.consume("one")
+    world.source.append()
+    world.source.checkpoint()
+    world.source.clean_up(5)
+    with pytest.raises(StreamStale):
+        world.begin("two")
 
 
 def test_row_tracking_that_is_off_is_said_r85(world: World) -> None:

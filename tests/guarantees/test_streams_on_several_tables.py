@@ -11,9 +11,10 @@ from tidemark.errors import InvalidArgument, SourceRecreated
 from tidemark.model.streams import BaseOffset, StreamMode, TableRef
 from tidemark.model.views import ViewQuery
 from tidemark.planning.bounds import Bound
+from tidemark.transactions.has_data import has_data
 from tidemark.transactions.sources import open_table
 from tidemark.transactions.standing import standing_of
-from tidemark.transactions.streams import advance_stream, create_stream, get_stream, has_data
+from tidemark.transactions.streams import advance_stream, create_stream, get_stream
 
 BOTH = ("source", "other")
 

@@ -9,8 +9,9 @@ import pytest
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import WindowKind
 from tidemark.planning.bounds import Bound
+from tidemark.transactions.has_data import has_data
 from tidemark.transactions.sources import SourceHead, open_table, window_from
-from tidemark.transactions.streams import get_stream, has_data
+from tidemark.transactions.streams import get_stream
 
 from .world import World, key_of
 

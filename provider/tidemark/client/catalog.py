@@ -11,17 +11,17 @@ from pyspark.errors import AnalysisException
 
 from tidemark.errors import NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.tables import resolve
+from tidemark.lake.tables import open_registered, resolve
 from tidemark.model.streams import Addressing, TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkTables"]
+__all__ = ["VIEWS", "SparkTables"]
 
 PATH = re.compile(r"^(/|[a-zA-Z][\w+.-]*:/|delta\.`|\.{1,2}/)")
 
-_VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
+VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
 
 class SparkTables:
@@ -36,9 +36,10 @@ class SparkTables:
         self._options = dict(options)
 
     def __call__(self, table: TableRef | str) -> DeltaLog:
-        """The table's log. Raises what `locate` raises."""
-        location = table.path if isinstance(table, TableRef) else self.locate(table)[0]
-        return DeltaLog.open(location, self._options)
+        """The table's log. Raises what `locate` raises, and SourceMoved."""
+        if isinstance(table, TableRef):
+            return open_registered(table, lambda name: self.locate(name)[0], self._options)
+        return DeltaLog.open(self.locate(table)[0], self._options)
 
     def locate(self, name: str) -> tuple[str, Addressing]:
         """Where the table lies and how its name leads there.
@@ -62,7 +63,7 @@ class SparkTables:
 
     def is_view(self, name: str) -> bool:
         """Whether the name leads to a view in Spark's catalog."""
-        return not PATH.match(name) and (self._kind(name) or "").upper() in _VIEWS
+        return not PATH.match(name) and (self._kind(name) or "").upper() in VIEWS
 
     def _kind(self, name: str) -> str | None:
         """MANAGED, EXTERNAL, VIEW or TEMPORARY; None where the catalog does not know the name."""
@@ -74,7 +75,7 @@ class SparkTables:
             raise
 
     def _location(self, name: str, kind: str) -> str:
-        if kind.upper() in _VIEWS:
+        if kind.upper() in VIEWS:
             raise NotADeltaTable(path=name, problem="it is a view")
         try:
             detail = DeltaTable.forName(self._spark, name).detail().select("location").collect()

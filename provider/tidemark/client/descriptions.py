@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tidemark.errors import SourceError, SourceRecreated, StreamError
-from tidemark.model.streams import BaseOffset, Stream, StreamMode
-from tidemark.planning.bounds import UNBOUNDED
-from tidemark.planning.staleness import FILE_RETENTION, stale_after
+from tidemark.errors import SourceError, SourceRecreated
+from tidemark.model.health import StreamHealth
+from tidemark.model.streams import Stream, StreamMode
+from tidemark.planning.staleness import Staleness
 from tidemark.planning.stream_sql.listing import name_parts
-from tidemark.transactions.sources import look_at_sources
+from tidemark.transactions.counting import stream_healths
+from tidemark.transactions.sources import Tables
+from tidemark.transactions.standing import Standing, standing_of
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings
 
-__all__ = ["StreamDescription", "describe", "look_and_describe"]
+__all__ = ["StreamDescription", "describe", "look_and_describe", "look_and_describe_all"]
 
+_LOGS_AT_ONCE = 8
 MODES = {mode: mode.name for mode in StreamMode} | {StreamMode.STANDARD: "DEFAULT"}
 
 
@@ -27,9 +31,12 @@ class StreamDescription:
     """One stream; the first fifteen attributes are the columns of SHOW STREAMS (R130).
 
     `name` is the whole name; what stands before its last dots is database_name and schema_name, too (R12).
-    `stale_after`: until then Delta keeps the files that the stream needs; None where the source is gone (R132). `stale`
-    is true after it, and where `invalid_reason` is not "N/A". `offset_version`: up to it, it has been consumed.
-    `keys`: columns that identify rows in place of row ids.
+    `stale_after`: until then what the stream needs is kept; None where the source is gone (R132). `stale` is true after
+    it, and where `invalid_reason` is not "N/A". `offset_version`: up to it, it has been consumed.
+    `keys`: columns that identify rows in place of row ids. `staleness` tells the forecast from what is so: after
+    `stale_after` the stream may still be read; `lost_version` is the first version whose changes cannot be any more.
+    `bytes_kept`: of data files that the table has no more and the stream needs; `bytes_past_retention` of them are past
+    the table's own retention, so that only streams keep them. `health`: how its consumptions went.
     """
 
     created_on: datetime
@@ -50,29 +57,45 @@ class StreamDescription:
     offset_version: int
     initial_rows_pending: bool
     keys: tuple[str, ...] = ()
+    staleness: Staleness = Staleness.FRESH
+    hours_left: float = field(default=0.0, compare=False)  # two looks at the same differ in it
+    lost_version: int | None = None
+    bytes_kept: int | None = None
+    bytes_past_retention: int | None = None
+    health: StreamHealth = field(default_factory=StreamHealth)
 
 
 def look_and_describe(around: Surroundings, stored: Stream) -> StreamDescription:
     """The stream as its tables' logs let it be described now."""
-    retentions: list[str | None] | None = None
-    reason: str | None = None
+    return look_and_describe_all(around, [stored])[0]
+
+
+def look_and_describe_all(around: Surroundings, stored: Sequence[Stream]) -> tuple[StreamDescription, ...]:
+    """The streams in this order; their logs are read in a few threads."""
+    now = around.store.clock()
+    with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
+        described = list(pool.map(lambda stream: _look(around.tables, stream, now), stored))
+    counted = stream_healths(around.store, [stream.uid for stream in stored])
+    return tuple(
+        replace(one, health=counted.get(stream.uid, one.health)) for one, stream in zip(described, stored, strict=True)
+    )
+
+
+def _look(tables: Tables, stored: Stream, now: datetime) -> StreamDescription:
     try:
-        retentions = [_retention(around, stored, base) for base in stored.bases]
-        look_at_sources(around.store, (stored.name,), around.tables, UNBOUNDED)
-    except (SourceError, StreamError) as error:
-        reason = str(error)
-    return describe(stored, retentions, now=around.store.clock(), invalid_reason=reason)
+        standing = standing_of(stored, tables, now=now)
+        reason = None if standing.problem is None else str(standing.problem)
+        return describe(stored, standing, now=now, invalid_reason=reason)
+    except SourceError as error:
+        return describe(stored, None, now=now, invalid_reason=str(error))
 
 
 def describe(
-    stream: Stream, retentions: Sequence[str | None] | None, *, now: datetime, invalid_reason: str | None
+    stream: Stream, standing: Standing | None, *, now: datetime, invalid_reason: str | None
 ) -> StreamDescription:
-    """`retentions`: how long each table keeps removed files, in Delta's words; None where one is not there any more.
-    `invalid_reason`: why the stream cannot be read.
-    """
-    until = None
-    if retentions is not None:
-        until = min(stale_after(stream.anchor, retention) for retention in retentions)  # R80
+    """`standing`: None where a table is not there any more. `invalid_reason`: why the stream cannot be read."""
+    seen = None if standing is None or isinstance(standing.problem, SourceRecreated) else standing
+    kept = None if seen is None else seen.kept
     database, schema, _ = name_parts(stream.name)
     return StreamDescription(
         created_on=stream.created_at,
@@ -81,18 +104,23 @@ def describe(
         schema_name=schema,
         owner=None,
         comment=stream.comment,
-        table_name=stream.source.name if retentions is not None else "No privilege or table dropped",
+        table_name=stream.source.name if seen is not None else "No privilege or table dropped",
         source_type=_source_type(stream),
         base_tables=tuple(base.table.name for base in stream.bases),
         type="DELTA",
-        stale=invalid_reason is not None or (until is not None and now > until),
+        stale=invalid_reason is not None or (seen is not None and seen.stale(now)),
         mode=MODES[stream.mode],
-        stale_after=until,
+        stale_after=None if seen is None else seen.stale_after,
         invalid_reason=invalid_reason or "N/A",
         owner_role_type=None,
         offset_version=stream.offset.version,
         initial_rows_pending=stream.initial_rows_pending,
         keys=stream.keys,
+        staleness=Staleness.STALE if seen is None else seen.staleness(now),
+        hours_left=0.0 if seen is None else seen.time_left(now).total_seconds() / 3600,
+        lost_version=None if seen is None else seen.lost_version,
+        bytes_kept=None if kept is None else kept.bytes,
+        bytes_past_retention=None if kept is None else kept.bytes_past_retention,
     )
 
 
@@ -100,17 +128,3 @@ def _source_type(stream: Stream) -> str:
     if stream.mode is StreamMode.INSERT_ONLY:
         return "External Table"
     return "Table" if stream.view is None else "View"
-
-
-def _retention(around: Surroundings, stored: Stream, base: BaseOffset) -> str | None:
-    """How long the table keeps removed files, in Delta's words. Raises SourceRecreated."""
-    state = around.tables(base.table).state()
-    if state.table_id != base.table.table_id:
-        raise SourceRecreated(
-            table=base.table.name,
-            stream=stored.name,
-            path=base.table.path,
-            found=state.table_id,
-            expected=base.table.table_id,
-        )
-    return state.metadata.configuration.get(FILE_RETENTION)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tidemark.engine.external_tables.refresh import refresh_external_table
 from tidemark.errors import InvalidArgument
-from tidemark.model.external_tables import ExternalTableAsk, FileFormat, Refreshed
+from tidemark.model.external_tables import ExternalTableAsk, Refreshed
+from tidemark.planning.external_tables import file_format_of
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings
@@ -59,12 +60,3 @@ class ExternalTables:
             problem = "an external table is kept under the lake root: connect with one"
             raise InvalidArgument(argument="lake_root", value=None, problem=problem)
         return refresh_external_table(around.spark, around.places.workspace, ask, around.options)
-
-
-def file_format_of(value: str) -> FileFormat:
-    """Raises InvalidArgument."""
-    try:
-        return FileFormat(value.lower())
-    except ValueError as error:
-        problem = f"one of {', '.join(FileFormat)}"
-        raise InvalidArgument(argument="file_format", value=value, problem=problem) from error

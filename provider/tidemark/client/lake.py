@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.client.descriptions import StreamDescription, look_and_describe
+from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
 from tidemark.client.points import Point
+from tidemark.client.rebase import StreamsThatGoOn
+from tidemark.client.replays import replay_window
 from tidemark.client.sources import Source, find_files, find_source, place_at, place_until, source_of, total
 from tidemark.client.sql import run_sql
 from tidemark.client.surroundings import Surroundings
 from tidemark.client.transaction import LakeTransaction
+from tidemark.client.vacuum import vacuum_table
 from tidemark.engine.changes.every_change import ROWS_PER_PAGE, plan_pages
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.views.read import read_view_changes
 from tidemark.engine.windows import read_window
-from tidemark.errors import (
-    InvalidArgument,
-    NotYetSupported,
-    StreamNotFound,
-)
-from tidemark.model.streams import BaseOffset, BaseWindow, StreamMode
+from tidemark.errors import InvalidArgument, NotYetSupported, StreamNotFound
+from tidemark.model.streams import BaseOffset, BaseWindow, StreamMode, StreamWindow
 from tidemark.model.streams import Stream as StoredStream
-from tidemark.model.transactions import CommitResult, PlannedWrite, TransactionKey, WriteAs
+from tidemark.model.transactions import CommitResult, TransactionKey, WriteAs
 from tidemark.planning.bounds import UNBOUNDED
 from tidemark.planning.source_keys import require_fitting_mode
 from tidemark.planning.stream_sql.listing import listed
+from tidemark.planning.vacuum_results import VacuumResult
 from tidemark.transactions import streams
 from tidemark.transactions.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
-from tidemark.transactions.replay import find_run, replay
+from tidemark.transactions.has_data import has_data, has_rows
 from tidemark.transactions.sources import look_at_sources, window_from
 from tidemark.transactions.transfer import ImportedStream, export_streams, import_streams
 
@@ -46,7 +46,7 @@ __all__ = ["Lake"]
 INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_ONLY}
 
 
-class Lake:
+class Lake(StreamsThatGoOn):
     """What `connect` returns. Stream names are found whatever their case (R12)."""
 
     def __init__(self, around: Surroundings) -> None:
@@ -132,35 +132,37 @@ class Lake:
         return LakeTransaction(around, TransactionKey("client", around.store.new_id(), "transaction"))
 
     def replay(
-        self, name: str, run: str, target: str, *, write_as: str = "append", keys: Sequence[str] = ()
+        self,
+        name: str,
+        run: str,
+        target: str,
+        *,
+        write_as: str = "append",
+        keys: Sequence[str] = (),
+        quarantine: str | None = None,
     ) -> CommitResult:
         """Deliver what `run` took from the stream again, into another table, once; the stream stays where it is.
 
-        `run`: a run id, or the key of a transaction in words. `write_as`: append or merge, by `keys`. Each call is a
-        replay of its own. Raises TransactionNotFound, InvalidArgument, StreamStale, VersionVacuumed.
+        `run`: a run id, or the key of a transaction in words. `write_as`: append or merge, by `keys`. `quarantine`: the
+        table for rows that break a constraint of the target. Each call is a replay of its own. Raises
+        TransactionNotFound, InvalidArgument, StreamStale, VersionVacuumed, QuarantineDoesNotFit.
+        """
+        return replay_window(
+            self._around, name, run, target, write_as=WriteAs(write_as), keys=keys, quarantine=quarantine
+        )
+
+    def has_data(self, name: str, *, exact: bool = False) -> bool:
+        """Whether the stream may have unread rows, from the log alone: never a false negative (R120); a no renews the
+        anchor (R86). `exact`: what the log calls changed is read, so changes that cancel each other are a no, too.
         """
         around = self._around
-        write = PlannedWrite(
-            WriteAs(write_as), target, source=name, keys=tuple(keys), tables={target: around.tables(target).uri}
-        )
-        return replay(
-            around.store,
-            find_run(around.store, name, run),
-            key=TransactionKey("client", around.store.new_id(), "replay"),
-            writes=(write,),
-            owner=around.who,
-            run=around.run,
-            places=around.places,
-            tables=around.tables,
-            limits=around.limits,
-        ).result
+        if not exact:
+            return has_data(around.store, name, tables=around.tables)
 
-    def has_data(self, name: str) -> bool:
-        """Whether the stream may have unread rows, from the log alone: never a false negative (R120)."""
-        around = self._around
-        stored = streams.get_stream(around.store, name)
-        (head,) = look_at_sources(around.store, (name,), around.tables, UNBOUNDED)
-        return not head.silent(window_from(stored, head.ends, around.store.clock()))
+        def holds_rows(window: StreamWindow) -> bool:
+            return not read_window(around.spark, window, around.workspace, around.options).isEmpty()
+
+        return has_rows(around.store, name, holds_rows=holds_rows, tables=around.tables)
 
     def show_streams(
         self,
@@ -186,7 +188,7 @@ class Lake:
             limit=limit,
             from_name=from_name,
         )
-        return tuple(self._describe(stored[name]) for name in names)
+        return look_and_describe_all(self._around, [stored[name] for name in names])
 
     def describe_stream(self, name: str) -> StreamDescription:
         """One stream as in `show_streams`. Raises StreamNotFound."""
@@ -335,6 +337,12 @@ class Lake:
         with the place in the text, StatementRefused, and what the client's methods raise.
         """
         return run_sql(self, self._around, text, self._variables)
+
+    def vacuum(
+        self, table: str, *, dry_run: bool = False, max_extension_days: int | None = None, stretch: bool = True
+    ) -> VacuumResult:
+        """Delta's VACUUM, which leaves what a stream needs (R88). Arguments, errors: those of VacuumTableOperator."""
+        return vacuum_table(self._around, table, max_extension_days, dry_run=dry_run, stretch=stretch)
 
     def close(self) -> None:
         """Remove what this client keeps in work; DataFrames of its streams cannot be read any more."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from tidemark.client.catalog import VIEWS
 from tidemark.client.sources import is_external_table
 from tidemark.errors import StreamNotFound, TidemarkError
 from tidemark.transactions.streams import get_stream
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings
 
 __all__ = ["kind_of"]
-
-VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
 
 def kind_of(around: Surroundings, name: str) -> str | None:

@@ -17,10 +17,9 @@ from tidemark.errors import (
     StreamNotFound,
     StreamOnStream,
     TableNotFound,
-    TrackingInterrupted,
 )
 from tidemark.lake.external_tables import external_table_ref
-from tidemark.lake.sources import require_stream_source
+from tidemark.lake.sources import require_stream_source, require_tracked_at
 from tidemark.model.streams import Addressing, BaseOffset, TableRef
 from tidemark.model.streams import Stream as StoredStream
 from tidemark.model.views import ViewQuery
@@ -140,11 +139,7 @@ def place_at(
     point = at if at is not None else before
     place = place_now(around, source) if point is None else _place(around, source, point, before=before is not None)
     for base in place:
-        state = around.tables(base.table).state(base.version)
-        require_keys(state.metadata, source.keys, base.table.name)
-        if not source.keys and not state.row_tracking:
-            problem = f"row tracking was not on yet at version {base.version}"
-            raise TrackingInterrupted(table=base.table.name, stream=reader, problem=problem)
+        require_tracked_at(around.tables(base.table), base.table.name, base.version, stream=reader, keys=source.keys)
     return place
 
 

@@ -12,7 +12,7 @@ from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
 from tidemark.client.sql_points import start_of
 from tidemark.client.sql_queries import pass_on, run_query
 from tidemark.errors import NotYetSupported, StreamExists, StreamNotFound
-from tidemark.planning.stream_sql.names import sql_name
+from tidemark.planning.stream_sql.names import external_table_name, sql_name
 from tidemark.planning.stream_sql.parse import parse_stream_sql
 from tidemark.planning.stream_sql.statements import (
     AlterStream,
@@ -27,7 +27,7 @@ from tidemark.planning.stream_sql.statements import (
     StreamQuery,
     StreamStatement,
 )
-from tidemark.planning.stream_sql.text import SqlName, compilation_error
+from tidemark.planning.stream_sql.text import compilation_error
 from tidemark.planning.stream_sql.wording import worded
 from tidemark.transactions.streams import get_stream
 
@@ -106,7 +106,7 @@ class _Streams:
 
     def _source_of(self, create: CreateStream) -> str:
         """What the stream is to read, if it is of the kind that the statement says (R9)."""
-        source = _name_of_files(create.source) if create.kind in FILES else sql_name(create.source)
+        source = external_table_name(create.source) if create.kind in FILES else sql_name(create.source)
         found = kind_of(self._around, source)
         as_said = found == create.kind or (found == ObjectKind.EXTERNAL_TABLE and create.kind in FILES)
         if found is not None and not as_said:
@@ -159,7 +159,7 @@ class _Streams:
         return self._status(f"{name} successfully dropped.")
 
     def _refresh(self, refresh: RefreshExternalTable) -> DataFrame:
-        name = _name_of_files(refresh.name)
+        name = external_table_name(refresh.name)
         if refresh.if_exists and not is_external_table(self._around, name):
             return self._status("Statement executed successfully.")
         with worded(self._text, refresh.name):
@@ -187,11 +187,6 @@ class _Streams:
 
     def _status(self, status: str, *notices: str) -> DataFrame:
         return status_answer(self._around.spark, status, notices)
-
-
-def _name_of_files(name: SqlName) -> str:
-    """The name of an external table, or the path that stands in quotes."""
-    return name.parts[-1] if name.parts[0] == "delta" else name.text
 
 
 def _zone(around: Surroundings) -> tzinfo:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Surroundings", "logger"]
 
+SHORTEST_SECRET = 5
+
 logger = logging.getLogger("tidemark")
 
 
@@ -39,3 +41,10 @@ class Surroundings:
     def run(self, spec: JobSpec) -> JobResult:
         """Run a job on this Spark, in a session of its own."""
         return run_job(self.spark, spec, options=self.options, clock=self.store.clock, say=logger.info)
+
+    def without_secrets(self, text: str) -> str:
+        """The text without the values of the storage options, some of which are keys."""
+        for value in self.options.values():
+            if len(str(value)) >= SHORTEST_SECRET:
+                text = text.replace(str(value), "***")
+        return text

@@ -6,10 +6,18 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from tidemark.client.quarantine import make_quarantine
 from tidemark.client.surroundings import Surroundings, logger
 from tidemark.engine.writes.pinned_streams import PinnedStreams
 from tidemark.engine.writes.sql import query_text
-from tidemark.errors import CommitRefused, InvalidArgument, StatementRefused, TidemarkError
+from tidemark.errors import (
+    CommitRefused,
+    InvalidArgument,
+    SourceError,
+    StatementRefused,
+    StreamError,
+    TidemarkError,
+)
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Stream, StreamWindow, TableRef
 from tidemark.model.transactions import (
@@ -19,9 +27,11 @@ from tidemark.model.transactions import (
     TransactionKey,
     WriteAs,
 )
+from tidemark.planning.quarantine import with_quarantine
 from tidemark.planning.statements import ParsedStatement, StatementKind, parse_statement
 from tidemark.transactions.begin import begin, get_transaction
 from tidemark.transactions.commit import commit
+from tidemark.transactions.counting import count_failure
 from tidemark.transactions.extend import extend
 from tidemark.transactions.replan import replan
 from tidemark.transactions.rollback import rollback
@@ -101,18 +111,39 @@ class LakeTransaction:
         self._record(windows, PlannedWrite(WriteAs.SQL, parsed.target.name, sql=text, tables=tables))
         return None
 
-    def append(self, stream: str, target: str, *, schema_evolution: str = "fail") -> None:
-        """Record an INSERT of all the stream's rows into `target`."""
+    def append(
+        self, stream: str, target: str, *, schema_evolution: str = "fail", quarantine: str | None = None
+    ) -> None:
+        """Record an INSERT of all the stream's rows into `target`; those that break a constraint of it go to the table
+        `quarantine`, which is created where it does not exist. Raises QuarantineDoesNotFit.
+        """
         self._require_open()
         evolution = SchemaEvolution(schema_evolution)
-        write = PlannedWrite(WriteAs.APPEND, target, source=stream, schema_evolution=evolution)
+        write = PlannedWrite(WriteAs.APPEND, target, source=stream, schema_evolution=evolution, quarantine=quarantine)
         self._record((self._window(stream),), write)
 
-    def merge(self, stream: str, target: str, keys: Sequence[str], *, schema_evolution: str = "fail") -> None:
-        """Record a MERGE of the stream into `target` by `keys`: per key the INSERT image, else the DELETE."""
+    def merge(
+        self,
+        stream: str,
+        target: str,
+        keys: Sequence[str],
+        *,
+        schema_evolution: str = "fail",
+        quarantine: str | None = None,
+    ) -> None:
+        """Record a MERGE of the stream into `target` by `keys`: per key the INSERT image, else the DELETE. A key whose
+        INSERT image breaks a constraint stays as it is there, and all its rows go to the table `quarantine`.
+        """
         self._require_open()
         evolution = SchemaEvolution(schema_evolution)
-        write = PlannedWrite(WriteAs.MERGE, target, source=stream, keys=tuple(keys), schema_evolution=evolution)
+        write = PlannedWrite(
+            WriteAs.MERGE,
+            target,
+            source=stream,
+            keys=tuple(keys),
+            schema_evolution=evolution,
+            quarantine=quarantine,
+        )
         self._record((self._window(stream),), write)
 
     def commit(self) -> CommitResult | None:
@@ -131,7 +162,8 @@ class LakeTransaction:
             transaction = get_transaction(around.store, self._key)
             submit(around.store, transaction, run=around.run, places=around.places, limits=around.limits)
             self._result = commit(around.store, self._key, tables=around.tables)
-        except TidemarkError:
+        except TidemarkError as error:
+            count_failure(around.store, (), error, run=self._key, transaction=self._key, hide=around.without_secrets)
             self._undo()
             raise
         except BaseException:
@@ -191,6 +223,15 @@ class LakeTransaction:
 
     def _record(self, windows: Sequence[StreamWindow], write: PlannedWrite) -> None:
         """Lock the streams at the windows that were read, and store the statement, before anything runs."""
+        try:
+            self._write_ahead(windows, write)
+        except (SourceError, StreamError) as error:
+            names = [window.stream_name for window in windows]
+            count_failure(self._around.store, names, error, run=self._key, hide=self._around.without_secrets)
+            raise
+        self._writes += 1
+
+    def _write_ahead(self, windows: Sequence[StreamWindow], write: PlannedWrite) -> None:
         around = self._around
         if not self._begun:
             begin(
@@ -206,8 +247,8 @@ class LakeTransaction:
         for window in windows:
             if window.stream_uid not in self._locked:
                 self._lock(window)
-        extend(around.store, self._key, writes=(write,), tables=around.tables, limits=around.limits)
-        self._writes += 1
+        writes = with_quarantine(write, make_quarantine(around, write.quarantine))
+        extend(around.store, self._key, writes=writes, tables=around.tables, limits=around.limits)
 
     def _lock(self, window: StreamWindow) -> None:
         around = self._around

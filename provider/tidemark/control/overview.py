@@ -8,9 +8,11 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from tidemark.control.schema import offset_moves, streams, transactions
-from tidemark.control.streams import move_of, stream_of
+from tidemark.control.health import HEALTH_COLUMNS
+from tidemark.control.schema import offset_moves, stream_health, streams, transactions
+from tidemark.control.streams import lineage, move_of, stream_of
 from tidemark.errors import StreamNotFound
+from tidemark.model.health import StreamHealth
 from tidemark.model.streams import OffsetMove, Stream
 from tidemark.model.transactions import TransactionKey
 
@@ -51,6 +53,7 @@ class OverviewRow:
     stream: Stream
     held: HeldWindow | None
     commit: OffsetMove | None
+    health: StreamHealth
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ def newest_moves(
     connection: sa.Connection, uid: str, *, limit: int, before: int | None = None
 ) -> tuple[NumberedMove, ...]:
     """The newest acts on the stream's offset, newest first; those with a number below `before`."""
-    query = sa.select(offset_moves).where(offset_moves.c.stream_uid == uid).order_by(offset_moves.c.id.desc())
+    own = offset_moves.c.stream_uid.in_(lineage(connection, uid))
+    query = sa.select(offset_moves).where(own).order_by(offset_moves.c.id.desc())
     if before is not None:
         query = query.where(offset_moves.c.id < before)
     rows = connection.execute(query.limit(limit)).mappings()
@@ -124,11 +128,11 @@ def newest_moves(
 
 
 def _with_what_belongs(query: sa.Select[tuple[object, ...]], beside: sa.FromClause) -> sa.Select[tuple[object, ...]]:
-    """The streams in `beside`, each with the transaction that holds it and its last commit."""
-    return query.add_columns(streams, *_held_columns(), *_commit_columns()).select_from(
-        beside.outerjoin(transactions, transactions.c.id == streams.c.held_by).outerjoin(
-            offset_moves, offset_moves.c.id == _last_commit()
-        )
+    """The streams in `beside`, each with the transaction that holds it, its last commit and its counts."""
+    return query.add_columns(streams, *_held_columns(), *_commit_columns(), *_health_columns()).select_from(
+        beside.outerjoin(transactions, transactions.c.id == streams.c.held_by)
+        .outerjoin(offset_moves, offset_moves.c.id == _last_commit())
+        .outerjoin(stream_health, stream_health.c.stream_uid == streams.c.uid)
     )
 
 
@@ -178,6 +182,10 @@ def _commit_columns() -> list[sa.Label[object]]:
     return [offset_moves.c[name].label(f"move_{name}") for name in _OF_A_MOVE]
 
 
+def _health_columns() -> list[sa.Label[object]]:
+    return [stream_health.c[name].label(f"health_{name}") for name in HEALTH_COLUMNS]
+
+
 def _last_commit() -> sa.ScalarSelect[int]:
     """A move that has a run is a transaction's; one without is somebody's own (created, advanced by hand)."""
     earlier = offset_moves.alias("earlier")
@@ -188,7 +196,13 @@ def _last_commit() -> sa.ScalarSelect[int]:
 
 
 def _row(row: sa.RowMapping) -> OverviewRow:
-    return OverviewRow(stream=stream_of(row), held=_held(row), commit=_commit(row))
+    return OverviewRow(stream=stream_of(row), held=_held(row), commit=_commit(row), health=_health(row))
+
+
+def _health(row: sa.RowMapping) -> StreamHealth:
+    if row["health_consumptions"] is None:
+        return StreamHealth()
+    return StreamHealth(**{name: row[f"health_{name}"] for name in HEALTH_COLUMNS})
 
 
 def _held(row: sa.RowMapping) -> HeldWindow | None:

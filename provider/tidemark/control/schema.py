@@ -16,6 +16,7 @@ __all__ = [
     "offset_moves",
     "statements",
     "stores",
+    "stream_health",
     "streams",
     "transactions",
     "windows",
@@ -83,6 +84,7 @@ streams = sa.Table(
     sa.Column("view_query", sa.Text),  # JSON of the ViewQuery; NULL: the source is a table
     sa.Column("view_bases", sa.Text),  # JSON of the BaseOffsets of a view; offset_version is their sum
     sa.Column("key_columns", sa.Text),  # JSON of the columns that identify a row; NULL: its row id does
+    sa.Column("rebased_from", sa.String(36)),  # uid of the stream that went on as this one; NULL: it was created
 )
 sa.Index(
     "uq_tidemark_stream_live_name",
@@ -90,6 +92,23 @@ sa.Index(
     unique=True,
     sqlite_where=streams.c.dropped_at.is_(None),
     postgresql_where=streams.c.dropped_at.is_(None),
+)
+
+stream_health = sa.Table(
+    "tidemark_stream_health",
+    metadata,
+    sa.Column("stream_uid", sa.String(36), sa.ForeignKey(streams.c.uid), primary_key=True),
+    sa.Column("consumptions", sa.BigInteger, nullable=False),  # committed; those of empty windows among them
+    sa.Column("empty_windows", sa.BigInteger, nullable=False),
+    sa.Column("rows_delivered", sa.BigInteger, nullable=False),
+    sa.Column("rows_quarantined", sa.BigInteger, nullable=False),
+    sa.Column("failures", sa.BigInteger, nullable=False),  # attempts that failed, in all
+    sa.Column("failures_in_row", sa.BigInteger, nullable=False),  # since the last commit
+    sa.Column("failing_since", UtcDateTime),  # the first of them
+    sa.Column("last_failed_at", UtcDateTime),
+    sa.Column("last_error_type", sa.Text),
+    sa.Column("last_error", sa.Text),
+    sa.Column("last_failed_run", sa.Text),
 )
 
 offset_moves = sa.Table(

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidemark.control.schema import offset_moves, streams
+from tidemark.control.schema import offset_moves, streams, transactions
 from tidemark.errors import StreamNotFound
 from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.streams import Addressing, BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
@@ -24,15 +24,20 @@ __all__ = [
     "drop",
     "find",
     "free",
+    "held_until",
     "history",
     "hold",
     "holder",
     "insert",
     "keep_offset",
+    "lineage",
     "live",
     "lookup",
     "lookup_all",
     "move_of",
+    "rebase",
+    "relocate",
+    "renew_anchor",
     "set_comment",
     "settle_initial_rows",
     "stream_of",
@@ -98,6 +103,35 @@ def insert(
     connection: sa.Connection, stream: Stream, *, who: str, why: str = "created", at: datetime | None = None
 ) -> None:
     """Add a stream; its name must be free. The first entry of its history says where it started, `at` its creation."""
+    _insert(connection, stream)
+    keep_offset(connection, stream, at=stream.created_at if at is None else at, who=who, why=why, run=None)
+
+
+def rebase(connection: sa.Connection, old: Stream, new: Stream, *, at: datetime, who: str, why: str) -> None:
+    """The stream goes on as `new`, under its name and with its history, which says so in one entry; the old uid is
+    never used again (V5), and with it no number of its Delta transactions.
+    """
+    connection.execute(streams.update().where(streams.c.uid == old.uid).values(dropped_at=at))
+    _insert(connection, new, rebased_from=old.uid)
+    _log(connection, OffsetMove(new.uid, old.offset.version, new.offset.version, at, who, why, None))
+
+
+def relocate(connection: sa.Connection, stream: Stream, to: TableRef, *, at: datetime, who: str, why: str) -> bool:
+    """The source lies elsewhere, by another name or path, and is the same table; True if it is. The place stays, and
+    the move is logged.
+    """
+    standing = (streams.c.uid == stream.uid) & (streams.c.source_table_id == to.table_id)
+    values = {"source_name": to.name, "source_path": to.path, "source_addressing": to.addressing.value}
+    if (
+        connection.execute(streams.update().where(standing, streams.c.dropped_at.is_(None)).values(values)).rowcount
+        != 1
+    ):
+        return False
+    keep_offset(connection, stream, at=at, who=who, why=why, run=None)
+    return True
+
+
+def _insert(connection: sa.Connection, stream: Stream, *, rebased_from: str | None = None) -> None:
     connection.execute(
         streams.insert().values(
             uid=stream.uid,
@@ -117,9 +151,9 @@ def insert(
             view_query=None if stream.view is None else to_json(stream.view),
             view_bases=None if stream.view is None else to_json(stream.view_bases),
             key_columns=to_json(stream.keys) if stream.keys else None,
+            rebased_from=rebased_from,
         )
     )
-    keep_offset(connection, stream, at=stream.created_at if at is None else at, who=who, why=why, run=None)
 
 
 def drop(connection: sa.Connection, stream: Stream, *, at: datetime, who: str, why: str) -> None:
@@ -159,6 +193,15 @@ def advance_offset(
     return True
 
 
+def renew_anchor(connection: sa.Connection, *, uid: str, expected: datetime, at: datetime) -> bool:
+    """Count staleness from `at`, if the anchor is `expected` and older (R86); True if it was so. Not a move: no entry
+    in the history.
+    """
+    standing = (streams.c.uid == uid) & (streams.c.anchor == expected) & streams.c.dropped_at.is_(None)
+    renewal = streams.update().where(standing, streams.c.anchor < at).values(anchor=at)
+    return connection.execute(renewal).rowcount == 1
+
+
 def settle_initial_rows(
     connection: sa.Connection, *, uid: str, expected: int, at: datetime, who: str, run: str | None
 ) -> bool:
@@ -192,6 +235,15 @@ def holder(connection: sa.Connection, uid: str) -> str | None:
     return held
 
 
+def held_until(connection: sa.Connection) -> dict[str, datetime]:
+    """Uid → until when the open transaction that holds the stream, or a job of it, may need the pinned window."""
+    held = sa.select(streams.c.uid, transactions.c.lease_until, transactions.c.job_deadline).join(
+        transactions, transactions.c.id == streams.c.held_by
+    )
+    rows = connection.execute(held).mappings()
+    return {row["uid"]: max(row["lease_until"], row["job_deadline"] or row["lease_until"]) for row in rows}
+
+
 def hold(connection: sa.Connection, uid: str, transaction_id: str) -> bool:
     """Give the stream to a transaction, if none holds it (I9); True if it was free."""
     take = streams.update().where(streams.c.uid == uid, streams.c.held_by.is_(None)).values(held_by=transaction_id)
@@ -203,10 +255,25 @@ def free(connection: sa.Connection, transaction_id: str) -> None:
     connection.execute(streams.update().where(streams.c.held_by == transaction_id).values(held_by=None))
 
 
+def lineage(connection: sa.Connection, uid: str) -> tuple[str, ...]:
+    """The uid, and those that the stream had before it was re-based, newest first."""
+    found = [uid]
+    while (earlier := _rebased_from(connection, found[-1])) is not None:
+        found.append(earlier)
+    return tuple(found)
+
+
 def history(connection: sa.Connection, uid: str) -> tuple[OffsetMove, ...]:
-    """Every act on the stream's offset, oldest first."""
-    query = sa.select(offset_moves).where(offset_moves.c.stream_uid == uid).order_by(offset_moves.c.id)
+    """Every act on the stream's offset, oldest first, also from before it was re-based."""
+    own = offset_moves.c.stream_uid.in_(lineage(connection, uid))
+    query = sa.select(offset_moves).where(own).order_by(offset_moves.c.id)
     return tuple(move_of(row) for row in connection.execute(query).mappings())
+
+
+def _rebased_from(connection: sa.Connection, uid: str) -> str | None:
+    query = sa.select(streams.c.rebased_from).where(streams.c.uid == uid)
+    earlier: str | None = connection.execute(query).scalar_one_or_none()
+    return earlier
 
 
 def _live() -> sa.Select[tuple[object, ...]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from tidemark.control.schema import statements, transactions, windows
+from tidemark.control.streams import lineage
 from tidemark.errors import TransactionNotFound
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.streams import Addressing, StreamWindow, TableRef
@@ -38,6 +39,7 @@ __all__ = [
     "of_stream",
     "record_evidence",
     "release",
+    "relocate_window",
     "renew_lease",
     "renumber",
     "retarget",
@@ -89,11 +91,11 @@ def by_id(connection: sa.Connection, transaction_id: str) -> StoredTransaction:
 
 
 def of_stream(connection: sa.Connection, stream_uid: str, limit: int) -> tuple[StoredTransaction, ...]:
-    """The newest transactions that took from the stream, newest first."""
+    """The newest transactions that took from the stream, newest first, also from before it was re-based."""
     query = (
         sa.select(transactions)
         .join(windows, windows.c.transaction_id == transactions.c.id)
-        .where(windows.c.stream_uid == stream_uid)
+        .where(windows.c.stream_uid.in_(lineage(connection, stream_uid)))
         .order_by(transactions.c.opened_at.desc(), transactions.c.id)
         .limit(limit)
     )
@@ -108,7 +110,10 @@ def of_run(connection: sa.Connection, stream_uid: str, run: str) -> tuple[Stored
     query = (
         sa.select(transactions)
         .join(windows, windows.c.transaction_id == transactions.c.id)
-        .where(windows.c.stream_uid == stream_uid, (transactions.c.run_id == run) | (in_words == run))
+        .where(
+            windows.c.stream_uid.in_(lineage(connection, stream_uid)),
+            (transactions.c.run_id == run) | (in_words == run),
+        )
         .order_by(transactions.c.opened_at, transactions.c.id)
     )
     found = (_stored(connection, row) for row in connection.execute(query).mappings().all())
@@ -219,6 +224,13 @@ def close(connection: sa.Connection, transaction_id: str, state: TransactionStat
 def release(connection: sa.Connection, transaction_id: str, *, at: datetime) -> None:
     """Nothing was written; windows and key are free again."""
     connection.execute(_open(transaction_id).values(state=TransactionState.RELEASED.value, closed_at=at))
+
+
+def relocate_window(connection: sa.Connection, transaction_id: str, stream_uid: str, to: TableRef) -> None:
+    """The pinned window of the stream is read where its source lies now; its bounds stay."""
+    own = (windows.c.transaction_id == transaction_id) & (windows.c.stream_uid == stream_uid)
+    pinned = from_json(StreamWindow, connection.execute(sa.select(windows.c.pinned).where(own)).scalar_one())
+    connection.execute(windows.update().where(own).values(pinned=to_json(replace(pinned, source=to))))
 
 
 def record_evidence(connection: sa.Connection, transaction_id: str, evidence: Evidence) -> bool:

@@ -5,7 +5,7 @@ TidemarkError
 ├── InvalidArgument
 ├── SqlCompilationError         a statement in the SQL of the source system
 ├── SourceError                 the table that a stream reads
-│   ├── TableNotFound · NotADeltaTable · SourceMoved
+│   ├── TableNotFound (SourceMoved) · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
 │   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog · FileNotDescribed
 │   ├── VersionVacuumed · VersionNotFound
@@ -14,13 +14,13 @@ TidemarkError
 │   ├── StreamNotFound · StreamExists · StreamOnStream
 │   ├── StreamStale · SourceRecreated · TrackingInterrupted
 │   ├── KeyNotUnique · KeyColumnChanged
-│   ├── StreamLocked
+│   ├── StreamLocked · RebaseRefused · RelocationRefused
 │   └── DocumentUnreadable · ImportRefused
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
 │   ├── TargetNotFound · TargetNotDelta · TargetDoesNotFit · TargetForgetsTransactions
-│   ├── MissingMergeKey · AmbiguousMergeKey
+│   ├── MissingMergeKey · AmbiguousMergeKey · ConstraintViolated · QuarantineDoesNotFit · SplitUnreadable
 │   └── TargetChanged · TargetRewound · SerialReused
 ├── TransactionError            the protocol
 │   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
@@ -107,6 +107,8 @@ from tidemark.errors.streams import (
     ImportRefused,
     KeyColumnChanged,
     KeyNotUnique,
+    RebaseRefused,
+    RelocationRefused,
     SourceRecreated,
     StreamError,
     StreamExists,
@@ -118,8 +120,11 @@ from tidemark.errors.streams import (
 )
 from tidemark.errors.targets import (
     AmbiguousMergeKey,
+    ConstraintViolated,
     MissingMergeKey,
+    QuarantineDoesNotFit,
     SerialReused,
+    SplitUnreadable,
     TargetChanged,
     TargetDoesNotFit,
     TargetError,
@@ -136,6 +141,7 @@ __all__ = [
     "AmbiguousMergeKey",
     "CommitRefused",
     "ConnectClientNotFound",
+    "ConstraintViolated",
     "CorruptLog",
     "DataFileChanged",
     "DataFileUnreadable",
@@ -167,6 +173,9 @@ __all__ = [
     "NotADeltaTable",
     "NotYetSupported",
     "PlanChanged",
+    "QuarantineDoesNotFit",
+    "RebaseRefused",
+    "RelocationRefused",
     "RowTrackingDisabled",
     "SerialReused",
     "SourceError",
@@ -176,6 +185,7 @@ __all__ = [
     "SparkNotFound",
     "SparkServerUnfit",
     "SparkServerUnreachable",
+    "SplitUnreadable",
     "SqlCompilationError",
     "StatementRefused",
     "StorageRefused",

@@ -31,7 +31,7 @@ class SourceError(TidemarkError):
 
 class TableNotFound(SourceError):
     """There is no table at {path}: the directory does not exist or holds no _delta_log. Check the name or the lake
-    root.
+    root. If a stream's table was renamed or moved: airflow tidemark streams relocate STREAM --to its new name.
     """
 
 
@@ -39,8 +39,10 @@ class NotADeltaTable(SourceError):
     """{path} exists but is not a Delta table ({problem}). Convert it with CONVERT TO DELTA, or name another table."""
 
 
-class SourceMoved(SourceError):
-    """The table {name} no longer lies at {old_path}; it is now at {path}."""
+class SourceMoved(TableNotFound):
+    """The table {name} no longer lies at {old_path}; it is now at {path}. A stream on it goes on from its place after:
+    airflow tidemark streams relocate STREAM --to {name}.
+    """
 
 
 class RowTrackingDisabled(SourceError):

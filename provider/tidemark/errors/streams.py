@@ -9,6 +9,8 @@ __all__ = [
     "ImportRefused",
     "KeyColumnChanged",
     "KeyNotUnique",
+    "RebaseRefused",
+    "RelocationRefused",
     "SourceRecreated",
     "StreamError",
     "StreamExists",
@@ -40,13 +42,14 @@ class StreamOnStream(StreamError):
 
 class StreamStale(StreamError):
     """The stream {stream!r} has become stale: its offset, version {version}, lies outside the retained history of
-    {table} ({reason}). Unread changes can no longer be had; recreate the stream to go on from now.
+    {table} ({reason}). Unread changes can no longer be had; re-base or recreate the stream to go on from now.
     """
 
 
 class SourceRecreated(StreamError):
     """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} now has the id {found}, the
-    stream was created on {expected}. A new table with an old name is another table (R91); recreate the stream.
+    stream was created on {expected}. A new table with an old name is another table (R91); re-base the stream onto it,
+    or recreate the stream.
     """
 
 
@@ -73,6 +76,14 @@ class StreamLocked(StreamError):
     """Stream {stream!r} is held by the open transaction {holder} until {until}. It is free when that
     ends; try again.
     """
+
+
+class RebaseRefused(StreamError):
+    """Stream {stream!r} was not re-based, and stands where it stood: {problem}."""
+
+
+class RelocationRefused(StreamError):
+    """Stream {stream!r} was not relocated, and reads its table where it did: {problem}."""
 
 
 class DocumentUnreadable(StreamError):

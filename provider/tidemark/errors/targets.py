@@ -6,8 +6,11 @@ from tidemark.errors.tree import TidemarkError
 
 __all__ = [
     "AmbiguousMergeKey",
+    "ConstraintViolated",
     "MissingMergeKey",
+    "QuarantineDoesNotFit",
     "SerialReused",
+    "SplitUnreadable",
     "TargetChanged",
     "TargetDoesNotFit",
     "TargetError",
@@ -32,6 +35,27 @@ class TargetNotDelta(TargetError):
 
 class TargetDoesNotFit(TargetError):
     """The stream does not fit the target {target}: {problem}."""
+
+
+class ConstraintViolated(TargetError):
+    """A row of the window breaks a constraint of the target: {problem}. Nothing of the statement was written. An append
+    or a merge with quarantine='schema.table' puts such rows there and delivers all others.
+    """
+
+
+class QuarantineDoesNotFit(TargetError):
+    """The table {quarantine} cannot be the quarantine of {target}: {problem}. Nothing was written. Name another table,
+    or one that does not exist yet: it is created.
+    """
+
+
+class SplitUnreadable(TargetError):
+    """The rows of a window were sorted by what {table} held at version {version}, and files of that version are gone
+    ({count}, the first {first}): VACUUM has removed them. Without them the rest of the window cannot be written, and
+    nothing was. Bring them back from a backup and run the task again. Or write {table} anew (CREATE OR REPLACE TABLE,
+    with its constraints; a quarantine without the rows of this run), then `airflow tidemark streams redo`, and run the
+    task again: the window is sorted by the new table.
+    """
 
 
 class TargetForgetsTransactions(TargetError):

@@ -94,6 +94,14 @@ class TidemarkHook(BaseHook):
         require_no_password("table", name)
         return resolve(name, self.settings.lake_root, self.settings.storage_options)[0]
 
+    def table_place(self, name: str) -> str:
+        """The canonical URI where the table lies, or would if it were made. Raises InvalidArgument as `table_uri`."""
+        from tidemark.hooks._secrets import require_no_password
+        from tidemark.lake.tables import place_of
+
+        require_no_password("table", name)
+        return place_of(name, self.settings.lake_root)[0]
+
     def table(self, name: str) -> TableRef:
         """The table with its identity. Raises TableNotFound, NotADeltaTable, InvalidArgument as `table_uri`."""
         from tidemark.hooks._secrets import require_no_password
@@ -111,12 +119,14 @@ class TidemarkHook(BaseHook):
         return external_table_ref(self.settings.workspace, name, self.settings.storage_options)
 
     def open_table(self, table: TableRef | str) -> DeltaLog:
-        """The log of a registered table or of a table by its name. Raises TableNotFound, NotADeltaTable."""
+        """The log of a registered table or of one by its name. Raises TableNotFound, NotADeltaTable, SourceMoved."""
         from tidemark.lake.delta_log import DeltaLog
+        from tidemark.lake.tables import open_registered
         from tidemark.model.streams import TableRef
 
-        uri = table.path if isinstance(table, TableRef) else self.table_uri(table)
-        return DeltaLog.open(uri, self.settings.storage_options)
+        if isinstance(table, TableRef):
+            return open_registered(table, self.table_uri, self.settings.storage_options)
+        return DeltaLog.open(self.table_uri(table), self.settings.storage_options)
 
     def job_places(self) -> JobPlaces:
         """Where jobs keep log-only tables, and where they and the worker exchange files."""

@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 
 from tidemark.engine.changes.by_key import named_key_error
-from tidemark.errors import DataFileUnreadable, JobFailed, TidemarkError
+from tidemark.errors import ConstraintViolated, DataFileUnreadable, JobFailed, TidemarkError
 
 __all__ = ["named_failure"]
 
 _UNREAD = re.compile(r"\[FAILED_READ_FILE[^\]]*\] Encountered error while reading file (.+?)\.?\s*(?: SQLSTATE|\n|\Z)")
+_CONSTRAINT = re.compile(
+    r"\[DELTA_(?:VIOLATE_CONSTRAINT_WITH_VALUES|NOT_NULL_CONSTRAINT_VIOLATED|EXCEED_CHAR_VARCHAR_LIMIT)\] ([^\n]+)"
+)
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.M)
 _CALL = re.compile(r"^An error occurred while calling [^\n]*\n:? ?")
 _LONGEST = 600
 
 
 def named_failure(error: Exception) -> TidemarkError:
-    """KeyNotUnique; DataFileUnreadable with the file and the deepest cause; else JobFailed."""
+    """KeyNotUnique; ConstraintViolated; DataFileUnreadable with the file and the deepest cause; else JobFailed."""
     text = _CALL.sub("", str(error).strip())
     if (by_key := named_key_error(text)) is not None:
         return by_key
+    if broken := _CONSTRAINT.search(text):
+        return ConstraintViolated(problem=broken[1].rstrip(" .:")[:_LONGEST])
     unread = _UNREAD.search(text)
     if unread:
         causes = _CAUSE.findall(text)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tidemark.jobs.context import JobContext
+from tidemark.jobs.create_quarantine import create_quarantine
 from tidemark.jobs.dry_run import dry_run
 from tidemark.jobs.fence import fence
+from tidemark.jobs.has_rows import has_rows
 from tidemark.jobs.prepare import prepare
 from tidemark.jobs.probe import probe
 from tidemark.jobs.refresh_external_table import refresh_external_table
 from tidemark.jobs.resolve_view import resolve_view
+from tidemark.jobs.vacuum import vacuum
 from tidemark.jobs.write import write
 from tidemark.model.jobs import JobKind, JobResult
 
@@ -20,8 +23,11 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.WRITE: write,
     JobKind.FENCE: fence,
     JobKind.DRY_RUN: dry_run,
+    JobKind.HAS_ROWS: has_rows,
+    JobKind.CREATE_QUARANTINE: create_quarantine,
     JobKind.PREPARE: prepare,
     JobKind.PROBE: probe,
     JobKind.RESOLVE_VIEW: resolve_view,
     JobKind.REFRESH_EXTERNAL_TABLE: refresh_external_table,
+    JobKind.VACUUM: vacuum,
 }

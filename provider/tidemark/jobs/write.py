@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
+from itertools import pairwise
 
 from tidemark.engine.workspace import Workspace
 from tidemark.engine.writes.append import prepare_append
@@ -13,6 +14,7 @@ from tidemark.engine.writes.function import load_function, run_function
 from tidemark.engine.writes.merge import prepare_merge
 from tidemark.engine.writes.pinned_streams import PinnedStreams
 from tidemark.engine.writes.prepared import PreparedWrite
+from tidemark.engine.writes.quarantine import Quarantine
 from tidemark.engine.writes.sql import prepare_sql
 from tidemark.errors import StatementRefused
 from tidemark.jobs.context import JobContext
@@ -35,7 +37,9 @@ def write(job: JobContext) -> JobResult:
     try:
         streams = PinnedStreams(job.session, job.spec.windows, workspace, job.options, say=job.progress.say)
         with ExitStack() as kept:
-            prepared = {s.number: p for s in job.spec.statements if (p := _prepared(job, s, streams, kept)) is not None}
+            sorters = _quarantines(job, streams, kept)
+            found = ((s.number, _prepared(job, s, streams, sorters, kept)) for s in job.spec.statements)
+            prepared = {number: ready for number, ready in found if ready is not None}
             return JobResult(evidence=_write_all(job, streams, prepared))
     finally:
         workspace.close()
@@ -46,14 +50,35 @@ def _owner(job: JobContext) -> str:
     return "job" if first is None else f"{first.app_id.replace('/', '-')}-{first.txn_version}"
 
 
-def _prepared(job: JobContext, statement: Statement, streams: PinnedStreams, kept: ExitStack) -> PreparedWrite | None:
+def _quarantines(job: JobContext, streams: PinnedStreams, kept: ExitStack) -> dict[int, Quarantine]:
+    """Number of either statement → what sorts the rows of both; the quarantine's stands behind its target's."""
+    found: dict[int, Quarantine] = {}
+    for first, second in pairwise(job.spec.statements):
+        if second.write.write_as is WriteAs.QUARANTINE:
+            pair = Quarantine(streams, job.delivering, first, second, job.started_at)
+            kept.callback(pair.close)
+            found[first.number] = found[second.number] = pair
+    return found
+
+
+def _prepared(
+    job: JobContext,
+    statement: Statement,
+    streams: PinnedStreams,
+    quarantines: Mapping[int, Quarantine],
+    kept: ExitStack,
+) -> PreparedWrite | None:
     """None where there is nothing to prepare: the target has it already, or a function does it itself."""
     if statement.write.write_as is WriteAs.FUNCTION:
         load_function(statement.write.function or "")
         return None
     if look(job.delivering, statement).finding is not Finding.FREE:
         return None
-    prepared = _prepare(job, statement, streams)
+    if (pair := quarantines.get(statement.number)) is not None:
+        is_target = statement is pair.target
+        prepared = pair.prepare_target() if is_target else pair.prepare_quarantine()
+    else:
+        prepared = _prepare(job, statement, streams)
     kept.callback(prepared.close)
     return prepared
 
@@ -87,8 +112,8 @@ def _written(
 ) -> tuple[Evidence, ...]:
     if statement.write.write_as is not WriteAs.FUNCTION:
         ready = prepared.get(statement.number)
-        run = ready.run if ready is not None else _already_there
-        return (write_statement(job.session, job.delivering, statement, run),)
+        run, split = (ready.run, ready.split) if ready is not None else (_already_there, None)
+        return (write_statement(job.session, job.delivering, statement, run, split),)
     name = statement.write.function
     together = [s for s in job.spec.statements if s.write.write_as is WriteAs.FUNCTION and s.write.function == name]
     if all(look(job.delivering, s).finding is Finding.DELIVERED for s in together):

@@ -57,7 +57,15 @@ class DeltaLog:
 
     def earliest(self) -> int:
         """The earliest version from which every commit up to the head is there; head + 1 if not even the head is."""
+        return self._first_unbroken(self._files())
+
+    def goes_on_from(self, version: int) -> bool:
+        """Whether the changes after `version` can be had: its state, and every commit after it."""
         files = self._files()
+        checkpoint = files.checkpoint_at_or_before(version)
+        return self._first_unbroken(files) <= (checkpoint.version + 1 if checkpoint else 0)
+
+    def _first_unbroken(self, files: LogFiles) -> int:
         first = files.head + 1
         for version in reversed(files.commits):
             while first - version > 1 and self.storage.exists(commit_name(first - 1)):

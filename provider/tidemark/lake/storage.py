@@ -56,6 +56,12 @@ def _to_millis(time: datetime | float) -> datetime:
     return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
 
 
+def _listed_time(entry: Mapping[str, Any]) -> datetime | None:
+    """When a file was modified, as its entry in a listing says; None where that says nothing."""
+    time = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
+    return None if time is None else _to_millis(time)
+
+
 def _without_last_slash(path: str) -> str:
     return path.rstrip("/") or "/"
 
@@ -90,9 +96,9 @@ class Storage:
         return self._info(name) is not None
 
     def size(self, name: str) -> int | None:
-        """The bytes of a file, None where there is none."""
+        """The bytes of a file, None where there is none; a directory is none."""
         found = self._info(name)
-        return None if found is None else int(found.get("size") or 0)
+        return None if found is None or found.get("type") == "directory" else int(found.get("size") or 0)
 
     def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
         """The bytes of a file, or of its range [start, end)."""
@@ -119,9 +125,9 @@ class Storage:
         times: dict[str, datetime] = {}
         for entry in listed:
             name = str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]
-            time = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
+            time = _listed_time(entry)
             if time is not None:
-                times[name] = _to_millis(time)
+                times[name] = time
             elif entry.get("type") != "directory":
                 times[name] = self.modified_at(f"{directory}/{name}")
         return times
@@ -142,8 +148,7 @@ class Storage:
         return None if found is None else self._stored(name, found)
 
     def _stored(self, name: str, entry: Mapping[str, Any]) -> StoredFile:
-        time = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
-        modified_at = self.modified_at(name) if time is None else _to_millis(time)
+        modified_at = _listed_time(entry) or self.modified_at(name)
         etag = next((str(entry[key]).strip('"') for key in _ETAG_KEYS if entry.get(key)), "")
         return StoredFile(name, int(entry.get("size") or 0), modified_at, etag)
 

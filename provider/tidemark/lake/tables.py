@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from tidemark.errors import TableNotFound
+from tidemark.errors import SourceError, SourceMoved, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage, canonical_uri
 from tidemark.model.streams import Addressing, TableRef
 
-__all__ = ["resolve", "table_ref"]
+__all__ = ["open_registered", "place_of", "resolve", "table_ref"]
 
 _BY_PATH = re.compile(r"^delta\.`(.+)`$", re.IGNORECASE)
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
@@ -23,14 +23,19 @@ def resolve(name: str, lake_root: str, options: Mapping[str, str] | None = None)
     A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. Raises TableNotFound where
     nothing of that name lies below the lake root.
     """
+    uri, addressing = place_of(name, lake_root)
+    if addressing is Addressing.LAKE and not Storage(uri, options).exists(LOG_DIRECTORY):
+        raise TableNotFound(path=f"{uri} (for the name {name!r})")
+    return uri, addressing
+
+
+def place_of(name: str, lake_root: str) -> tuple[str, Addressing]:
+    """Where a table of that name lies, or would lie if it were made."""
     by_path = _BY_PATH.match(name.strip())
     if by_path or "/" in name:
         return canonical_uri(by_path[1].replace("``", "`") if by_path else name.strip()), Addressing.PATH
     parts = [quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(name.strip())]
-    uri = canonical_uri("/".join((canonical_uri(lake_root), *parts)))
-    if not Storage(uri, options).exists(LOG_DIRECTORY):
-        raise TableNotFound(path=f"{uri} (for the name {name!r})")
-    return uri, Addressing.LAKE
+    return canonical_uri("/".join((canonical_uri(lake_root), *parts))), Addressing.LAKE
 
 
 def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = None) -> TableRef:
@@ -38,3 +43,25 @@ def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = Non
     uri, addressing = resolve(name, lake_root, options)
     log = DeltaLog.open(uri, options)
     return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=addressing)
+
+
+def open_registered(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None = None) -> DeltaLog:
+    """The log of a registered table. `find`: where a name leads now, asked only if the table is not at its path.
+
+    Raises TableNotFound, NotADeltaTable; SourceMoved, a TableNotFound, where its name leads to it at another path.
+    """
+    try:
+        return DeltaLog.open(table.path, options)
+    except TableNotFound as gone:
+        path = None if table.addressing is Addressing.PATH else _moved_to(table, find, options)
+        if path is None:
+            raise
+        raise SourceMoved(name=table.name, old_path=table.path, path=path) from gone
+
+
+def _moved_to(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None) -> str | None:
+    try:
+        log = DeltaLog.open(find(table.name), options)
+        return log.uri if log.state().table_id == table.table_id else None
+    except SourceError:
+        return None

@@ -25,7 +25,7 @@ from tidemark.lineage.columns import column_lineage, schema
 from tidemark.lineage.datasets import name_of
 from tidemark.model.streams import BaseWindow, StreamWindow, TableRef
 from tidemark.model.table_log import Metadata
-from tidemark.model.transactions import Evidence, PlannedWrite, Statement, TransactionKey, WriteAs
+from tidemark.model.transactions import QUARANTINED, Evidence, PlannedWrite, Statement, TransactionKey, WriteAs
 from tidemark.transactions.streams import get_stream
 
 __all__ = ["DeliveryFacet", "WindowFacet", "lineage_of_plan", "lineage_of_transaction"]
@@ -132,6 +132,7 @@ def _written(
             columns = column_lineage(statement.write, name_of(window.source.path), before, metadata)
             facets |= {} if columns is None else {"columnLineage": columns}
     inserted, updated, deleted = (evidence.rows.get(name, 0) for name in ("inserted", "updated", "deleted"))
+    inserted += evidence.rows.get(QUARANTINED, 0)
     statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=inserted + updated)
     delivery = DeliveryFacet(inserted, updated, deleted, evidence.found)
     return OutputDataset(

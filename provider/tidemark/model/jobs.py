@@ -20,9 +20,12 @@ class JobKind(StrEnum):
     WRITE = "write"  # run the statements, read each back
     FENCE = "fence"  # shut each statement's number out (step 18)
     DRY_RUN = "dry_run"  # say what would be read, touch nothing
+    HAS_ROWS = "has_rows"  # read whether windows show any row
     PROBE = "probe"  # see whether worker and Spark see the same lake
     RESOLVE_VIEW = "resolve_view"  # ask Spark's catalog what a view reads
     REFRESH_EXTERNAL_TABLE = "refresh_external_table"  # note which files a directory has now
+    CREATE_QUARANTINE = "create_quarantine"  # make the table of a quarantine, where it is not there
+    VACUUM = "vacuum"  # remove files that neither the table nor a stream needs
     PREPARE = "prepare"  # turn on row tracking for a table that is to have a stream
 
 

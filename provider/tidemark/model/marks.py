@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.quarantine import Split
 from tidemark.model.streams import StreamWindow
 from tidemark.model.transactions import Statement
 
-__all__ = ["Mark", "MarkKind", "MarkedWindow", "mark_of", "parse_mark"]
+__all__ = ["Mark", "MarkKind", "MarkedWindow", "mark_of", "parse_mark", "parse_split"]
 
 ENVELOPE = "tidemark"
+SPLIT = "tidemark_split"
 
 
 class MarkKind(StrEnum):
@@ -43,9 +45,12 @@ class Mark:
     txn_version: int
     kind: MarkKind
 
-    def to_text(self) -> str:
-        """The text for `spark.databricks.delta.commitInfo.userMetadata`."""
-        return json.dumps({ENVELOPE: to_plain(self)}, sort_keys=True, separators=(",", ":"))
+    def to_text(self, split: Split | None = None) -> str:
+        """The text for `spark.databricks.delta.commitInfo.userMetadata`; `split` stands beside the mark, which is the
+        same for every attempt.
+        """
+        beside = {} if split is None else {SPLIT: to_plain(split)}
+        return json.dumps({ENVELOPE: to_plain(self), **beside}, sort_keys=True, separators=(",", ":"))
 
 
 def mark_of(store_id: str, windows: tuple[StreamWindow, ...], statement: Statement, kind: MarkKind) -> Mark:
@@ -66,5 +71,14 @@ def parse_mark(user_metadata: str | None) -> Mark | None:
     try:
         plain = json.loads(user_metadata or "")
         return from_plain(Mark, plain[ENVELOPE]) if isinstance(plain, dict) and ENVELOPE in plain else None
+    except (ValueError, TypeError):
+        return None
+
+
+def parse_split(user_metadata: str | None) -> Split | None:
+    """What sorted the rows of the commit's window, or None where it does not say."""
+    try:
+        plain = json.loads(user_metadata or "")
+        return from_plain(Split, plain[SPLIT]) if isinstance(plain, dict) and SPLIT in plain else None
     except (ValueError, TypeError):
         return None

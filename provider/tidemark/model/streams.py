@@ -95,8 +95,8 @@ class Stream:
 
     `uid` is never used twice, so a replaced stream is another stream (V5). `serial` only grows: it numbers the Delta
     transactions of this stream. `initial_rows_pending`: the first consumption still owes the rows at the start (R10).
-    `anchor` is the time of the last offset advance, creation included (R81). `keys`: the columns that identify a row
-    in place of its row id; empty for row ids.
+    `anchor` is what staleness counts from: the last offset advance, creation included (R81), or the last look that
+    found nothing (R86). `keys`: the columns that identify a row in place of its row id; empty for row ids.
     """
 
     uid: str

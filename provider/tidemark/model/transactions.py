@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from tidemark.model.codec import to_json
+from tidemark.model.codec import to_json, to_plain
 from tidemark.model.streams import StreamWindow, TableRef
 
 __all__ = [
+    "QUARANTINED",
     "CommitResult",
     "DeliveredWindow",
     "Evidence",
@@ -24,6 +25,9 @@ __all__ = [
     "TransactionState",
     "WriteAs",
 ]
+
+
+QUARANTINED = "quarantined"  # in the rows of a quarantine's evidence
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class WriteAs(StrEnum):
     MERGE = "merge"
     SQL = "sql"
     FUNCTION = "function"
+    QUARANTINE = "quarantine"  # what the statement before it sorts out as unfit for its target
 
 
 class SchemaEvolution(StrEnum):
@@ -61,6 +66,7 @@ class PlannedWrite:
 
     `source`: the stream that append and merge read. `keys`: merge key columns. `sql`: the statement's text for SQL.
     `function`: `module:function` for FUNCTION. `tables`: names used in `sql` or by the function → canonical URI.
+    `quarantine`: the table for rows that break a constraint; the plan's next statement writes it.
     """
 
     write_as: WriteAs
@@ -71,11 +77,15 @@ class PlannedWrite:
     sql: str | None = None
     function: str | None = None
     tables: Mapping[str, str] = field(default_factory=dict)
+    quarantine: str | None = None
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON form."""
-        return hashlib.sha256(to_json(self).encode()).hexdigest()
+        """SHA-256 of the canonical JSON form; without a quarantine that of releases which knew none."""
+        said = to_plain(self)
+        if self.quarantine is None:
+            del said["quarantine"]
+        return hashlib.sha256(to_json(said).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -121,7 +131,7 @@ class Evidence:
     commit_version: int
     txn_version: int
     digest: str
-    rows: Mapping[str, int] = field(default_factory=dict)  # inserted, updated, deleted; as Delta's metrics have it
+    rows: Mapping[str, int] = field(default_factory=dict)  # inserted, updated, deleted, or quarantined; Delta's metrics
     found: bool = False  # an earlier attempt had written it
 
 
@@ -157,8 +167,13 @@ class CommitResult:
 
     @property
     def rows(self) -> int:
-        """Rows written over all statements."""
-        return sum(sum(e.rows.values()) for e in self.evidence)
+        """Rows written over all statements, those in quarantine left out."""
+        return sum(sum(e.rows.values()) for e in self.evidence) - self.quarantined
+
+    @property
+    def quarantined(self) -> int:
+        """Rows that broke a constraint of their target and lie in a quarantine table."""
+        return sum(e.rows.get(QUARANTINED, 0) for e in self.evidence)
 
 
 @dataclass(frozen=True)

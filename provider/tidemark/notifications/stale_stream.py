@@ -10,38 +10,47 @@ from airflow.sdk import BaseNotifier
 
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
-from tidemark.sensors.stale import hours_of
+from tidemark.sensors.stale import limit_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.transactions.standing import Outlook
+    from tidemark.transactions.outlook import Outlook
 
 __all__ = ["StaleStreamNotifier"]
 
 
 class StaleStreamNotifier(BaseNotifier):
-    """Looks at streams when it is called, and tells of those that cannot be read any more or have little time left.
+    """Looks at streams when it is called, and tells of those that cannot be read any more or have little time left;
+    where it is asked, also of those that fail again and again, or do not move although there are changes.
 
     For callbacks of tasks and DAGs and for deadlines (`AsyncCallback(StaleStreamNotifier, kwargs={…})`); in the
     triggerer it looks in a thread. What is found is written to the log as a warning, and handed to the notifier that
     `tell` names, whose templates know `stale_message` (a text, one line a stream) and `stale_streams` (AtRisk, those
-    with the least time first). Nothing is told where no stream is at risk. A second call looks and tells again.
+    with the least time first). Nothing is told where no stream is at risk, unless it is to tell `always`, as for a
+    deadline that a watch of streams has missed: the message then begins with the run that is late. A second call looks
+    and tells again.
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
+    :param failures: attempts to consume it that failed in a row; None: not asked. (templated)
+    :param unmoved_hours: how long changes may wait while the offset stands still; None: not asked. (templated)
+    :param always: tell also where no stream is at risk.
     :param tell: dotted path of a notifier class of Airflow's; None: the log alone.
     :param tell_kwargs: its arguments, plain values; its own templates are rendered when there is something to tell.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 
-    template_fields: Sequence[str] = ("stream", "hours_left", "conn_id")
+    template_fields: Sequence[str] = ("stream", "hours_left", "failures", "unmoved_hours", "conn_id")
 
     def __init__(
         self,
         *,
         stream: str | Sequence[str] | None = None,
         hours_left: float | str = 24.0,
+        failures: int | str | None = None,
+        unmoved_hours: float | str | None = None,
+        always: bool = False,
         tell: str | None = None,
         tell_kwargs: Mapping[str, Any] | None = None,
         conn_id: str = DEFAULT_CONN_ID,
@@ -50,6 +59,9 @@ class StaleStreamNotifier(BaseNotifier):
         super().__init__(context)
         self.stream = stream
         self.hours_left = hours_left
+        self.failures = failures
+        self.unmoved_hours = unmoved_hours
+        self.always = always
         self.tell = tell
         self.tell_kwargs = dict(tell_kwargs or {})
         self.conn_id = conn_id
@@ -71,20 +83,22 @@ class StaleStreamNotifier(BaseNotifier):
             await notifier
 
     def _look(self) -> Outlook:
-        from tidemark.transactions.standing import outlook
+        from tidemark.transactions.outlook import outlook
 
         hook = TidemarkHook(self.conn_id)
         names = [self.stream] if isinstance(self.stream, str) else self.stream
-        return outlook(hook.open_store(), names, hook.open_table, within=hours_of("hours_left", self.hours_left))
+        limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
+        return outlook(hook.open_store(), names, hook.open_table, limit)
 
     def _context_of(self, found: Outlook, context: Context) -> Context | None:
         """The context with what was found; None where there is nothing to tell."""
         for name, problem in found.unknown:
             self.log.warning("Nothing is known of stream %s now: %s", name, problem)
-        if not found.at_risk:
+        if not found.at_risk and not self.always:
             self.log.info("No stream is at risk.")
             return None
-        message = "\n".join(str(one) for one in found.at_risk)
+        lines = [str(one) for one in found.at_risk] or ["No stream is at risk."]
+        message = "\n".join([*_lateness(context), *lines])
         self.log.warning("%s", message)
         told: Any = {**context, "stale_message": message, "stale_streams": list(found.at_risk)}
         return told  # type: ignore[no-any-return]
@@ -97,3 +111,12 @@ class StaleStreamNotifier(BaseNotifier):
         if not (isinstance(kind, type) and issubclass(kind, BaseNotifier)):
             raise InvalidArgument(argument="tell", value=path, problem="it is no notifier class")
         return kind(**self.tell_kwargs)
+
+
+def _lateness(context: Any) -> list[str]:
+    """What a deadline says of its run: Airflow hands both to the callback."""
+    deadline, run = context.get("deadline"), context.get("dag_run")
+    if not isinstance(deadline, Mapping) or not isinstance(run, Mapping):
+        return []
+    late = f"The run {run.get('dag_run_id')} of {run.get('dag_id')} has not ended by {deadline.get('deadline_time')}."
+    return [late]

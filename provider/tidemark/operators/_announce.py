@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidemark.control.store import ControlStore
     from tidemark.hooks.tidemark import TidemarkHook
 
-__all__ = ["announce", "default_outlets", "facts_of", "is_empty", "taken_over", "tell_lag"]
+__all__ = ["announce", "default_outlets", "facts_of", "is_empty", "taken_over", "tell_lag", "warn_of_quarantine"]
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +52,7 @@ def announce(
     for earlier in finished:
         log.warning("Finished transaction %s, whose lease had run out: %s", earlier.key, facts_of(earlier))
     _say(result, context["ti"].start_date)
+    warn_of_quarantine(result.quarantined, getattr(operator, "quarantine", None))
     if fresh:
         metrics.delivered(result)
         metrics.taken_over(finished)
@@ -100,15 +101,17 @@ def tell_lag(hook: TidemarkHook, result: CommitResult) -> None:
 
 
 def facts_of(result: CommitResult) -> dict[str, Any]:
-    """What was delivered, in plain values: {stream, from, to, initial_rows, rows, serial, lag, committed_at}.
+    """What was delivered, in plain values: {stream, from, to, initial_rows, rows, quarantined, serial, lag,
+    committed_at}.
 
-    `lag` in seconds. Several streams: {windows: [the same for each], rows, serial, committed_at}.
+    `lag` in seconds. Several streams: {windows: [the same for each], rows, quarantined, serial, committed_at}.
     """
     if len(result.windows) == 1:
         return _facts(result.windows[0], result)
     return {
         "windows": [_facts(window, result) for window in result.windows],
         "rows": result.rows,
+        "quarantined": result.quarantined,
         "serial": result.serial,
         "committed_at": result.committed_at.isoformat(),
     }
@@ -117,6 +120,12 @@ def facts_of(result: CommitResult) -> dict[str, Any]:
 def is_empty(result: CommitResult) -> bool:
     """Whether nothing was there to deliver: no statement ran, though offsets may have passed idle versions."""
     return not result.evidence
+
+
+def warn_of_quarantine(rows: int, table: str | None) -> None:
+    """One line in the task's log, as long as there are any."""
+    if rows:
+        log.warning("%s rows broke a constraint of the target and are in quarantine: %s", rows, table or "see the plan")
 
 
 def _extra(outlet: Asset, result: CommitResult) -> dict[str, Any]:
@@ -134,6 +143,7 @@ def _facts(window: DeliveredWindow, result: CommitResult) -> dict[str, Any]:
         "to": window.to_version,
         "initial_rows": window.initial_rows,
         "rows": result.rows,
+        "quarantined": result.quarantined,
         "serial": result.serial,
         "lag": window.lag_seconds,
         "committed_at": result.committed_at.isoformat(),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from tidemark import metrics
 from tidemark.errors import InvalidArgument, TidemarkError
@@ -35,6 +36,8 @@ __all__ = [
     "version_or_time",
     "whole_number_of",
 ]
+
+PATIENCE_TO_COUNT = timedelta(seconds=3)  # the attempt has failed, and its retry waits
 
 Execute = TypeVar("Execute", bound=Callable[..., Any])
 
@@ -68,9 +71,9 @@ class TidemarkOperator(BaseOperator):
         return self._hook
 
 
-def failures_counted(argument: str) -> Callable[[Execute], Execute]:
-    """For `execute`: an attempt that ends in an error of ours is told to Airflow's metrics, with the streams that
-    `argument` names.
+def failures_counted(argument: str, *, consuming: bool = True) -> Callable[[Execute], Execute]:
+    """For `execute`: an attempt that ends in an error of ours, or runs out of time, is told to Airflow's metrics, with
+    the streams that `argument` names, and, where it was `consuming` them, counted in the control store.
     """
 
     def around(execute: Execute) -> Execute:
@@ -78,14 +81,40 @@ def failures_counted(argument: str) -> Callable[[Execute], Execute]:
         def counted(self: Any, context: Context) -> Any:
             try:
                 return execute(self, context)
-            except TidemarkError as error:
-                named = getattr(self, argument) or ()
-                metrics.failed([named] if isinstance(named, str) else [str(name) for name in named], error)
+            except (TidemarkError, AirflowTaskTimeout) as error:
+                given = getattr(self, argument) or ()
+                named = [given] if isinstance(given, str) else [str(name) for name in given]
+                metrics.failed(named, error)
+                if consuming and not getattr(self, "only_plan", False):
+                    _count_in_store(self, named, context, error)
                 raise
 
         return counted  # type: ignore[return-value]
 
     return around
+
+
+def _count_in_store(operator: Any, named: Sequence[str], context: Context, error: BaseException) -> None:
+    """As well as it can be: the error of the attempt is the one to be seen."""
+    from airflow.sdk.log import redact  # type: ignore[attr-defined]
+
+    from tidemark.transactions.counting import count_failure
+
+    group = getattr(operator, "transaction", None)
+    try:
+        in_row = count_failure(
+            operator.hook.open_store(patience=PATIENCE_TO_COUNT),
+            named,
+            error,
+            run=key_of(context),
+            transaction=None if group is None else key_of(context, group),
+            hide=lambda text: str(redact(text)),
+        )
+    except (TidemarkError, AirflowException) as problem:  # of the connection, mostly the one that failed the attempt
+        operator.log.warning("The failed attempt was not counted: %s", problem)
+        return
+    for stream, times in in_row.items():
+        metrics.failing(stream, times)
 
 
 class ToldAsLineage:

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from tidemark.errors import from_record
+from tidemark.errors import TableNotFound, from_record
 from tidemark.model.codec import from_plain, to_json
 from tidemark.model.external_tables import ExternalTableAsk
 from tidemark.model.jobs import JobKind, JobSpec
-from tidemark.model.streams import TableRef, WindowKind
+from tidemark.model.streams import StreamWindow, TableRef, WindowKind
 from tidemark.model.transactions import TransactionKey
 from tidemark.model.views import ViewQuery
 
 if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.planning.bounds import Bound
+    from tidemark.planning.retention import VacuumPlan
     from tidemark.transactions.limits import RunJob
 
-__all__ = ["explain", "refresh_external_table", "resolve_view", "turn_on_row_tracking"]
+__all__ = [
+    "create_quarantine",
+    "explain",
+    "holds_rows",
+    "refresh_external_table",
+    "resolve_view",
+    "turn_on_row_tracking",
+    "vacuum",
+]
+
+log = logging.getLogger(__name__)
 
 
 def turn_on_row_tracking(hook: TidemarkHook, table: TableRef, *, key: TransactionKey, run: RunJob) -> None:
     """Runs a PREPARE job on `table`; a table that tracks its rows already is left as it is. Raises the job's error."""
     _run(hook, run, kind=JobKind.PREPARE, key=key, options={"table": table.path})
+
+
+def create_quarantine(hook: TidemarkHook, name: str | None, *, key: TransactionKey, run: RunJob) -> None:
+    """Runs a CREATE_QUARANTINE job where the table is asked for and not there. A second run finds it."""
+    if name is None:
+        return
+    place = hook.table_place(name)
+    try:
+        hook.open_table(place)
+    except TableNotFound:
+        log.info("Creating the quarantine table %s.", name)
+        _run(hook, run, kind=JobKind.CREATE_QUARANTINE, key=key, options={"table": place})
 
 
 def resolve_view(
@@ -42,6 +66,20 @@ def refresh_external_table(
 ) -> Mapping[str, Any]:
     """{table, version, added, overwritten, removed}. Raises the errors of the REFRESH_EXTERNAL_TABLE job."""
     return _run(hook, run, kind=JobKind.REFRESH_EXTERNAL_TABLE, key=key, options={"ask": to_json(ask)})
+
+
+def holds_rows(hook: TidemarkHook, window: StreamWindow, *, key: TransactionKey, run: RunJob) -> bool:
+    """Whether the window shows any row, by a HAS_ROWS job. Raises the job's error."""
+    facts = _run(hook, run, kind=JobKind.HAS_ROWS, key=key, windows=(window,))
+    return bool(facts[window.stream_name])
+
+
+def vacuum(
+    hook: TidemarkHook, plan: VacuumPlan, *, dry_run: bool, key: TransactionKey, run: RunJob
+) -> Mapping[str, Any]:
+    """{files, bytes} that were removed, or would be. Raises the errors of the VACUUM job."""
+    options = {"plan": to_json(plan), "dry_run": str(dry_run).lower()}
+    return _run(hook, run, kind=JobKind.VACUUM, key=key, options=options)
 
 
 def explain(

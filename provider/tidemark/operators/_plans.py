@@ -8,8 +8,9 @@ from typing import Any
 
 from tidemark.errors import InvalidArgument, TableNotFound, TargetNotFound
 from tidemark.model.transactions import PlannedWrite, SchemaEvolution, WriteAs
+from tidemark.planning.quarantine import with_quarantine
 
-__all__ = ["TableUri", "WriteRequest", "names_of", "planned_writes"]
+__all__ = ["TableUri", "WriteRequest", "names_of", "planned_writes", "quarantine_of"]
 
 TableUri = Callable[[str], str]  # a table's name → its canonical URI
 _MODES = "'append', 'merge', 'sql' or a function as 'package.module:function'"
@@ -26,10 +27,15 @@ class WriteRequest:
     sql: str | None = None
     tables: tuple[str, ...] = ()
     schema_evolution: str = SchemaEvolution.FAIL
+    quarantine: str | None = None
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> WriteRequest:
-        """From operator arguments by name."""
+        """From operator arguments by name. Raises InvalidArgument for a quarantine of what cannot have one."""
+        quarantine = quarantine_of(given.get("quarantine"))
+        if quarantine is not None and given["write_as"] not in (WriteAs.APPEND, WriteAs.MERGE):
+            problem = "only an append or a merge has one; SQL and functions choose their rows themselves"
+            raise InvalidArgument(argument="quarantine", value=quarantine, problem=problem)
         return cls(
             streams=names_of("stream", given.get("stream")),
             targets=names_of("target", given.get("target")),
@@ -38,6 +44,7 @@ class WriteRequest:
             sql=given.get("sql"),
             tables=names_of("tables", given.get("tables")),
             schema_evolution=str(given.get("schema_evolution") or SchemaEvolution.FAIL),
+            quarantine=quarantine,
         )
 
 
@@ -51,8 +58,17 @@ def names_of(argument: str, value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names))
 
 
+def quarantine_of(value: Any) -> str | None:
+    """The table's name; None where none is asked for, also as a template renders that."""
+    names = names_of("quarantine", None if str(value).strip() in ("None", "") else value)
+    return _only("quarantine", names) if names else None
+
+
 def planned_writes(request: WriteRequest, table_uri: TableUri) -> tuple[PlannedWrite, ...]:
-    """One write, or one per target for a function. Raises InvalidArgument, StatementRefused, …NotFound."""
+    """One write, followed by its quarantine if it has one, or one per target for a function.
+
+    Raises InvalidArgument, StatementRefused, …NotFound.
+    """
     evolution = _evolution(request.schema_evolution)
     if ":" in request.write_as:
         return _by_function(request, evolution, table_uri)
@@ -60,30 +76,32 @@ def planned_writes(request: WriteRequest, table_uri: TableUri) -> tuple[PlannedW
         raise InvalidArgument(
             argument="tables", value=list(request.tables), problem="only a function needs its tables named"
         )
+    if request.write_as in (WriteAs.APPEND, WriteAs.MERGE):
+        return _by_columns(request, WriteAs(request.write_as), evolution, table_uri)
     if request.write_as == WriteAs.SQL:
         return (_by_sql(request, table_uri),)
-    if request.write_as in (WriteAs.APPEND, WriteAs.MERGE):
-        return (_by_columns(request, WriteAs(request.write_as), evolution, table_uri),)
     raise InvalidArgument(argument="write_as", value=request.write_as, problem=f"it must be {_MODES}")
 
 
 def _by_columns(
     request: WriteRequest, write_as: WriteAs, evolution: SchemaEvolution, table_uri: TableUri
-) -> PlannedWrite:
+) -> tuple[PlannedWrite, ...]:
     if request.sql:
         raise InvalidArgument(argument="sql", value=request.sql, problem=f"write_as={write_as.value!r} takes no SQL")
     if (write_as is WriteAs.MERGE) != bool(request.keys):
         problem = "a merge needs key columns" if write_as is WriteAs.MERGE else "only a merge takes keys"
         raise InvalidArgument(argument="keys", value=list(request.keys), problem=problem)
     target = _only("target", request.targets)
-    return PlannedWrite(
+    write = PlannedWrite(
         write_as=write_as,
         target=target,
         source=_only("stream", request.streams),
         keys=request.keys,
         schema_evolution=evolution,
         tables={target: _target_uri(target, table_uri)},
+        quarantine=request.quarantine,
     )
+    return with_quarantine(write, "" if request.quarantine is None else _target_uri(request.quarantine, table_uri))
 
 
 def _by_sql(request: WriteRequest, table_uri: TableUri) -> PlannedWrite:

@@ -13,7 +13,7 @@ from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.sources import require_stream_source
 from tidemark.model.streams import Stream, TableRef
 from tidemark.planning.statements import path_name
-from tidemark.planning.stream_sql.names import sql_name
+from tidemark.planning.stream_sql.names import external_table_name, sql_name
 from tidemark.planning.stream_sql.queries import spliced
 from tidemark.planning.stream_sql.statements import (
     AlterStream,
@@ -34,6 +34,7 @@ from tidemark.planning.stream_sql.text import compilation_error
 from tidemark.planning.stream_sql.wording import worded
 from tidemark.transactions import streams
 from tidemark.transactions.backlog import stream_backlog, stream_table_timestamp
+from tidemark.transactions.has_data import has_data
 from tidemark.transactions.sql_points import start_version
 
 __all__ = ["StreamDefinitions", "answer"]
@@ -121,8 +122,7 @@ class StreamDefinitions:
         task without Spark cannot find (R9).
         """
         if create.kind is ObjectKind.EXTERNAL_TABLE:
-            named = create.source.parts[-1] if create.source.parts[0] == "delta" else create.source.text
-            return self._hook.external_table(named)
+            return self._hook.external_table(external_table_name(create.source))
         if create.kind is not ObjectKind.TABLE:
             raise NotYetSupported(
                 feature=f"CREATE STREAM ON {create.kind} in a task", instead="Spark must look at it: use lake.sql."
@@ -227,7 +227,7 @@ def _title(part: QueryPart) -> str:
 
 def _value(hook: TidemarkHook, store: ControlStore, query: StreamQuery, part: QueryPart) -> bool | int:
     if isinstance(part, HasDataCall):
-        return streams.has_data(store, part.stream.text, tables=hook.open_table)
+        return has_data(store, part.stream.text, tables=hook.open_table)
     if isinstance(part, TableTimestampCall):
         return stream_table_timestamp(store, part.stream.text, tables=hook.open_table)
     raise StatementRefused(problem=WITHOUT_SPARK, sql=query.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
@@ -16,7 +17,7 @@ from tidemark.operators._base import (
     python_path_of,
 )
 from tidemark.operators._bounds import bound_of
-from tidemark.operators._jobs import explain
+from tidemark.operators._jobs import create_quarantine, explain
 from tidemark.operators._plans import WriteRequest, planned_writes
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
 
     The run owns its window: a retry goes on where the last attempt stopped, a retry or a clear after the commit
     delivers nothing and announces the stored result again. An empty window commits without a Spark job. Every
-    outlet's event carries {stream, from, to, initial_rows, rows, serial, lag, committed_at}, which is also the return
-    value.
+    outlet's event carries {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}, which is also
+    the return value.
 
     :param stream: the stream; several for `sql` and functions. (templated)
     :param target: the table that is written; several for a function; may be left out for `sql`. (templated)
@@ -46,6 +47,8 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
     :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. (templated)
     :param tables: further tables that a function reads. (templated)
     :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target; it is created
+        where it does not exist. (templated)
     :param max_commits: take at most this many versions of the source. (templated)
     :param max_rows: end the window before the commit that would exceed this many changes. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
@@ -54,8 +57,8 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
     """
 
     template_fields: Sequence[str] = (
-        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "max_commits", "max_rows",
-        "until", "only_plan", "skip_when_empty", "conn_id",
+        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine", "max_commits",
+        "max_rows", "until", "only_plan", "skip_when_empty", "conn_id",
     )  # fmt: skip
     template_ext: Sequence[str] = (".sql",)
 
@@ -69,6 +72,7 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
         sql: str | None = None,
         tables: str | Sequence[str] = (),
         schema_evolution: str = "fail",
+        quarantine: str | None = None,
         max_commits: int | str | None = None,
         max_rows: int | str | None = None,
         until: datetime | str | None = None,
@@ -85,6 +89,7 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
         self.sql = sql
         self.tables = tables
         self.schema_evolution = schema_evolution
+        self.quarantine = quarantine
         self.max_commits = max_commits
         self.max_rows = max_rows
         self.until = until
@@ -100,13 +105,16 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
 
         request = WriteRequest.parse(vars(self))
         hook = self.hook
-        writes = planned_writes(request, hook.table_uri)
+        planned_writes(replace(request, quarantine=None), hook.table_uri)  # refuses, before a table is made
         self._job = SparkJob(hook.settings, python_path=python_path_of(self))
         self._job.require_ready()
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
         if flag_of("dry_run", self.only_plan):
             self.outlets = []  # a success with outlets would be an event
-            return explain(hook, request.streams, key=key_of(context), bound=bound, run=self._job.run)
+            told = explain(hook, request.streams, key=key_of(context), bound=bound, run=self._job.run)
+            return told if request.quarantine is None else {**told, "quarantine": request.quarantine}
+        create_quarantine(hook, request.quarantine, key=key_of(context), run=self._job.run)
+        writes = planned_writes(request, hook.table_uri)
         store = hook.open_store()
         consumed = consume(
             store,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.external_tables import ExternalTableAsk, FileFormat
+from tidemark.model.external_tables import ExternalTableAsk
 from tidemark.operators._base import TidemarkOperator, key_of
+from tidemark.planning.external_tables import file_format_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -87,16 +88,8 @@ class RefreshExternalTableOperator(TidemarkOperator):
         return ExternalTableAsk(
             name=self.external_table,
             location=self.location,
-            file_format=None if self.file_format is None else _format_of(self.file_format),
+            file_format=None if self.file_format is None else file_format_of(self.file_format.strip()),
             schema=self.schema,
             options={name: str(value) for name, value in (self.options or {}).items()},
             pattern=self.pattern,
         )
-
-
-def _format_of(value: str) -> FileFormat:
-    try:
-        return FileFormat(value.strip().lower())
-    except ValueError as error:
-        problem = f"one of {', '.join(FileFormat)}"
-        raise InvalidArgument(argument="file_format", value=value, problem=problem) from error

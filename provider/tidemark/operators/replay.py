@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tidemark.operators._announce import facts_of
+from tidemark.operators._announce import facts_of, warn_of_quarantine
 from tidemark.operators._base import TidemarkOperator, failures_counted, key_of, owner_of, python_path_of
+from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, planned_writes
 
 if TYPE_CHECKING:
@@ -35,10 +37,13 @@ class ReplayWindowOperator(TidemarkOperator):
     :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. (templated)
     :param tables: further tables that a function reads. (templated)
     :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target; it is created
+        where it does not exist. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "stream", "run", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "conn_id",
+        "stream", "run", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine",
+        "conn_id",
     )  # fmt: skip
     template_ext: Sequence[str] = (".sql",)
 
@@ -53,6 +58,7 @@ class ReplayWindowOperator(TidemarkOperator):
         sql: str | None = None,
         tables: str | Sequence[str] = (),
         schema_evolution: str = "fail",
+        quarantine: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -64,26 +70,29 @@ class ReplayWindowOperator(TidemarkOperator):
         self.sql = sql
         self.tables = tables
         self.schema_evolution = schema_evolution
+        self.quarantine = quarantine
         self._job: SparkJob | None = None
 
-    @failures_counted("stream")
+    @failures_counted("stream", consuming=False)
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was delivered again: {stream, from, to, initial_rows, rows, serial, lag, committed_at}."""
+        """What was delivered again: {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}."""
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.replay import find_run, replay
 
         hook = self.hook
-        writes = planned_writes(WriteRequest.parse(vars(self)), hook.table_uri)
+        request = WriteRequest.parse(vars(self))
+        planned_writes(replace(request, quarantine=None), hook.table_uri)  # refuses, before a table is made
         store = hook.open_store()
         past = find_run(store, self.stream, self.run)
         self._job = SparkJob(hook.settings, python_path=python_path_of(self))
         self._job.require_ready()
         self.log.info("Replaying what %s took.", past.key)
+        create_quarantine(hook, request.quarantine, key=key_of(context), run=self._job.run)
         done = replay(
             store,
             past,
             key=key_of(context),
-            writes=writes,
+            writes=planned_writes(request, hook.table_uri),
             owner=owner_of(context),
             run=self._job.run,
             places=hook.job_places(),
@@ -91,6 +100,7 @@ class ReplayWindowOperator(TidemarkOperator):
         )
         if done.delivered_before:
             self.log.warning("It was replayed at %s and is not delivered again.", done.result.committed_at)
+        warn_of_quarantine(done.result.quarantined, request.quarantine)
         return facts_of(done.result)
 
     def on_kill(self) -> None:

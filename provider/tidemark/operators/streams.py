@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.lake.delta_log import DeltaLog
-    from tidemark.model.streams import TableRef
+    from tidemark.model.streams import BaseOffset, TableRef
 
 __all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator", "facts_of_stream", "mode_of"]
 
@@ -171,6 +171,7 @@ class AdvanceStreamOperator(TidemarkOperator):
     """Moves a stream's offset forward without delivering what it passes; who and why are kept in its history.
 
     Refused with TransactionOpen while a transaction holds the stream. A second run to the same place changes nothing.
+    A stream on a view moves in each of its tables, so it takes `now` or a time: a version would be one table's.
 
     :param stream: name of the stream. (templated)
     :param to: `now`, a version, or a time with a zone (the newest version at or before it). (templated)
@@ -193,8 +194,10 @@ class AdvanceStreamOperator(TidemarkOperator):
             raise InvalidArgument(argument="why", value=self.why, problem="say why these changes may be passed over")
         store = self.hook.open_store()
         before = streams.get_stream(store, self.stream)
-        version = _version(self.hook.open_table(before.source), None if self.to == "now" else self.to)
-        after = streams.advance_stream(store, self.stream, version, who=str(key_of(context)), why=self.why)
+        place = self._place(before)
+        version = sum(base.version for base in place)
+        bases = place if before.view is not None else ()
+        after = streams.advance_stream(store, self.stream, version, who=str(key_of(context)), why=self.why, bases=bases)
         self.log.warning(
             "Stream %s passed over versions (%s, %s]: %s",
             after.name,
@@ -204,6 +207,18 @@ class AdvanceStreamOperator(TidemarkOperator):
         )
         return facts_of_stream(after, created=False)
 
+    def _place(self, stream: Stream) -> tuple[BaseOffset, ...]:
+        """Where `to` lies in each table that the stream reads. Raises InvalidArgument, VersionNotFound."""
+        from tidemark.model.streams import BaseOffset
+
+        to = None if str(self.to).strip().lower() == "now" else self.to
+        if stream.view is not None and isinstance(to if to is None else version_or_time("to", to), int):
+            problem = f"{stream.name} reads a view, and each of its tables counts versions of its own: give a time"
+            raise InvalidArgument(argument="to", value=self.to, problem=problem)
+        return tuple(
+            BaseOffset(base.table, _version(self.hook.open_table(base.table), to, "to")) for base in stream.bases
+        )
+
 
 def mode_of(value: str) -> StreamMode:
     """The mode of a stream. Raises InvalidArgument."""
@@ -212,11 +227,11 @@ def mode_of(value: str) -> StreamMode:
     return StreamMode(value)
 
 
-def _version(log: DeltaLog, at: int | str | datetime | None) -> int:
+def _version(log: DeltaLog, at: int | str | datetime | None, argument: str = "at") -> int:
     """The version that `at` means; None is the newest."""
     if at is None or str(at).strip().lower() in ("", "none"):
         return log.head()
-    asked = version_or_time("at", at)
+    asked = version_or_time(argument, at)
     version = asked if isinstance(asked, int) else log.version_at(asked)
     if not log.earliest() <= version <= log.head():
         raise VersionNotFound(table=log.uri, version=version, earliest=log.earliest(), latest=log.head())

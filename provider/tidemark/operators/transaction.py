@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark import metrics
 from tidemark.errors import InvalidArgument, PlanChanged, TransactionNotFound
-from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
+from tidemark.model.transactions import QUARANTINED
+from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag, warn_of_quarantine
 from tidemark.operators._base import (
     TidemarkOperator,
     ToldAsLineage,
@@ -18,6 +19,7 @@ from tidemark.operators._base import (
     python_path_of,
 )
 from tidemark.operators._bounds import bound_of
+from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
 
 if TYPE_CHECKING:
@@ -85,11 +87,17 @@ class BeginTransactionOperator(TidemarkOperator):
         hook = self.hook
         self._job = SparkJob(hook.settings, python_path=python_path_of(self))
         self._job.require_ready()
+        requests = [WriteRequest.parse(given) for given in self.writes]
+        for given, request in zip(self.writes, requests, strict=True):
+            if given.get("quarantine") is not None and request.quarantine is None:
+                problem = "in a group it must be a name: the number of statements is settled when the DAG is parsed"
+                raise InvalidArgument(argument="quarantine", value=given["quarantine"], problem=problem)
+            create_quarantine(hook, request.quarantine, key=key_of(context, self.transaction), run=self._job.run)
         begun = begin(
             hook.open_store(),
             key=key_of(context, self.transaction),
             streams=names_of("streams", self.streams),
-            writes=[w for given in self.writes for w in planned_writes(WriteRequest.parse(given), hook.table_uri)],
+            writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
             owner=owner_of(context),
             tables=hook.open_table,
             bound=bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until),
@@ -126,10 +134,13 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
     :param sql: an INSERT, MERGE, UPDATE or DELETE that names the streams like tables. (templated)
     :param tables: further tables that a function reads. (templated)
     :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target; it is created
+        where it does not exist. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "transaction", "conn_id",
+        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine", "transaction",
+        "conn_id",
     )  # fmt: skip
     template_ext: Sequence[str] = (".sql",)
 
@@ -143,6 +154,7 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
         sql: str | None = None,
         tables: str | Sequence[str] = (),
         schema_evolution: str = "fail",
+        quarantine: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -153,6 +165,7 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
         self.sql = sql
         self.tables = tables
         self.schema_evolution = schema_evolution
+        self.quarantine = quarantine
         self.transaction: str | None = None  # given by the group that closes around the task
         self.first_statement = 0
         self._job: SparkJob | None = None
@@ -160,7 +173,7 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
     @property
     def request(self) -> dict[str, Any]:
         """The arguments that go into the plan, by name, as they are written in the DAG."""
-        names = ("stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution")
+        names = ("stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine")
         return {name: getattr(self, name) for name in names}
 
     @failures_counted("stream")
@@ -179,6 +192,8 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
         self._job = SparkJob(hook.settings, python_path=python_path_of(self))
         evidence = submit(hook.open_store(), found, run=self._job.run, places=hook.job_places(), only=numbers)
         targets = {statement.number: statement.target.name for statement in found.plan.statements}
+        for one in evidence:
+            warn_of_quarantine(one.rows.get(QUARANTINED, 0), targets[one.number])
         return {targets[one.number]: dict(one.rows) for one in evidence}
 
     def on_kill(self) -> None:

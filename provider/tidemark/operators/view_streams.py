@@ -122,16 +122,13 @@ class CreateViewStreamOperator(TidemarkOperator):
 
     def _start(self, table: TableRef, moment: datetime | None) -> BaseOffset:
         """The table's place, if a stream can read it there. Raises RowTrackingDisabled, TrackingInterrupted (R8g)."""
-        from tidemark.errors import TrackingInterrupted
-        from tidemark.lake.sources import require_stream_source
+        from tidemark.lake.sources import require_stream_source, require_tracked_at
         from tidemark.model.streams import BaseOffset
 
         log = self.hook.open_table(table)
         require_stream_source(log, table.name)
         version = log.head() if moment is None else log.version_at(moment)
-        if not log.state(version).row_tracking:
-            problem = f"row tracking was not on yet at version {version}"
-            raise TrackingInterrupted(table=table.name, stream=self.stream, problem=problem)
+        require_tracked_at(log, table.name, version, stream=self.stream)
         return BaseOffset(table, version)
 
     def _keep(self, kept: Stream, view: ViewQuery, mode: StreamMode) -> dict[str, Any]:

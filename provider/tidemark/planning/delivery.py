@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from tidemark.model.marks import Mark, MarkKind, parse_mark
+from tidemark.model.marks import Mark, MarkKind, parse_mark, parse_split
+from tidemark.model.quarantine import Split
 from tidemark.model.table_log import Commit
 
 __all__ = ["Delivery", "Finding", "RestorePoint", "judge", "row_counts"]
@@ -41,6 +42,7 @@ class Delivery:
     version: int | None = None
     rows: Mapping[str, int] | None = None
     number: int | None = None  # the transaction number that was found, where it is not ours
+    split: Split | None = None  # what sorted the rows, where the statement has a quarantine
 
 
 RestorePoint = Callable[[datetime], int]  # the newest version at or before a time
@@ -70,7 +72,8 @@ def judge(
         return Delivery(Finding.FOREIGN, found_id, commit.version, number=found.txn_version)
     if not _stands(commit.version, seen, version_at):
         return Delivery(Finding.REWOUND, found_id, commit.version)
-    return Delivery(Finding.DELIVERED, found_id, commit.version, rows=row_counts(commit))
+    split = parse_split(commit.user_metadata)
+    return Delivery(Finding.DELIVERED, found_id, commit.version, rows=row_counts(commit), split=split)
 
 
 def _origin(marked: list[tuple[Commit, Mark]]) -> tuple[Commit, Mark]:

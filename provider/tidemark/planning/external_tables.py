@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidemark.model.external_tables import DataFile
+from tidemark.errors import InvalidArgument
+from tidemark.model.external_tables import DataFile, FileFormat
 
-__all__ = ["FileChanges", "compare_files"]
+__all__ = ["FileChanges", "compare_files", "file_format_of"]
 
 
 @dataclass(frozen=True)
@@ -33,3 +34,12 @@ def compare_files(known: Iterable[DataFile], found: Iterable[DataFile]) -> FileC
         overwritten=tuple(now[path] for path in sorted(now.keys() & before.keys()) if now[path] != before[path]),
         removed=tuple(before[path] for path in sorted(before.keys() - now.keys())),
     )
+
+
+def file_format_of(value: str) -> FileFormat:
+    """The format by its name, in any case. Raises InvalidArgument."""
+    try:
+        return FileFormat(value.lower())
+    except ValueError as error:
+        problem = f"one of {', '.join(FileFormat)}"
+        raise InvalidArgument(argument="file_format", value=value, problem=problem) from error

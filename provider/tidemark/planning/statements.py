@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemark.errors import StatementRefused
+from tidemark.planning.identifiers import quoted
 
 __all__ = [
     "ParsedStatement",
@@ -80,7 +81,7 @@ class ParsedStatement:
 
 def path_name(path: str) -> str:
     """The SQL name of the Delta table at `path`."""
-    return "delta." + _quoted(path)
+    return "delta." + quoted(path)
 
 
 def parse_write(sql: str) -> ParsedStatement:
@@ -116,7 +117,7 @@ def splice(statement: ParsedStatement, replacements: Mapping[str, str]) -> str:
     for mention in reversed(statement.mentions):
         replacement = _lookup(mention.name, replacements)
         if replacement is not None:
-            alias = f" AS {_quoted(mention.parts[-1])}" if mention.takes_alias else ""
+            alias = f" AS {quoted(mention.parts[-1])}" if mention.takes_alias else ""
             text = text[: mention.start] + replacement + alias + text[mention.end :]
     return text
 
@@ -130,7 +131,7 @@ _TOKENS = re.compile(
 
 def with_quoted_metadata_columns(sql: str) -> str:
     """`METADATA$ACTION` needs no quotes where streams come from, but Spark's identifiers have no dollar sign."""
-    return _TOKENS.sub(lambda token: _quoted(token["bare"].upper()) if token["bare"] else token[0], sql)
+    return _TOKENS.sub(lambda token: quoted(token["bare"].upper()) if token["bare"] else token[0], sql)
 
 
 def _without_unparsed_clauses(text: str) -> str:
@@ -224,7 +225,3 @@ def _lookup(name: str, replacements: Mapping[str, str]) -> str | None:
         return replacements[name]
     folded = [value for key, value in replacements.items() if key.lower() == name.lower()]
     return folded[0] if len(folded) == 1 else None
-
-
-def _quoted(identifier: str) -> str:
-    return "`" + identifier.replace("`", "``") + "`"

@@ -62,6 +62,10 @@ class StreamSensor(BaseSensorOperator):
             return getattr(looked, "xcom_value", None)
         if self.timeout <= 0:
             raise self._over(f"Nothing was there, and the timeout is {self.timeout} seconds.")
+        return self.wait_until(end)
+
+    def wait_until(self, end: datetime) -> Any:
+        """Defer to the trigger until then."""
         longest = self.timeout if self.max_wait is None else self.max_wait.total_seconds()
         waits = self.trigger(
             conn_id=self.conn_id,
@@ -71,10 +75,18 @@ class StreamSensor(BaseSensorOperator):
             keep_on=self.silent_fail,
         )
         self.log.info("Waiting in the triggerer until %s.", end.isoformat(timespec="seconds"))
-        return self.defer(trigger=waits, method_name="execute_complete", timeout=end - datetime.now(UTC) + _GRACE)
+        return self.defer(
+            trigger=waits,
+            method_name="execute_complete",
+            kwargs={"end": end.isoformat()},
+            timeout=max(end - datetime.now(UTC), timedelta()) + _GRACE,
+        )
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """The trigger has fired. Raises the error that it met, AirflowSensorTimeout where the time was over."""
+    def execute_complete(self, context: Context, event: dict[str, Any], end: str | None = None) -> Any:
+        """The trigger has fired. Raises the error that it met, AirflowSensorTimeout where the time was over.
+
+        `end`: until when the task waits; None where an older release deferred it.
+        """
         if event["status"] == "found":
             self.log.info("Found: %s", event["value"])
             return self.returned(event["value"])

@@ -10,31 +10,39 @@ from airflow.sdk import PokeReturnValue
 
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.operators._base import whole_number_of
 from tidemark.sensors._deferring import StreamSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.transactions.outlook import Limit
     from tidemark.triggers.stale import StreamStaleTrigger
 
-__all__ = ["StreamStaleSensor", "hours_of"]
+__all__ = ["StreamStaleSensor", "limit_of"]
+
+HOUR = timedelta(hours=1)
 
 
 class StreamStaleSensor(StreamSensor):
-    """Succeeds when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87).
+    """Succeeds when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87); where it is
+    asked, also when its consumption fails again and again, or its offset does not move although there are changes.
 
     Returns the streams at risk, those with the least time first: [{stream, table, stale_after, hours_left, behind,
-    reason}]; `reason` says why one cannot be read. Reads the control store and logs, never starts a JVM. A lake that
-    does not answer is no alarm but a warning in the log. Works with `deferrable=True` and `mode="reschedule"`; each
-    look is a fresh one.
+    reason, staleness, lost_version, bytes_kept, bytes_past_retention, risks, failures_in_row, last_error,
+    unmoved_hours}]; `risks` are of stale, failing and stuck; `reason` says why one cannot be read, and is None for a
+    mere forecast. Reads the control store and logs, never starts a JVM. A lake that does not answer is no alarm but a
+    warning in the log. Works with `deferrable=True` and `mode="reschedule"`; each look is a fresh one.
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
+    :param failures: attempts to consume it that failed in a row; None: not asked. (templated)
+    :param unmoved_hours: how long changes may wait while the offset stands still; None: not asked. (templated)
     :param deferrable: wait in the triggerer; default: `[operators] default_deferrable`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 
-    template_fields: Sequence[str] = ("stream", "hours_left", "conn_id")
+    template_fields: Sequence[str] = ("stream", "hours_left", "failures", "unmoved_hours", "conn_id")
     ui_color = "#d8eef0"
 
     def __init__(
@@ -42,38 +50,60 @@ class StreamStaleSensor(StreamSensor):
         *,
         stream: str | Sequence[str] | None = None,
         hours_left: float | str = 24.0,
+        failures: int | str | None = None,
+        unmoved_hours: float | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.stream = stream
         self.hours_left = hours_left
+        self.failures = failures
+        self.unmoved_hours = unmoved_hours
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether any stream is at risk now. Raises StreamNotFound, StoreError, InvalidArgument."""
-        from tidemark.transactions.standing import outlook
-        from tidemark.triggers.stale import plain
+        from tidemark.transactions.outlook import outlook
 
         hook = TidemarkHook(self.conn_id)
         names = [self.stream] if isinstance(self.stream, str) else self.stream
-        found = outlook(hook.open_store(), names, hook.open_table, within=hours_of("hours_left", self.hours_left))
+        limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
+        found = outlook(hook.open_store(), names, hook.open_table, limit)
         for name, problem in found.unknown:
             self.log.warning("Nothing is known of stream %s now: %s", name, problem)
         for one in found.at_risk:
             self.log.info("%s", one)
         return PokeReturnValue(
             is_done=bool(found.at_risk),
-            xcom_value=[plain(one) for one in found.at_risk],
+            xcom_value=[one.plain() for one in found.at_risk],
         )
 
     def trigger(self, **waiting: Any) -> StreamStaleTrigger:
         """Waits in the triggerer."""
         from tidemark.triggers.stale import StreamStaleTrigger
 
-        hours = hours_of("hours_left", self.hours_left).total_seconds() / 3600
-        return StreamStaleTrigger(stream=self.stream, hours_left=hours, **waiting)
+        limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
+        return StreamStaleTrigger(
+            stream=self.stream,
+            hours_left=limit.time_left / HOUR,
+            failures=limit.failures,
+            unmoved_hours=None if limit.unmoved is None else limit.unmoved / HOUR,
+            **waiting,
+        )
 
 
-def hours_of(argument: str, value: float | str) -> timedelta:
+def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours: float | str | None) -> Limit:
+    """From where on a stream is at risk, also as templates render it. Raises InvalidArgument."""
+    from tidemark.transactions.outlook import Limit
+
+    asked = unmoved_hours is not None and str(unmoved_hours).strip().lower() not in ("", "none")
+    return Limit(
+        time_left=_hours_of("hours_left", hours_left),
+        failures=whole_number_of("failures", failures),
+        unmoved=_hours_of("unmoved_hours", unmoved_hours) if asked and unmoved_hours is not None else None,
+    )
+
+
+def _hours_of(argument: str, value: float | str) -> timedelta:
     """A time in hours, also as a template renders it. Raises InvalidArgument."""
     try:
         hours = float(value)

@@ -92,6 +92,7 @@ def _plan(
         writer.first_statement = number
         requests.append(writer.request)
         number += 1 if writer.target is None or isinstance(writer.target, str) else len(writer.target)
+        number += writer.quarantine is not None
     return requests
 
 

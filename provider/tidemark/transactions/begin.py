@@ -22,6 +22,7 @@ from tidemark.model.transactions import (
     TransactionState,
 )
 from tidemark.planning.bounds import UNBOUNDED, Bound
+from tidemark.transactions.counting import count_deliveries
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.offsets import delivered, move_offsets
 from tidemark.transactions.outcomes import Begun, Delivered, Opened
@@ -301,4 +302,5 @@ def _commit_at_once(
     )
     transactions.insert(connection, store.new_id(), transaction, found[0].serial)
     move_offsets(connection, request.key, windows, at=now, who=request.owner)
+    count_deliveries(connection, windows)
     return Delivered(result, fresh=True)

@@ -13,6 +13,7 @@ from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import CommitRefused, Superseded
 from tidemark.kill_points import reach
 from tidemark.model.transactions import CommitResult, Evidence, Statement, TransactionKey, TransactionState
+from tidemark.transactions.counting import count_deliveries
 from tidemark.transactions.offsets import delivered, move_offsets
 from tidemark.transactions.sources import Tables, end_time, open_table
 
@@ -62,6 +63,7 @@ def _commit(
     now = store.clock()
     windows = transaction.windows if transaction.plan.statements else ()
     move_offsets(connection, key, windows, at=now, who=transaction.owner)
+    count_deliveries(connection, windows, transaction.plan.statements, evidence)
     result = CommitResult(
         key=key,
         windows=delivered(windows, at=now, end_times=times),

@@ -12,7 +12,7 @@ from tidemark.errors import CommitRefused
 from tidemark.model.streams import BaseOffset, StreamWindow, WindowKind
 from tidemark.model.transactions import DeliveredWindow, TransactionKey
 
-__all__ = ["delivered", "move_offsets"]
+__all__ = ["advance_over", "delivered", "move_offsets"]
 
 
 def move_offsets(
@@ -49,11 +49,12 @@ def delivered(
     )
 
 
-def _move(connection: sa.Connection, key: TransactionKey, window: StreamWindow, at: datetime, who: str) -> bool:
-    if window.kind is WindowKind.INITIAL_ROWS:
-        return streams.settle_initial_rows(
-            connection, uid=window.stream_uid, expected=window.start, at=at, who=who, run=str(key)
-        )
+def advance_over(
+    connection: sa.Connection, window: StreamWindow, *, at: datetime, who: str, why: str, run: str | None
+) -> bool:
+    """Compare-and-set of the stream from the window's start to its end, in each table that it reads; True if it stood
+    there.
+    """
     return streams.advance_offset(
         connection,
         uid=window.stream_uid,
@@ -62,9 +63,17 @@ def _move(connection: sa.Connection, key: TransactionKey, window: StreamWindow, 
         bases=tuple(BaseOffset(base.table, base.end) for base in window.view_bases),
         at=at,
         who=who,
-        why="consumed",
-        run=str(key),
+        why=why,
+        run=run,
     )
+
+
+def _move(connection: sa.Connection, key: TransactionKey, window: StreamWindow, at: datetime, who: str) -> bool:
+    if window.kind is WindowKind.INITIAL_ROWS:
+        return streams.settle_initial_rows(
+            connection, uid=window.stream_uid, expected=window.start, at=at, who=who, run=str(key)
+        )
+    return advance_over(connection, window, at=at, who=who, why="consumed", run=str(key))
 
 
 def _lag(window: StreamWindow, at: datetime, end: datetime | None) -> float | None:

@@ -11,7 +11,7 @@ from tidemark.control import transactions
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, TransactionNotFound
 from tidemark.model.streams import StreamWindow
-from tidemark.model.transactions import PlannedWrite, Transaction, TransactionKey
+from tidemark.model.transactions import PlannedWrite, Transaction, TransactionKey, WriteAs
 from tidemark.planning.bounds import UNBOUNDED
 from tidemark.transactions.begin import Request, check_targets, refuse_late_jobs, resume, write_ahead
 from tidemark.transactions.consume import deliver
@@ -89,8 +89,9 @@ def _open(
 
 
 def _require_other_targets(past: Transaction, targets: Sequence[TargetHead]) -> None:
-    written = {statement.target.table_id for statement in past.plan.statements}
+    """A quarantine may be shared: its rows say of which run they are."""
+    written = {s.target.table_id for s in past.plan.statements if s.write.write_as is not WriteAs.QUARANTINE}
     for target in targets:
-        if target.table.table_id in written:
+        if target.write.write_as is not WriteAs.QUARANTINE and target.table.table_id in written:
             problem = f"it has this window since {past.key}; a replay is for another table"
             raise InvalidArgument(argument="target", value=target.table.name, problem=problem)

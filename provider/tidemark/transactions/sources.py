@@ -128,7 +128,7 @@ def checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
         )
     if not stream.keys and not state.row_tracking:
         raise TrackingInterrupted(table=table, stream=stream.name, problem="row tracking is off now")
-    if head > base.version and log.earliest() > base.version + 1:
+    if head > base.version and not log.goes_on_from(base.version):
         gone = LogIncomplete(path=log.uri, version=base.version + 1, start=base.version)
         raise StreamStale(stream=stream.name, version=base.version, table=table, reason=str(gone))
     return head

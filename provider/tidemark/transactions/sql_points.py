@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import TrackingInterrupted
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.sources import require_tracked_at
 from tidemark.model.streams import TableRef
-from tidemark.planning.source_keys import require_keys
 from tidemark.planning.stream_sql.statements import PointKind, SqlPoint
 from tidemark.planning.stream_sql.text import compilation_error
 from tidemark.transactions.sources import Tables
@@ -39,11 +38,7 @@ def start_version(
     if point is None:
         return log.head()
     version = _version(store, log, source, point, text, tables)
-    state = log.state(version)
-    require_keys(state.metadata, keys, source.name)
-    if not keys and not state.row_tracking:
-        problem = f"row tracking was not on yet at version {version}"
-        raise TrackingInterrupted(table=source.name, stream=stream, problem=problem)
+    require_tracked_at(log, source.name, version, stream=stream, keys=keys)
     return version
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from functools import partial
 
-from tidemark.control import streams as stored_streams
-from tidemark.control.store import ControlStore
 from tidemark.errors import (
-    LakeError,
     LogIncomplete,
-    SourceError,
     SourceRecreated,
     StreamStale,
     TidemarkError,
@@ -23,14 +18,13 @@ from tidemark.errors import (
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import BaseOffset, Stream
 from tidemark.model.table_log import TableState
-from tidemark.planning.staleness import FILE_RETENTION, stale_after
+from tidemark.planning.removals import KeptBytes
+from tidemark.planning.staleness import Staleness, retention_of
+from tidemark.planning.views.starts import read_at_start
+from tidemark.transactions.losses import Unread, unread
 from tidemark.transactions.sources import Tables
 
-__all__ = ["AtRisk", "Outlook", "Standing", "outlook", "standing_of"]
-
-_LOGS_AT_ONCE = 8
-
-T = TypeVar("T")
+__all__ = ["Standing", "standing_of"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +32,10 @@ class Standing:
     """Where a stream stands against its source at one moment.
 
     `behind`: versions of the source that the stream has not passed; they need not hold changes for it. `waiting_since`:
-    when the oldest of them was committed; None where there is none. `stale_after`: until then Delta keeps what the
-    stream needs (R81). `problem`: why the stream cannot be read any more, None where it can.
+    when the oldest of them was committed; None where there is none. `stale_after`: until then what the stream needs is
+    kept (R81). `problem`: why the stream cannot be read any more, None where it can. `lost_version`: the first version
+    of the source whose changes cannot be read any more. `kept`: the data files that only past versions have, which the
+    stream keeps alive; None where nobody looked through the commits for them.
     """
 
     head: int
@@ -47,119 +43,120 @@ class Standing:
     waiting_since: datetime | None
     stale_after: datetime
     problem: TidemarkError | None
+    lost_version: int | None = None
+    kept: KeptBytes | None = None
+
+    def staleness(self, now: datetime) -> Staleness:
+        """The forecast and what is really so, told apart (R87)."""
+        if self.problem is not None:
+            return Staleness.STALE
+        return Staleness.FORECAST if now > self.stale_after else Staleness.FRESH
 
     def stale(self, now: datetime) -> bool:
         """Whether it cannot be read, or may soon not be: `now` is past STALE_AFTER (R87)."""
-        return self.problem is not None or now > self.stale_after
+        return self.staleness(now) is not Staleness.FRESH
 
     def time_left(self, now: datetime) -> timedelta:
         """The time until STALE_AFTER, none once that has passed or where the stream cannot be read."""
         return timedelta() if self.problem is not None else max(timedelta(), self.stale_after - now)
 
 
-@dataclass(frozen=True)
-class AtRisk:
-    """A stream that is stale or soon may be. `reason`: why it cannot be read any more; None where it still can.
-
-    `stale_after`, `hours_left` and `behind` are None where the source's log cannot be read.
-    """
-
-    stream: str
-    table: str
-    stale_after: datetime | None
-    hours_left: float | None
-    behind: int | None
-    reason: str | None
-
-    def __str__(self) -> str:
-        if self.reason is not None:
-            return self.reason
-        hours, behind = self.hours_left or 0.0, self.behind
-        left = f"has {hours:.1f} hours left" if hours else "may be stale already"
-        return f"Stream {self.stream!r} on {self.table} {left}; it is {behind} versions behind."
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """What was found: the streams at risk, by the time they have left, and those whose lake did not answer."""
-
-    at_risk: tuple[AtRisk, ...]
-    unknown: tuple[tuple[str, str], ...]  # stream, and what was in the way
-
-
-def outlook(store: ControlStore, names: Sequence[str] | None, tables: Tables, *, within: timedelta) -> Outlook:
-    """Which streams (None: all) cannot be read any more, or have less than `within` left until STALE_AFTER.
-
-    Logs are read in a few threads. A source that is gone or damaged is a risk; a storage that does not answer is
-    unknown, for it may be there in a minute. Raises StreamNotFound, StoreError.
-    """
-    found = store.read(
-        lambda c: stored_streams.live(c) if names is None else tuple(stored_streams.find(c, name) for name in names)
-    )
-    now = store.clock()
-    with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
-        looked = list(pool.map(lambda stream: _look(stream, tables, now, within), found))
-    return Outlook(
-        at_risk=tuple(sorted(_only(looked, AtRisk), key=lambda one: (one.hours_left or 0.0, one.stream))),
-        unknown=tuple(_only(looked, tuple)),
-    )
-
-
-def _look(stream: Stream, tables: Tables, now: datetime, within: timedelta) -> AtRisk | tuple[str, str] | None:
-    try:
-        standing = standing_of(stream, tables)
-    except SourceError as error:
-        return AtRisk(stream.name, stream.source.name, None, None, None, str(error))
-    except (LakeError, OSError) as error:
-        return stream.name, str(error)
-    if standing.time_left(now) >= within and not standing.stale(now):
-        return None
-    return AtRisk(
-        stream=stream.name,
-        table=stream.source.name,
-        stale_after=standing.stale_after,
-        hours_left=standing.time_left(now).total_seconds() / 3600,
-        behind=standing.behind,
-        reason=None if standing.problem is None else str(standing.problem),
-    )
-
-
-def _only(found: Iterable[object], kind: type[T]) -> list[T]:
-    return [one for one in found if isinstance(one, kind)]
-
-
-def standing_of(stream: Stream, tables: Tables) -> Standing:
+def standing_of(stream: Stream, tables: Tables, *, now: datetime | None = None) -> Standing:
     """Ask the logs of the stream's tables: head, state, and the oldest unread commit, however long the logs are.
 
-    Raises TableNotFound, NotADeltaTable, CorruptLog, UnsupportedCheckpoint, and what an unreachable storage raises.
+    With `now` all unread commits are looked through, for files that the stream has lost to VACUUM and for those that it
+    keeps. Raises TableNotFound, NotADeltaTable, CorruptLog, UnsupportedCheckpoint, and what an unreachable storage
+    raises.
     """
-    found = [_standing_in(stream, base, tables(base.table)) for base in stream.bases]
+    starts = _Starts(stream, tables)
+    found = [
+        _standing_in(stream, base, tables(base.table), now, partial(starts.hold, number))
+        for number, base in enumerate(stream.bases)
+    ]
+    kept = [one.kept for one in found if one.kept is not None]
     return Standing(
         head=sum(one.head for one in found),
         behind=sum(one.behind for one in found),
         waiting_since=min((one.waiting_since for one in found if one.waiting_since), default=None),
         stale_after=min(one.stale_after for one in found),  # R80: a view has what its bases all have
         problem=next((one.problem for one in found if one.problem), None),
+        lost_version=next((one.lost_version for one in found if one.problem), None),
+        kept=_sum_of(kept) if kept else None,
     )
 
 
-def _standing_in(stream: Stream, base: BaseOffset, log: DeltaLog) -> Standing:
+def _sum_of(kept: Sequence[KeptBytes]) -> KeptBytes:
+    return KeptBytes(
+        sum(one.files for one in kept),
+        sum(one.bytes for one in kept),
+        sum(one.bytes_past_retention for one in kept),
+    )
+
+
+class _Starts:
+    """Of which base tables the stream's view reads all rows at the offset; asked of their logs when it matters."""
+
+    def __init__(self, stream: Stream, tables: Tables) -> None:
+        self._stream, self._tables = stream, tables
+        self._found: frozenset[int] | None = None
+
+    def hold(self, number: int) -> bool:
+        """Whether this table is one of them."""
+        if self._stream.view is None:
+            return False
+        if self._found is None:
+            changed = [place for place, base in enumerate(self._stream.bases) if _has_changed(self._tables, base)]
+            self._found = read_at_start(self._stream.view, changed, self._stream.mode)
+        return number in self._found
+
+
+def _has_changed(tables: Tables, base: BaseOffset) -> bool:
+    log = tables(base.table)
+    try:
+        return log.has_changes(base.version, log.head())
+    except (LogIncomplete, VersionNotFound):
+        return True
+
+
+def _standing_in(
+    stream: Stream, base: BaseOffset, log: DeltaLog, now: datetime | None, rows_at_start: Callable[[], bool]
+) -> Standing:
     head = log.head()
     state = log.state(head)
     problem = _problem(stream, base, log, state)
-    waiting_since = None
+    waiting_since, lost_version, found = None, None, None
+    if isinstance(problem, StreamStale):
+        lost_version = base.version + 1
     if problem is None and head > base.version:
         try:
             waiting_since = log.timestamp(base.version + 1)
+            found = None if now is None else unread(stream, base, log, state, now, rows_at_start=rows_at_start)
         except (LogIncomplete, VersionNotFound) as error:  # cleaned up since, or the log was cut
-            problem = _stale(stream, base, str(error))
+            problem, lost_version = _stale(stream, base, str(error)), base.version + 1
+    if found is not None and found.loss is not None:
+        problem, lost_version = _stale(stream, base, _words(found)), found.loss.version
     return Standing(
         head=head,
         behind=max(0, head - base.version),
         waiting_since=waiting_since,
-        stale_after=stale_after(stream.anchor, state.metadata.configuration.get(FILE_RETENTION)),
+        stale_after=retention_of(state.metadata.configuration).stale_after(stream.anchor),
         problem=problem,
+        lost_version=lost_version,
+        kept=_kept(found, problem, now),
     )
+
+
+def _kept(found: Unread | None, problem: TidemarkError | None, now: datetime | None) -> KeptBytes | None:
+    if found is not None:
+        return found.kept
+    return None if now is None or problem is not None else KeptBytes()
+
+
+def _words(found: Unread) -> str:
+    loss = found.loss
+    if loss is None:
+        return ""
+    return f"VACUUM has removed files that the changes of version {loss.version} need: {loss.files}, as {loss.first}"
 
 
 def _problem(stream: Stream, base: BaseOffset, log: DeltaLog, state: TableState) -> TidemarkError | None:
@@ -169,9 +166,15 @@ def _problem(stream: Stream, base: BaseOffset, log: DeltaLog, state: TableState)
     if not stream.keys and not state.row_tracking:
         return TrackingInterrupted(table=table, stream=stream.name, problem="row tracking is off now")
     needed = base.version + 1
-    if state.version >= needed and log.earliest() > needed:
-        return _stale(stream, base, f"commit {needed} is no longer in the log")
+    if state.version >= needed and not log.goes_on_from(base.version):
+        return _stale(stream, base, _cut(log, needed))
     return None
+
+
+def _cut(log: DeltaLog, needed: int) -> str:
+    if log.earliest() > needed:
+        return f"commit {needed} is no longer in the log"
+    return f"the log has no checkpoint of version {needed - 1} any more, nor what it is made of"
 
 
 def _stale(stream: Stream, base: BaseOffset, reason: str) -> StreamStale:

@@ -13,9 +13,7 @@ from tidemark.errors import InvalidArgument, StreamExists, TransactionNotFound, 
 from tidemark.model.streams import BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.model.transactions import Transaction
 from tidemark.model.views import ViewQuery
-from tidemark.planning.bounds import UNBOUNDED
 from tidemark.planning.source_keys import require_fitting_mode
-from tidemark.transactions.sources import Tables, look_at_sources, open_table, window_from
 
 __all__ = [
     "advance_stream",
@@ -23,7 +21,6 @@ __all__ = [
     "create_stream",
     "drop_stream",
     "get_stream",
-    "has_data",
     "list_streams",
     "open_transaction",
     "require_free",
@@ -154,15 +151,6 @@ def list_streams(store: ControlStore) -> tuple[Stream, ...]:
 def stream_history(store: ControlStore, name: str) -> tuple[OffsetMove, ...]:
     """Every move of the offset since creation, oldest first: who, when, why, and in which run."""
     return store.read(lambda connection: streams.history(connection, streams.find(connection, name).uid))
-
-
-def has_data(store: ControlStore, name: str, *, tables: Tables = open_table) -> bool:
-    """Whether the next window has something to deliver; reads logs only, and never says no to a change (R120, R123).
-
-    Raises what `begin` raises for the stream's source.
-    """
-    (source,) = look_at_sources(store, [name], tables, UNBOUNDED)
-    return not source.silent(window_from(get_stream(store, name), source.ends, store.clock()))
 
 
 def open_transaction(store: ControlStore, name: str) -> Transaction:

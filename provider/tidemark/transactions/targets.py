@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 
 from tidemark.errors import (
     InvalidArgument,
     NotADeltaTable,
+    QuarantineDoesNotFit,
     TableNotFound,
     TargetForgetsTransactions,
     TargetNotDelta,
@@ -18,7 +20,8 @@ from tidemark.errors import (
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.model.table_log import Metadata
-from tidemark.model.transactions import PlannedWrite, Statement
+from tidemark.model.transactions import PlannedWrite, Statement, WriteAs
+from tidemark.planning.quarantine import quarantine_problem
 from tidemark.transactions.limits import Limits
 from tidemark.transactions.sources import Tables
 
@@ -46,16 +49,23 @@ SECONDS = {
 
 @dataclass(frozen=True)
 class TargetHead:
-    """A target as it was read before begin's transaction: identity and newest version."""
+    """A target as it was read before begin's transaction: identity and newest version. `problem`: why it cannot be the
+    quarantine that it is to be.
+    """
 
     write: PlannedWrite
     table: TableRef
     version: int
+    problem: str | None = None
 
 
 def look_at_targets(writes: Sequence[PlannedWrite], tables: Tables, limits: Limits) -> tuple[TargetHead, ...]:
-    """The targets of `writes`, in order. Raises TargetNotFound, TargetNotDelta, TargetForgetsTransactions."""
-    return tuple(_look(write, tables, limits) for write in writes)
+    """The targets of `writes`, in order. Raises TargetNotFound, TargetNotDelta, TargetForgetsTransactions,
+    QuarantineDoesNotFit.
+    """
+    heads = tuple(_look(write, tables, limits) for write in writes)
+    _require_quarantines(heads)
+    return heads
 
 
 def open_target(target: TableRef | str, tables: Tables) -> DeltaLog:
@@ -108,4 +118,16 @@ def _look(write: PlannedWrite, tables: Tables, limits: Limits) -> TargetHead:
     version = log.head()
     metadata = log.state(version).metadata
     require_memory(write.target, metadata, limits)
-    return TargetHead(write, TableRef(write.target, log.uri, metadata.table_id, Addressing.PATH), version)
+    problem = quarantine_problem(metadata.schema_json) if write.write_as is WriteAs.QUARANTINE else None
+    return TargetHead(write, TableRef(write.target, log.uri, metadata.table_id, Addressing.PATH), version, problem)
+
+
+def _require_quarantines(heads: Sequence[TargetHead]) -> None:
+    """A quarantine has the columns of one and is no target of the same plan; several statements may share one."""
+    for target, head in pairwise(heads):
+        if head.write.write_as is not WriteAs.QUARANTINE:
+            continue
+        itself = any(h.table.table_id == head.table.table_id for h in heads if h.write.write_as != head.write.write_as)
+        problem = "it is a target of the same plan" if itself else head.problem
+        if problem is not None:
+            raise QuarantineDoesNotFit(quarantine=head.write.target, target=target.write.target, problem=problem)

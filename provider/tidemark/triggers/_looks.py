@@ -18,7 +18,8 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import StreamNotFound
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import Stream
-from tidemark.transactions.standing import Outlook, outlook
+from tidemark.transactions.has_data import renew_anchor
+from tidemark.transactions.outlook import Limit, Outlook, outlook
 from tidemark.triggers._sight import Sight, Sights
 
 if TYPE_CHECKING:
@@ -79,12 +80,12 @@ class Looks:
             self._read_streams()
         return answer
 
-    def outlook(self, names: Sequence[str] | None, *, within: timedelta) -> Future[Outlook]:
+    def outlook(self, names: Sequence[str] | None, limit: Limit) -> Future[Outlook]:
         """Which of the streams (None: all) are at risk; reads their logs in eight threads of its own."""
 
         def look() -> Outlook:
             opened = self._open()
-            return outlook(opened.store, names, opened.hook.open_table, within=within)
+            return outlook(opened.store, names, opened.hook.open_table, limit)
 
         return self._of_logs.submit(look)
 
@@ -148,10 +149,17 @@ class Looks:
         with self._lock:
             if self._closed:
                 return  # nobody waits any more
-            looked = self._of_logs.submit(self._sights.look, stream, opened.settings.storage_options)
+            looked = self._of_logs.submit(self._look, stream, opened)
         looked.add_done_callback(
             lambda done: self._when_done(done, name, lambda sight: self._answer(name).set_result(sight))
         )
+
+    def _look(self, stream: Stream, opened: _Opened) -> Sight:
+        """A stream without data does not age while somebody watches it (R86)."""
+        sight = self._sights.look(stream, opened.settings.storage_options)
+        if not sight.has_data:
+            renew_anchor(opened.store, stream, opened.hook.open_table)
+        return sight
 
     def _when_done(self, done: Future[T], name: str, go_on: Callable[[T], None]) -> None:
         """Goes on with the result, or hands on what stopped it."""

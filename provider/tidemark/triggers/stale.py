@@ -11,14 +11,15 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.triggers._waiting import WaitTrigger
 
 if TYPE_CHECKING:
-    from tidemark.transactions.standing import AtRisk, Outlook
+    from tidemark.transactions.outlook import Outlook
     from tidemark.triggers._looks import Looks
 
-__all__ = ["StreamStaleTrigger", "plain"]
+__all__ = ["StreamStaleTrigger"]
 
 
 class StreamStaleTrigger(WaitTrigger):
-    """Fires when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87).
+    """Fires when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87), and, where it is
+    asked, when its last `failures` consumptions failed, or changes have waited `unmoved_hours` hours.
 
     Value of its event: what StreamStaleSensor returns. `stream`: one name, several, or None for all of the store.
     A lake that does not answer is no alarm but a warning in the log.
@@ -29,6 +30,8 @@ class StreamStaleTrigger(WaitTrigger):
         *,
         stream: str | Sequence[str] | None,
         hours_left: float,
+        failures: int | None = None,
+        unmoved_hours: float | None = None,
         end: datetime | str,
         conn_id: str = DEFAULT_CONN_ID,
         **waiting: Any,
@@ -36,10 +39,17 @@ class StreamStaleTrigger(WaitTrigger):
         super().__init__(conn_id=conn_id, end=end, **waiting)
         self.names = [stream] if isinstance(stream, str) else None if stream is None else list(stream)
         self.hours_left = float(hours_left)
+        self.failures = failures
+        self.unmoved_hours = unmoved_hours
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Plain values only."""
-        own = {"stream": self.names, "hours_left": self.hours_left}
+        own = {
+            "stream": self.names,
+            "hours_left": self.hours_left,
+            "failures": self.failures,
+            "unmoved_hours": self.unmoved_hours,
+        }
         return ("tidemark.triggers.stale.StreamStaleTrigger", {**own, **self.waiting()})
 
     @property
@@ -49,15 +59,13 @@ class StreamStaleTrigger(WaitTrigger):
 
     def ask(self, looks: Looks) -> Future[Outlook]:
         """A look at all of them."""
-        return looks.outlook(self.names, within=timedelta(hours=self.hours_left))
+        from tidemark.transactions.outlook import Limit
+
+        unmoved = None if self.unmoved_hours is None else timedelta(hours=self.unmoved_hours)
+        return looks.outlook(self.names, Limit(timedelta(hours=self.hours_left), self.failures, unmoved))
 
     def found(self, answer: Outlook) -> list[dict[str, Any]] | None:
         """Those at risk, if there are any."""
         for name, problem in answer.unknown:
             self.log.warning("Nothing is known of stream %s now: %s", name, problem)
-        return [plain(one) for one in answer.at_risk] or None
-
-
-def plain(one: AtRisk) -> dict[str, Any]:
-    """A stream at risk in plain values; times in ISO 8601."""
-    return {**vars(one), "stale_after": None if one.stale_after is None else one.stale_after.isoformat()}
+        return [one.plain() for one in answer.at_risk] or None

@@ -11,10 +11,12 @@ from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
+from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
 from tidemark.sensors.stale import StreamStaleSensor
 from tidemark.sensors.streams import StreamHasDataSensor
@@ -41,5 +43,8 @@ with DAG(
     files = RefreshExternalTableOperator(task_id="files", external_table="arrivals")
     keyed = CreateKeyedStreamOperator(task_id="keyed", stream="loads", on="shop.loads", keys=["id"])
     again = ReplayWindowOperator(task_id="again", stream="orders", run="r", target="shop.copy", write_as="append")
+    vacuum = VacuumTableOperator(task_id="vacuum", table="shop.orders")
+    rebase = RebaseStreamOperator(task_id="rebase", stream="orders", why="loaded anew")
     drop = DropStreamOperator(task_id="drop", stream="items")
-    create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> files >> keyed >> again >> drop
+    create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> files >> keyed >> again >> vacuum
+    vacuum >> rebase >> drop

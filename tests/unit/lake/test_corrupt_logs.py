@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -37,8 +37,6 @@ from tidemark.model.streams import StreamMode
 HEAD = 7
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 FUZZ = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-Z85_AND_OTHERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#é\0"
 
 
 class Answers(dict[str, Any]):
@@ -331,45 +329,6 @@ def assert_said_by_the_files(found: Any, table: Path) -> None:
             assert [(one.path, one.data_change, one.base_row_id) for one in said[field]] == [
                 (body["path"], body["dataChange"], body.get("baseRowId")) for body in bodies
             ]
-
-
-@given(
-    text=st.text(
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#é\0", max_size=80
-    )
-)
-@settings(max_examples=200, deadline=None)
-def test_any_text_for_an_inline_deletion_vector(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    from tidemark.lake.storage import Storage
-    from tidemark.model.table_log import DeletionVector
-
-    storage = Storage(str(tmp_path_factory.getbasetemp()))
-    for kind in "iu":
-        vector = DeletionVector(kind, text, max(len(text) * 4 // 5, 1), 1)
-        with pytest.raises((CorruptLog, FileNotFoundError)):
-            deletion_vectors.load(vector, storage.uri, storage)
-
-
-@given(data=st.data())
-@settings(max_examples=200, deadline=None)
-def test_a_byte_flipped_in_an_inline_deletion_vector(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    """It has no checksum: what is left is the magic number, the form of a bitmap, and the number of rows."""
-    from pyroaring import BitMap64
-
-    from tidemark.lake.storage import Storage
-    from tidemark.model.table_log import DeletionVector
-
-    storage = Storage(str(tmp_path_factory.getbasetemp()))
-    rows = BitMap64(data.draw(st.sets(st.integers(0, 2**34), min_size=1, max_size=40)))
-    vector = deletion_vectors.inline(rows)
-    text = list(vector.path_or_inline)
-    at = data.draw(st.integers(0, len(text) - 1))
-    text[at] = data.draw(st.sampled_from("0aZ.#"))
-    damaged = DeletionVector("i", "".join(text), vector.size_in_bytes, vector.cardinality)
-    with suppress(CorruptLog):
-        assert len(deletion_vectors.load(damaged, storage.uri, storage)) == len(rows)
 
 
 def test_a_hint_that_lies_does_not_matter(tables: dict[str, Path], right: dict[str, Answers]) -> None:

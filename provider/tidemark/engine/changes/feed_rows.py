@@ -15,6 +15,7 @@ from tidemark.engine.changes.log_only import CHANGE_TYPE
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.forms import ADDED, REMOVED
 from tidemark.planning.change_sets.plan import ChangePlan, Origin, PlannedFile
+from tidemark.planning.identifiers import quoted
 
 __all__ = ["BIRTH", "are_plain", "feed_rows", "side_of_change"]
 
@@ -55,7 +56,7 @@ def feed_rows(spark: SparkSession, plan: ChangePlan, files: Sequence[PlannedFile
         side_of_change().alias("side"),
         _known(F.col(row_id)).alias("row_id"),
         F.coalesce(commit, _of_file({file.path: file.default_row_commit_version for file in files})).alias("commit"),
-        F.struct(*(F.col(_quoted(field.name)).alias(field.name) for field in columns)).alias("image"),
+        F.struct(*(F.col(quoted(field.name)).alias(field.name) for field in columns)).alias("image"),
     )
 
 
@@ -75,7 +76,3 @@ def _of_file(values: dict[str, int]) -> Column:
 def _known(row_id: Column) -> Column:
     problem = F.lit("Tidemark: internal error: a change file has an old row without its row id")
     return F.coalesce(row_id, F.raise_error(problem).cast("bigint"))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

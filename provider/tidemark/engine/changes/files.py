@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pyarrow
 import pyarrow.parquet
@@ -17,7 +19,10 @@ from tidemark.model.table_log import DeletionVector
 from tidemark.planning.change_sets.forms import Form, physical_rows
 from tidemark.planning.change_sets.plan import ChangePlan
 
-__all__ = ["counted_rows", "only_these", "physical_rows_of", "require_files", "require_present"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["counted_rows", "only_these", "physical_rows_of", "require_files", "require_files_of", "require_present"]
 
 _THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
 
@@ -83,6 +88,12 @@ def require_files(log: DeltaLog, plan: ChangePlan) -> None:
         if found[file.path] != file.size:
             problem = f"it has {found[file.path]} bytes, the log says {file.size}"
             raise CorruptLog(file=file.path, problem=problem)
+
+
+def require_files_of(log: DeltaLog, rows: DataFrame, start: int, end: int) -> None:
+    """The data files that `rows` of a version reads are there. Raises VersionVacuumed."""
+    named = (file.split(":", 1) for file in rows.inputFiles())  # Spark names files without percent-encoding
+    require_present(log, (f"{scheme}:{quote(path)}" for scheme, path in named), start, end)
 
 
 def require_present(log: DeltaLog, uris: Iterable[str], start: int, end: int) -> dict[str, int]:

@@ -20,12 +20,20 @@ __all__ = ["last_metadata", "plan_changes", "require_one_readable_table"]
 
 
 def plan_changes(
-    log: DeltaLog, start: int, end: int, mode: StreamMode, *, reader: str = "CHANGES", keys: tuple[str, ...] = ()
+    log: DeltaLog,
+    start: int,
+    end: int,
+    mode: StreamMode,
+    *,
+    reader: str = "CHANGES",
+    keys: tuple[str, ...] = (),
+    table_id: str | None = None,
 ) -> ChangePlan:
     """What to read for the changes in (start, end]; nothing of the table's data is read yet.
 
     With `keys` (standard mode only) rows are told apart by these columns: row tracking may be off, and may be switched
-    in the window; what is read is the difference of live files, and every row of it is compared by content.
+    in the window; what is read is the difference of live files, and every row of it is compared by content. So the
+    window may begin in a table that `table_id` has replaced, where a stream was re-based onto it.
 
     `reader` is the stream's name, for errors. Raises RowTrackingDisabled or UnsupportedTableFeature as
     `require_readable` does, TrackingInterrupted (R85), SourceRecreated (R82), IncompatibleSchemaChange (R103), and
@@ -34,7 +42,7 @@ def plan_changes(
     """
     before = log.state(start)
     commits = tuple(log.commits(start, end)) if end > start else ()
-    require_one_readable_table(log, before, commits, reader, row_ids=not keys)
+    require_one_readable_table(log, before, commits, reader, row_ids=not keys, successor=table_id if keys else None)
     after = last_metadata(before.metadata, commits)
     if keys:
         require_same_keys(before.metadata, after, keys, stream=reader, table=_name(log), start=start, end=end)
@@ -45,7 +53,7 @@ def plan_changes(
     back = brings_rows_back(commits, before.row_id_high_water_mark)
     return ChangePlan(
         table_uri=log.uri,
-        table_id=before.table_id,
+        table_id=after.table_id,
         start=start,
         end=end,
         mode=mode,
@@ -66,9 +74,16 @@ def last_metadata(before: Metadata, commits: Iterable[Commit]) -> Metadata:
 
 
 def require_one_readable_table(
-    log: DeltaLog, before: TableState, commits: Iterable[Commit], reader: str, *, row_ids: bool = True
+    log: DeltaLog,
+    before: TableState,
+    commits: Iterable[Commit],
+    reader: str,
+    *,
+    row_ids: bool = True,
+    successor: str | None = None,
 ) -> None:
-    """Say nothing if the table is the same, readable and, for `row_ids`, tracked in the same way all through `commits`.
+    """Say nothing if the table is the same, readable and, for `row_ids`, tracked in the same way all through `commits`;
+    or is `successor` from one of them on.
 
     Raises SourceRecreated, TrackingInterrupted, and what `require_readable` does.
     """
@@ -79,7 +94,7 @@ def require_one_readable_table(
         if commit.metadata is None and commit.protocol is None:
             continue
         state = TableState(commit.version, commit.metadata or state.metadata, commit.protocol or state.protocol, None)
-        if state.table_id != before.table_id:
+        if state.table_id not in (before.table_id, successor):
             raise SourceRecreated(
                 stream=reader, table=name, path=log.uri, found=state.table_id, expected=before.table_id
             )

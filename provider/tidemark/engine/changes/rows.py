@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from urllib.parse import quote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from tidemark.engine.changes.by_key import key_not_unique, key_text, once_each, with_keys_for_ids
-from tidemark.engine.changes.files import require_files, require_present
+from tidemark.engine.changes.files import require_files, require_files_of
 from tidemark.engine.changes.net import CHANGE, net, unpaired
 from tidemark.engine.changes.signed_rows import signed_rows
+from tidemark.engine.retention.past_versions import read_version
 from tidemark.engine.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
 from tidemark.model.table_log import Metadata
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.plan import Candidate, ChangePlan, Netting, Origin
+from tidemark.planning.identifiers import quoted
 from tidemark.planning.source_keys import require_same_keys
 from tidemark.planning.source_support import require_readable
 
@@ -72,10 +73,10 @@ def read_snapshot(
     name = f"delta.`{log.uri}`"
     require_readable(state, name, row_ids=not keys)
     require_same_keys(state.metadata, state.metadata, keys, stream=reader, table=name, start=version, end=version)
-    table = spark.read.format("delta").option("versionAsOf", version).load(log.uri)
-    require_present(log, map(_encoded, table.inputFiles()), version, version)
+    table = read_version(spark, log.uri, version)
+    require_files_of(log, table, version, version)
     names = _names(state.metadata)
-    image = F.struct(*(F.col(_quoted(name)).alias(name) for name in names)).alias("image")
+    image = F.struct(*(F.col(quoted(name)).alias(name) for name in names)).alias("image")
     if keys:
         failure = key_not_unique(
             stream=reader, table=log.uri, keys=keys, start=version, end=version, old=F.lit(0), new=F.col("times_new")
@@ -124,13 +125,3 @@ def _names(metadata: Metadata) -> list[str]:
 
 def _row_id(table_id: str, row_id: Column, keys: Sequence[str]) -> Column:
     return F.concat(F.lit(f"{table_id}:"), key_text(row_id) if keys else row_id.cast("string"))
-
-
-def _encoded(path: str) -> str:
-    """Spark names files without percent-encoding."""
-    scheme, rest = path.split(":", 1)
-    return f"{scheme}:{quote(rest)}"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -17,6 +17,7 @@ from tidemark.engine.workspace import Workspace
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.forms import ADDED
 from tidemark.planning.change_sets.plan import ChangePlan, Origin, PlannedFile
+from tidemark.planning.identifiers import quoted
 
 __all__ = ["signed_rows"]
 
@@ -70,9 +71,9 @@ def _rows(spark: SparkSession, plan: ChangePlan, files: list[PlannedFile], works
         _side(origin, origins).alias("side"),
         (_known(row_id) if Origin.CHANGES in origins else row_id).alias("row_id"),
         changed.alias("commit"),
-        F.struct(
-            *(F.col(_quoted(field.name)).alias(field.name) for field in source_schema.fields(plan.metadata))
-        ).alias("image"),
+        F.struct(*(F.col(quoted(field.name)).alias(field.name) for field in source_schema.fields(plan.metadata))).alias(
+            "image"
+        ),
     )
 
 
@@ -105,7 +106,3 @@ def _loaded(spark: SparkSession, directory: str) -> DataFrame:
         first.conf.set(_REPLAY_PARTITIONS, "1")
         first.read.format("delta").load(directory).inputFiles()
     return spark.read.format("delta").load(directory)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

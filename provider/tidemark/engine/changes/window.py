@@ -78,7 +78,9 @@ def _planned(log: DeltaLog, window: StreamWindow) -> tuple[ChangePlan, ...]:
     if window.mode is StreamMode.EVERY_CHANGE:
         pages = plan_pages(log, window.start, window.end, rows_per_page=ROWS_PER_PART, reader=name)
         return tuple(pages)
-    return (plan_changes(log, window.start, window.end, window.mode, reader=name, keys=window.keys),)
+    table_id = window.source.table_id
+    plan = plan_changes(log, window.start, window.end, window.mode, reader=name, keys=window.keys, table_id=table_id)
+    return (plan,)
 
 
 @contextmanager

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from tidemark.engine.external_tables.files import reader, spark_path
+from tidemark.engine.external_tables.files import columns, reader, spark_path
+from tidemark.engine.writes.fit import METADATA_COLUMNS
 from tidemark.errors import FileFormatNotInstalled, FilesHaveNoSchema, InvalidArgument
 from tidemark.lake.storage import canonical_uri
 from tidemark.model.external_tables import DataFile, ExternalTable, ExternalTableAsk, FileFormat
 from tidemark.model.spark import AVRO_PACKAGE
-from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["define", "located"]
 
 _PACKAGES: Mapping[FileFormat, str] = {FileFormat.AVRO: AVRO_PACKAGE}
-_RESERVED = (ACTION, IS_UPDATE, ROW_ID, COMMIT_VERSION, COMMIT_TIMESTAMP, "METADATA$FILENAME")
 
 
 def located(ask: ExternalTableAsk) -> ExternalTable:
@@ -46,18 +46,11 @@ def define(spark: SparkSession, table: ExternalTable, schema: str | None, files:
     Raises InvalidArgument for a schema that cannot be read, FilesHaveNoSchema, FileFormatNotInstalled.
     """
     kind = _inferred(spark, table, files) if schema is None else _parsed(spark, schema)
-    taken = [field.name for field in kind.fields if field.name.upper() in _RESERVED]
+    taken = [field.name for field in kind.fields if field.name.upper() in METADATA_COLUMNS]
     if taken:
         problem = f"the stream has a column {taken[0]} of its own: give a schema without it"
         raise FilesHaveNoSchema(file_format=table.file_format.value, location=table.location, problem=problem)
-    defined = ExternalTable(
-        name=table.name,
-        location=table.location,
-        file_format=table.file_format,
-        schema_json=kind.json(),
-        options=table.options,
-        pattern=table.pattern,
-    )
+    defined = replace(table, schema_json=kind.json())
     _require_readable(spark, defined)
     return defined
 
@@ -88,8 +81,6 @@ def _inferred(spark: SparkSession, table: ExternalTable, files: Sequence[DataFil
 
 def _require_readable(spark: SparkSession, table: ExternalTable) -> None:
     """Spark has the format's reader, and it takes the columns and options."""
-    from tidemark.engine.external_tables.files import columns
-
     try:
         reader(spark, table.file_format, table.options).schema(columns(table)).load([]).schema  # noqa: B018
     except AnalysisException as error:

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from tidemark.model.external_tables import FILENAME, DataFile, ExternalTable, FileFormat
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
+from tidemark.planning.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +59,7 @@ def rows_of_files(spark: SparkSession, table: ExternalTable, files: Sequence[Dat
     loaded = reader(spark, table.file_format, table.options).schema(kind).load([spark_path(table, f) for f in files])
     path = loaded.metadataColumn("_metadata").getField("file_path")
     return loaded.select(
-        *(F.col(_quoted(field.name)) for field in kind.fields),
+        *(F.col(quoted(field.name)) for field in kind.fields),
         F.lit("INSERT").alias(ACTION),
         F.lit(False).alias(IS_UPDATE),
         F.lit(None).cast("string").alias(ROW_ID),
@@ -71,7 +72,3 @@ def _relative(path: Column, location: str) -> Column:
     decoded = F.regexp_replace(F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B"))), "^file:/+", "file:///")
     below = F.startswith(decoded, F.lit(f"{location}/"))
     return F.when(below, F.substring(decoded, len(location) + 2, 1 << 20)).otherwise(decoded)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -128,8 +129,6 @@ def _rows(spark: SparkSession, files: Iterable[DataFile]) -> DataFrame:
 
 
 def _data_file(row: Row) -> DataFile:
-    from datetime import UTC, datetime, timedelta
-
     modified_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row["modified_at"])
     return DataFile(path=row["path"], size=row["size"], modified_at=modified_at, etag=row["etag"])
 

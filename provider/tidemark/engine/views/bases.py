@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tidemark.engine.changes.files import require_present
+from tidemark.engine.changes.files import require_files_of
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
+from tidemark.engine.retention.past_versions import read_version
 from tidemark.errors import (
     IncompatibleSchemaChange,
     InvalidArgument,
@@ -28,6 +28,7 @@ from tidemark.model.table_log import Metadata
 from tidemark.model.views import ViewQuery
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.plan import ChangePlan
+from tidemark.planning.identifiers import quoted
 from tidemark.planning.source_support import require_readable
 
 if TYPE_CHECKING:
@@ -67,22 +68,21 @@ class Base:
     def changes(self, spark: SparkSession, workspace: Workspace) -> DataFrame:
         """The changed rows: columns of the table, ROW, SIGNED. Raises VersionVacuumed."""
         found = read_changes(spark, self.log, self.plan, workspace)
-        sign = F.when(F.col(_quoted(ACTION)) == "DELETE", F.lit(-1)).otherwise(F.lit(1))
-        number = F.substring_index(F.col(_quoted(ROW_ID)), ":", -1).cast("bigint")
+        sign = F.when(F.col(quoted(ACTION)) == "DELETE", F.lit(-1)).otherwise(F.lit(1))
+        number = F.substring_index(F.col(quoted(ROW_ID)), ":", -1).cast("bigint")
         return found.select(*map(_column, self.columns), number.alias(ROW), sign.alias(SIGNED))
 
     def rows(self, spark: SparkSession, version: int) -> DataFrame:
         """All rows at a version under the columns of the end: the table's columns, ROW."""
         state = self.log.state(version)
         require_readable(state, f"delta.`{self.log.uri}`")
-        table = spark.read.format("delta").option("versionAsOf", version).load(self.log.uri)
+        table = read_version(spark, self.log.uri, version)
         row_id = table.metadataColumn("_metadata").getField("row_id").alias(ROW)
         return table.select(*self._under_end(state.metadata), row_id)
 
     def require_files_of(self, rows: DataFrame) -> None:
         """Raises VersionVacuumed if a file that `rows` of a version reads is gone."""
-        uris = (f"{scheme}:{quote(rest)}" for scheme, rest in (file.split(":", 1) for file in rows.inputFiles()))
-        require_present(self.log, uris, self.window.start, self.window.end)
+        require_files_of(self.log, rows, self.window.start, self.window.end)
 
     def _under_end(self, metadata: Metadata) -> list[Column]:
         problem = source_schema.first_difference(metadata, self.metadata)
@@ -147,8 +147,4 @@ def _bare(form: Any) -> Any:
 
 
 def _column(name: str) -> Column:
-    return F.col(_quoted(name))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return F.col(quoted(name))

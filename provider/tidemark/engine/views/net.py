@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from tidemark.engine.changes.content import same_content
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
+from tidemark.planning.identifiers import quoted
 from tidemark.planning.views.terms import ID, SIGN, column_name
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _shown(changes: DataFrame, kind: StructType) -> DataFrame:
         *(image.getField(column_name(number)).alias(name) for number, name in enumerate(kind.names)),
         F.col(f"{_CHANGE}.action").alias(ACTION),
         F.col(f"{_CHANGE}.is_update").alias(IS_UPDATE),
-        F.col(_quoted(ROW_ID)).alias(ROW_ID),
+        F.col(quoted(ROW_ID)).alias(ROW_ID),
     )
 
 
@@ -124,7 +125,3 @@ def _differ(states: Column, form: StructType) -> Column:
 
 def _change(action: str, is_update: bool, image: Column) -> Column:
     return F.struct(F.lit(action).alias("action"), F.lit(is_update).alias("is_update"), image.alias("image"))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -23,7 +23,13 @@ def prepare_append(rows: DataFrame, statement: Statement, target: StructType) ->
     schema_evolution "add" new columns come with the rows in one commit. Raises TargetDoesNotFit.
     """
     evolution = statement.write.schema_evolution
-    fitted = fit_columns(rows.schema, target, target_name=statement.target.name, evolution=evolution)
+    fitted = fit_columns(
+        rows.schema,
+        target,
+        target_name=statement.target.name,
+        evolution=evolution,
+        sorted_out=statement.write.quarantine is not None,
+    )
     shaped = rows.select(*(column.expression for column in fitted))
     writer = shaped.write.format("delta").mode("append")
     if evolution is SchemaEvolution.ADD:

@@ -40,9 +40,11 @@ from tidemark.errors import (
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.marks import Mark, MarkKind, mark_of
+from tidemark.model.quarantine import Split
 from tidemark.model.streams import StreamWindow
-from tidemark.model.transactions import Evidence, Statement, TransactionKey
+from tidemark.model.transactions import QUARANTINED, Evidence, Statement, TransactionKey, WriteAs
 from tidemark.planning.delivery import Delivery, Finding, judge
+from tidemark.planning.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,12 +134,17 @@ def look(delivering: Delivering, statement: Statement) -> Delivery:
 
 
 def write_statement(
-    session: SparkSession, delivering: Delivering, statement: Statement, write: Callable[[], None]
+    session: SparkSession,
+    delivering: Delivering,
+    statement: Statement,
+    write: Callable[[], None],
+    split: Split | None = None,
 ) -> Evidence:
     """Run `write`, one Delta command on the target in `session`, unless the target already holds this window.
 
-    A second run writes nothing and returns the same evidence with `found=True`. Raises TargetChanged, TargetRewound,
-    Superseded, Fenced, SerialReused; then nothing of this run stands in the target that the next would not find.
+    `split`: what sorted the rows of `write`, kept in the commit. A second run writes nothing and returns the same
+    evidence with `found=True`. Raises TargetChanged, TargetRewound, Superseded, Fenced, SerialReused; then nothing of
+    this run stands in the target that the next would not find.
     """
     before = look(delivering, statement)
     if before.finding is Finding.DELIVERED:
@@ -146,7 +153,7 @@ def write_statement(
         _refuse_unless_free(delivering, statement, before)
         delivering.stop_if_due()
         try:
-            return _write_once(session, delivering, statement, write)
+            return _write_once(session, delivering, statement, write, split)
         except CONFLICTS:  # somebody else committed; nothing of ours did
             if attempt == ATTEMPTS:
                 raise
@@ -184,15 +191,19 @@ def append_nothing(session: SparkSession, statement: Statement, options: Mapping
     path = statement.target.path
     given = [f.name for f in target_schema(open_target(statement, options)).fields if not _filled_by_delta(f.metadata)]
     rows = session.read.format("delta").load(path).where(F.lit(False))
-    rows.select(*(F.col(_quoted(name)) for name in given)).write.format("delta").mode("append").save(path)
+    rows.select(*(F.col(quoted(name)) for name in given)).write.format("delta").mode("append").save(path)
 
 
 def _write_once(
-    session: SparkSession, delivering: Delivering, statement: Statement, write: Callable[[], None]
+    session: SparkSession,
+    delivering: Delivering,
+    statement: Statement,
+    write: Callable[[], None],
+    split: Split | None,
 ) -> Evidence:
     mark = delivering.mark(statement, MarkKind.WRITE)
     reach(f"write{statement.number}.before")
-    with _marked(session, mark):
+    with _marked(session, mark, split):
         write()
         after = look(delivering, statement)
         if after.finding is Finding.FREE:  # a DELETE without a match makes no commit (step 12)
@@ -206,9 +217,9 @@ def _write_once(
 
 
 @contextmanager
-def _marked(session: SparkSession, mark: Mark) -> Iterator[None]:
+def _marked(session: SparkSession, mark: Mark, split: Split | None = None) -> Iterator[None]:
     """Delta commands of `session` inside carry number and mark; outside none does, whatever happens (V15)."""
-    settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: mark.to_text()}
+    settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: mark.to_text(split)}
     try:
         for name, value in settings.items():
             session.conf.set(name, value)
@@ -254,14 +265,16 @@ def _evidence(statement: Statement, delivery: Delivery, *, found: bool) -> Evide
         commit_version=delivery.version,
         txn_version=statement.txn_version,
         digest=statement.digest,
-        rows=delivery.rows or {},
+        rows=_counted(statement, delivery.rows or {}),
         found=found,
     )
 
 
+def _counted(statement: Statement, rows: Mapping[str, int]) -> Mapping[str, int]:
+    """Rows in a quarantine are not rows of a target."""
+    quarantine = statement.write.write_as is WriteAs.QUARANTINE
+    return {QUARANTINED: sum(rows.values())} if quarantine else rows
+
+
 def _filled_by_delta(metadata: Mapping[str, object]) -> bool:
     return "delta.generationExpression" in metadata or "delta.identity.start" in metadata
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -7,51 +7,77 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
     ByteType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
     LongType,
+    MapType,
+    NumericType,
     ShortType,
+    StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )
 
 from tidemark.errors import TargetDoesNotFit
 from tidemark.model.external_tables import FILENAME
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
 from tidemark.model.transactions import SchemaEvolution
+from tidemark.planning.identifiers import quoted
 
-__all__ = ["FittedColumn", "fit_columns", "quoted"]
+__all__ = ["METADATA_COLUMNS", "FittedColumn", "fit_columns", "nullable"]
 
 METADATA_COLUMNS = (ACTION, IS_UPDATE, ROW_ID, FILENAME, COMMIT_VERSION, COMMIT_TIMESTAMP)
 WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
 DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
+READ_FROM_TEXT = (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType)
 
 
 @dataclass(frozen=True)
 class FittedColumn:
-    """A column of the stream and what it becomes in the target: the target's own spelling and type."""
+    """A column of the stream and what it becomes in the target: the target's own spelling and type, everything
+    nullable. `may_fail`: not each value of `source_type` has a place in it.
+    """
 
     source: str
     target: str
     data_type: DataType
+    source_type: DataType
+    may_fail: bool = False
 
     @property
     def expression(self) -> Column:
-        """The stream's column under the target's name and type."""
-        return F.col(quoted(self.source)).cast(self.data_type).alias(self.target)
+        """The stream's column under the target's name and type; NULL for a value that does not fit."""
+        column = F.col(quoted(self.source))
+        cast = column.try_cast(self.data_type) if self.may_fail else column.cast(self.data_type)
+        return cast.alias(self.target)
+
+    @property
+    def fits(self) -> Column:
+        """Whether the value has a place in the target: a number without loss, a text as far as it can be read."""
+        column = F.col(quoted(self.source))
+        cast = column.try_cast(self.data_type)
+        if isinstance(self.source_type, NumericType):
+            return cast.try_cast(self.source_type).eqNullSafe(column)
+        return column.isNull() | cast.isNotNull()
 
 
 def fit_columns(
-    source: StructType, target: StructType, *, target_name: str, evolution: SchemaEvolution
+    source: StructType, target: StructType, *, target_name: str, evolution: SchemaEvolution, sorted_out: bool = False
 ) -> tuple[FittedColumn, ...]:
     """The columns to write, in the stream's order.
 
     Metadata columns go along only where the target has columns of their names. A type fits if it is the same or the
-    target's is wider without loss. Raises TargetDoesNotFit, naming every column that does not.
+    target's is wider without loss. `sorted_out`: rows with values that have no place in the target go elsewhere, so
+    numbers may become others and text what it says. Raises TargetDoesNotFit, naming every column that does not.
     """
     known = {field.name.lower(): field for field in target.fields}
     offered = [f for f in source.fields if f.name not in METADATA_COLUMNS or f.name.lower() in known]
@@ -61,7 +87,9 @@ def fit_columns(
         problems.append(f"it has no column {_listed(extra)} (schema_evolution='add' would add them)")
     for field in offered:
         wanted = known.get(field.name.lower())
-        if wanted is not None and not _widens(field.dataType, wanted.dataType):
+        if wanted is None or _widens(field.dataType, wanted.dataType):
+            continue
+        if not (sorted_out and _may_become(field.dataType, wanted.dataType)):
             problems.append(
                 f"column {field.name} is {field.dataType.simpleString()}, there {wanted.dataType.simpleString()}"
             )
@@ -73,14 +101,32 @@ def fit_columns(
     return tuple(_fitted(field, known.get(field.name.lower())) for field in offered)
 
 
-def quoted(name: str) -> str:
-    """A column name as Spark's parser takes it, dots and dollars included."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _fitted(field: StructField, wanted: StructField | None) -> FittedColumn:
     chosen = field if wanted is None else wanted
-    return FittedColumn(source=field.name, target=chosen.name, data_type=chosen.dataType)
+    return FittedColumn(
+        source=field.name,
+        target=chosen.name,
+        data_type=nullable(chosen.dataType),
+        source_type=field.dataType,
+        may_fail=not _widens(field.dataType, chosen.dataType),
+    )
+
+
+def nullable(data_type: DataType) -> DataType:
+    """The type without NOT NULL inside it: Spark casts to no other, and Delta looks after NOT NULL itself."""
+    if isinstance(data_type, StructType):
+        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in data_type.fields])
+    if isinstance(data_type, ArrayType):
+        return ArrayType(nullable(data_type.elementType))
+    if isinstance(data_type, MapType):
+        return MapType(nullable(data_type.keyType), nullable(data_type.valueType))
+    return data_type
+
+
+def _may_become(source: DataType, target: DataType) -> bool:
+    if isinstance(source, StringType):
+        return isinstance(target, READ_FROM_TEXT)
+    return isinstance(source, NumericType) and isinstance(target, NumericType)
 
 
 def _missing_required(offered: list[StructField], target: StructType) -> list[str]:

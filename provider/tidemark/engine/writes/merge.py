@@ -18,17 +18,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 from tidemark.engine.changes.content import same_content
-from tidemark.engine.writes.fit import FittedColumn, fit_columns, quoted
+from tidemark.engine.writes.fit import FittedColumn, fit_columns
 from tidemark.engine.writes.prepared import PreparedWrite
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
 from tidemark.model.streams import ACTION, COMMIT_VERSION, ROW_ID
 from tidemark.model.transactions import SchemaEvolution, Statement
+from tidemark.planning.identifiers import quoted
 from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["prepare_merge"]
+__all__ = ["is_lasting", "key_columns", "prepare_merge"]
 
 IMAGE = "__tidemark_image"
 DELETES = "__tidemark_delete"
@@ -45,10 +46,11 @@ def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, 
     with_action = changes if ACTION in changes.columns else changes.withColumn(ACTION, F.lit("INSERT"))
     evolution = statement.write.schema_evolution
     name = statement.target.name
-    fitted = fit_columns(with_action.schema, target, target_name=name, evolution=evolution)
-    chosen = _key_columns(keys, fitted, target, name)
+    sorted_out = statement.write.quarantine is not None
+    fitted = fit_columns(with_action.schema, target, target_name=name, evolution=evolution, sorted_out=sorted_out)
+    chosen = key_columns(keys, fitted, target, name)
     each = COMMIT_VERSION in changes.columns
-    lasting = _lasting(with_action, chosen) if each else F.lit(True)
+    lasting = is_lasting(with_action, chosen) if each else F.lit(True)
     winners = with_action.transform(_one_row_per_key, fitted, chosen, lasting, each=each).persist()
     try:
         _refuse_ambiguous(winners, chosen, name)
@@ -63,9 +65,10 @@ def _forget(rows: DataFrame) -> None:
     rows.unpersist()
 
 
-def _key_columns(
+def key_columns(
     keys: Sequence[str], fitted: tuple[FittedColumn, ...], target: StructType, name: str
 ) -> tuple[FittedColumn, ...]:
+    """The columns that `keys` name, in their order. Raises MissingMergeKey."""
     if not keys:
         raise MissingMergeKey(target=name, problem="none are given")
     by_name = {column.source.lower(): column for column in fitted}
@@ -82,7 +85,7 @@ def _key_columns(
     return tuple(by_name[key.lower()] for key in keys)
 
 
-def _lasting(changes: DataFrame, keys: Sequence[FittedColumn]) -> Column:
+def is_lasting(changes: DataFrame, keys: Sequence[FittedColumn]) -> Column:
     """Whether no later commit touches the row again: by its row id, or without one by the merge's key."""
     row = [ROW_ID] if ROW_ID in changes.columns else [key.source for key in keys]
     last = F.max(quoted(COMMIT_VERSION)).over(Window.partitionBy(*(F.col(quoted(name)) for name in row)))

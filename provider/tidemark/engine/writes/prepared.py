@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidemark.model.quarantine import Split
+
 __all__ = ["PreparedWrite"]
 
 
@@ -14,7 +16,10 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class PreparedWrite:
-    """`run` is one Delta command; `close` gives back what was kept in memory for it, run or not."""
+    """`run` is one Delta command; `close` gives back what was kept in memory for it, run or not. `split`: what sorted
+    the rows, where others go to a quarantine.
+    """
 
     run: Callable[[], None]
     close: Callable[[], None] = _nothing
+    split: Split | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.planning.statements import path_name
 from tidemark.planning.stream_sql.text import SqlName
 
-__all__ = ["sql_name"]
+__all__ = ["external_table_name", "sql_name"]
 
 
 def sql_name(name: SqlName) -> str:
@@ -13,3 +13,8 @@ def sql_name(name: SqlName) -> str:
     if len(name.parts) == 2 and name.parts[0].lower() == "delta":
         return path_name(name.parts[1])
     return ".".join(part if part.isidentifier() else "`" + part.replace("`", "``") + "`" for part in name.parts)
+
+
+def external_table_name(name: SqlName) -> str:
+    """The name of an external table, or the path that stands in quotes."""
+    return name.parts[-1] if name.parts[0] == "delta" else name.text

@@ -22,6 +22,8 @@ _GENERATORS = frozenset(
     }
 )
 _MICROS = 1_000_000
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_TIMES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
 
 
 def name_of(call: exp.Expr) -> str:
@@ -62,4 +64,19 @@ def _pinned(node: exp.Expr, now: datetime) -> exp.Expr:
         return exp.cast(moment, exp.DataType.build("TIMESTAMPNTZ"))
     if name_of(node) == "unix_timestamp" and not node.expressions:
         return exp.cast(exp.Literal.number(micros // _MICROS), "bigint")
+    if isinstance(node, exp.Cast) and node.this.is_string and node.to.this in _TIMES:
+        return _word_pinned(node, moment)
     return node
+
+
+def _word_pinned(node: exp.Cast, moment: exp.Expr) -> exp.Expr:
+    """Spark reads TIMESTAMP'now' and DATE'today' as the present; with a zone beside the word they stay."""
+    word = str(node.this.this).strip().lower()
+    if word == "now":
+        return exp.cast(moment, node.to.copy())
+    if word not in _DAYS:
+        return node
+    day: exp.Expr = exp.cast(moment, "date")
+    if _DAYS[word]:
+        day = exp.Anonymous(this="date_add", expressions=[day, exp.convert(_DAYS[word])])
+    return exp.Cast(this=day, to=node.to.copy())

@@ -21,7 +21,7 @@ from tidemark.planning.views.parts import Parts, numbered
 from tidemark.planning.views.text import sql_of
 from tidemark.planning.views.with_ids import ID, SCAN, SIGN, columns_of, with_ids
 
-__all__ = ["ID", "SCAN", "SIGN", "Role", "Scan", "Term", "column_name", "terms", "whole"]
+__all__ = ["ID", "SCAN", "SIGN", "Role", "Scan", "Term", "column_name", "roles_of", "terms", "whole"]
 
 
 class Role(StrEnum):
@@ -77,7 +77,17 @@ def whole(query: ViewQuery, role: Role, now: datetime) -> Term:
 def _term(query: ViewQuery, delta: int, now: datetime) -> Term:
     parts = numbered(query)
     silent = _silent(parts, delta)
-    roles = {
+    roles = roles_of(parts, delta)
+    for node in parts.tree.find_all(exp.Select):
+        if not node.args.get("from_") and parts.number(node) in silent:
+            node.set("where", exp.Where(this=exp.false()))
+    return _written(query, parts, roles, delta, now)
+
+
+def roles_of(parts: Parts, delta: int) -> dict[int, Role]:
+    """What each scan gives in the term of the scan `delta`."""
+    silent = _silent(parts, delta)
+    return {
         number: Role.NOTHING
         if number in silent
         else Role.CHANGED
@@ -87,10 +97,6 @@ def _term(query: ViewQuery, delta: int, now: datetime) -> Term:
         else Role.OLD
         for number in parts.bases
     }
-    for node in parts.tree.find_all(exp.Select):
-        if not node.args.get("from_") and parts.number(node) in silent:
-            node.set("where", exp.Where(this=exp.false()))
-    return _written(query, parts, roles, delta, now)
 
 
 def _silent(parts: Parts, delta: int) -> set[int]:

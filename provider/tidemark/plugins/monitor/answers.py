@@ -9,6 +9,7 @@ from typing import Literal
 
 from tidemark.control.overview import HeldWindow, NumberedMove, OverviewRow
 from tidemark.control.transactions import StoredTransaction
+from tidemark.model.health import StreamHealth
 from tidemark.model.streams import OffsetMove, WindowKind
 from tidemark.model.transactions import TransactionKey
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_key
@@ -72,6 +73,25 @@ class HeldAnswer:
 
 
 @dataclass(frozen=True)
+class HealthAnswer:
+    """How consumptions went: `failures_in_row` attempts failed since `failing_since`. `last_error` is left out for
+    those who may not read the DAG of `last_run`.
+    """
+
+    consumptions: int
+    empty_windows: int
+    rows_delivered: int
+    rows_quarantined: int
+    failures: int
+    failures_in_row: int
+    failing_since: datetime | None
+    last_failed_at: datetime | None
+    last_error_type: str | None
+    last_error: str | None
+    last_run: Actor | None
+
+
+@dataclass(frozen=True)
 class StreamAnswer:
     """One stream. `offset`: up to it, the source has been consumed."""
 
@@ -88,6 +108,7 @@ class StreamAnswer:
     commit: MoveAnswer | None
     held: HeldAnswer | None
     lag: LagAnswer
+    health: HealthAnswer
 
 
 @dataclass(frozen=True)
@@ -168,6 +189,7 @@ def stream_answer(row: OverviewRow, sight: Sight, *, now: datetime, readable: Co
         commit=None if row.commit is None else _move(None, row.commit, readable),
         held=None if row.held is None else _held(row.held, readable),
         lag=lag_answer(sight, now),
+        health=_health(row.health, readable),
     )
 
 
@@ -232,6 +254,13 @@ def _move(number: int | None, move: OffsetMove, readable: Collection[str]) -> Mo
     if move.run is not None and who.kind == "person":
         who = actor(move.run, readable)
     return MoveAnswer(number, move.from_version, move.to_version, move.moved_at, move.why, who)
+
+
+def _health(health: StreamHealth, readable: Collection[str]) -> HealthAnswer:
+    run = None if health.last_failed_run is None else actor(health.last_failed_run, readable)
+    said = {name: value for name, value in vars(health).items() if name not in ("last_failed_run", "last_error")}
+    hidden = run is not None and run.kind == "hidden"
+    return HealthAnswer(**said, last_error=None if hidden else health.last_error, last_run=run)
 
 
 def _held(held: HeldWindow, readable: Collection[str]) -> HeldAnswer:

@@ -1,6 +1,6 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
-import { badge, behind, h, moment, number, staleIn, svg, utc, who } from "./elements.js";
+import { badge, behind, failing, h, moment, number, staleIn, svg, utc, who } from "./elements.js";
 
 const WIDTH = 720;
 const HEIGHT = 220;
@@ -12,6 +12,7 @@ export function drawDetails(found) {
     "article", {},
     h("p", {}, h("a", { href: "./", id: "back" }, "← All streams")),
     h("div", { class: "top" }, facts(one, found), section("History of the offset", plot(found))),
+    section("Consumptions", consumptions(one.health, found)),
     section("Open window", one.held ? openWindow(one.held, found) : h("p", { class: "quiet" }, "None: the stream is free.")),
     section("Newest transactions", transactions(found)),
     section("Moves of the offset", movesTable(found)),
@@ -38,6 +39,19 @@ function facts(one, found) {
     ["Offset moved", moment(one.advanced_at, found.now)],
     ["Created", moment(one.created_at, found.now)],
     one.comment ? ["Comment", one.comment] : null,
+  ]);
+}
+
+function consumptions(health, found) {
+  return pairs([
+    ["Committed", `${number(health.consumptions)}, ${number(health.empty_windows)} of them empty`],
+    ["Rows", [`${number(health.rows_delivered)} delivered`,
+      health.rows_quarantined ? badge("warn", `${number(health.rows_quarantined)} in quarantine`) : null]],
+    ["Failed attempts", [number(health.failures), failing(health)]],
+    health.failing_since ? ["Failing since", moment(health.failing_since, found.now)] : null,
+    health.last_failed_at ? ["Last error", [health.last_error_type, ", ", moment(health.last_failed_at, found.now),
+      health.last_error ? h("span", { class: "exact" }, health.last_error) : null]] : null,
+    health.last_run ? ["Failed in", who(health.last_run)] : null,
   ]);
 }
 

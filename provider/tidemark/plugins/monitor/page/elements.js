@@ -98,6 +98,11 @@ export function behind(lag) {
   ];
 }
 
+export function failing(health) {
+  if (health.failures_in_row === 0) return null;
+  return badge("bad", health.failures_in_row === 1 ? "failed once" : `failed ${number(health.failures_in_row)} times in a row`);
+}
+
 export function staleIn(lag) {
   if (lag.state !== "known") return "–";
   if (lag.words) {

@@ -1,6 +1,6 @@
 // The page: the list of streams or one stream, as the address says; read anew every ten seconds while it is seen.
 
-import { airflowLink, badge, behind, fetchJson, followTheme, h, moment, number, staleIn, who } from "./elements.js";
+import { airflowLink, badge, behind, failing, fetchJson, followTheme, h, moment, number, staleIn, who } from "./elements.js";
 import { drawDetails } from "./details.js";
 
 const EVERY = 10_000;
@@ -207,6 +207,7 @@ function row(one, found) {
     "tr", { "data-stream": one.name },
     h("th", { scope: "row" }, h("a", { href: link, id: `stream-${one.uid}` }, one.name),
       one.initial_rows_pending ? h("span", { class: "exact" }, "owes the rows at the start") : null,
+      failing(one.health),
       one.comment ? h("span", { class: "exact" }, one.comment) : null),
     h("td", { class: "wrap", title: one.path }, one.source),
     h("td", {}, one.mode.replace("_", "-")),

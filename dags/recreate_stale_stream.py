@@ -1,0 +1,71 @@
+"""A stream that cannot be read any more goes on, once a person has seen what is lost and has approved it.
+
+Trigger it with the stream's name, as `watch_stale_streams` tells it. The run waits under *Required Actions*, for up to
+three days; who approved stands in the stream's history. A stream that can be read is left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, Param, task
+
+from tidemark.operators.rebase import RebaseStreamOperator
+
+with DAG(
+    "recreate_stale_stream",
+    description="Asks a person, then puts a stream that lost its source onto the table that lies there now",
+    schedule=None,
+    catchup=False,
+    params={
+        "stream": Param("", type="string", minLength=1, description="the stream that cannot be read any more"),
+        "show_initial_rows": Param(False, type="boolean", description="deliver the rows that the table has now"),
+    },
+    doc_md=__doc__,
+    tags=["tidemark", "example"],
+) as dag:
+
+    @task
+    def what_is_lost(params: dict[str, Any]) -> dict[str, Any]:
+        """What is wrong with the stream, and which changes it will never deliver; skips where nothing is."""
+        from airflow.sdk.exceptions import AirflowSkipException
+
+        from tidemark.hooks.tidemark import TidemarkHook
+        from tidemark.transactions.rebase import loss_of
+
+        hook = TidemarkHook()
+        found = loss_of(hook.open_store(), params["stream"], tables=hook.open_table)
+        if found.problem is None:
+            raise AirflowSkipException(f"Stream {found.stream} can be read: there is nothing to decide.")
+        return asdict(found)
+
+    approve = ApprovalOperator(
+        task_id="approve",
+        subject="Let the stream {{ params.stream }} go on, and lose what it has not read?",
+        body="""
+{%- set lost = ti.xcom_pull(task_ids="what_is_lost") -%}
+**Stream** {{ lost.stream }} on {{ lost.table }} (table id `{{ lost.table_id }}`), at version {{ lost.version }}
+
+**Why** {{ lost.problem }}
+
+**Lost** {{ lost.lost }}
+
+Approved, it goes on from the newest version of the table that lies there now
+{%- if params.show_initial_rows %}, and first delivers the rows that this has{% endif %}.
+""",
+        response_timeout=timedelta(days=3),
+    )
+
+    rebase = RebaseStreamOperator(
+        task_id="rebase",
+        stream="{{ params.stream }}",
+        show_initial_rows="{{ params.show_initial_rows }}",
+        why="""
+{%- set said = ti.xcom_pull(task_ids="approve") -%}
+approved by {{ said.responded_by_user.name }}: {{ ti.xcom_pull(task_ids="what_is_lost").problem }}""",
+    )
+
+    what_is_lost() >> approve >> rebase

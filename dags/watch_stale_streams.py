@@ -1,0 +1,84 @@
+"""Nobody loses a change because nobody looked: every hour, each stream of the control store is looked at.
+
+One task instance for each stream, called by its name: *skipped* where all is well, a *success* where the stream is at
+risk. At risk is what has less than two days before it may be stale, what failed three times in a row, and what has had
+changes for twelve hours without being consumed. `alert` then tells of all of them at once: in its log, and by the
+notifier that TELL names. That this DAG itself is late is told by its deadline, from the triggerer.
+
+What cannot be read any more waits for a decision: trigger `recreate_stale_stream` with its name.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, AsyncCallback, DeadlineAlert, DeadlineReference, TriggerRule, task
+
+from tidemark.notifications.stale_stream import StaleStreamNotifier
+from tidemark.sensors.stale import StreamStaleSensor
+
+AT_RISK = {"hours_left": 48, "failures": 3, "unmoved_hours": 12}
+
+# For mail: {"tell": "airflow.providers.smtp.notifications.smtp.SmtpNotifier",
+#            "tell_kwargs": {"to": "data@example.org", "subject": "Streams", "html_content": "{{ stale_message }}"}}
+TELL: dict[str, Any] = {}
+
+log = logging.getLogger("watch_stale_streams")
+
+with DAG(
+    "watch_stale_streams",
+    description="Tells of streams that are stale or soon will be, that fail, and that nobody consumes",
+    schedule="@hourly",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args={"retries": 1, "retry_delay": timedelta(minutes=1)},
+    deadline=DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=timedelta(minutes=30),
+        callback=AsyncCallback(StaleStreamNotifier, kwargs={**AT_RISK, **TELL, "always": True}),
+    ),
+    doc_md=__doc__,
+    tags=["tidemark", "example"],
+) as dag:
+
+    @task
+    def streams() -> list[str | list[str]]:
+        """Every stream; groups of them where there are more than Airflow makes tasks of."""
+        from airflow.sdk.configuration import conf
+
+        from tidemark.hooks.tidemark import TidemarkHook
+        from tidemark.planning.groups import in_groups
+        from tidemark.transactions.streams import list_streams
+
+        names = [stream.name for stream in list_streams(TidemarkHook().open_store())]
+        log.info("There are %s streams.", len(names))
+        return in_groups(names, conf.getint("core", "max_map_length", fallback=1024))
+
+    watch = StreamStaleSensor.partial(
+        task_id="watch",
+        map_index_template="{{ task.stream if task.stream is string else (task.stream | join(', ') | truncate(200)) }}",
+        timeout=0,  # one look
+        soft_fail=True,
+        deferrable=False,
+        **AT_RISK,
+    ).expand(stream=streams())
+
+    # Also where a look failed, as for a stream that was dropped meanwhile: the others are told of.
+    @task(trigger_rule=TriggerRule.ALL_DONE, on_success_callback=StaleStreamNotifier(**AT_RISK, **TELL))
+    def alert(found: list[list[dict[str, Any]]]) -> list[str]:
+        """The names of those at risk; skips where there are none."""
+        from airflow.sdk.exceptions import AirflowSkipException
+
+        at_risk = [one for group in found or [] for one in group]
+        if not at_risk:
+            raise AirflowSkipException("No stream is at risk.")
+        for one in at_risk:
+            log.warning("%s is at risk (%s): %s", one["stream"], ", ".join(one["risks"]), one)
+        return [one["stream"] for one in at_risk]
+
+    alert(watch.output)
+    watch >> EmptyOperator(task_id="all_looked", trigger_rule=TriggerRule.NONE_FAILED)  # a look that failed is seen

@@ -1,0 +1,35 @@
+"""A client's quarantine table, made where its name leads to none."""
+
+from __future__ import annotations
+
+from tidemark.client.catalog import PATH
+from tidemark.client.surroundings import Surroundings
+from tidemark.engine.writes.quarantine_table import create_quarantine_table
+from tidemark.errors import TableNotFound
+from tidemark.lake.tables import place_of
+from tidemark.planning.statements import path_name
+
+__all__ = ["make_quarantine"]
+
+
+def make_quarantine(around: Surroundings, name: str | None) -> str:
+    """The URI of the table, "" for no name. A name that is not there becomes a table under the lake root, without one
+    in Spark's catalog. A second run finds it.
+    """
+    if name is None:
+        return ""
+    try:
+        return around.tables(name).uri
+    except TableNotFound:
+        in_catalog = around.lake_root is None and not PATH.match(name)
+        place = name if in_catalog else path_name(place_of(name, around.lake_root or "/")[0])
+        create_quarantine_table(around.spark, place, lambda: _is_there(around, name))
+        return around.tables(name).uri
+
+
+def _is_there(around: Surroundings, name: str) -> bool:
+    try:
+        around.tables(name)
+    except TableNotFound:
+        return False
+    return True

@@ -1,0 +1,84 @@
+"""Streams that go on after their table was made anew or moved, from a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidemark.client.descriptions import StreamDescription, look_and_describe
+from tidemark.client.sources import find_files, find_source, place_now
+from tidemark.client.surroundings import Surroundings
+from tidemark.errors import TableNotFound
+from tidemark.model.streams import Stream, StreamMode
+from tidemark.transactions.rebase import Ground, rebase_stream, relocate_stream
+from tidemark.transactions.streams import get_stream
+
+__all__ = ["StreamsThatGoOn"]
+
+
+class StreamsThatGoOn:
+    """The part of `Lake` that puts a stream onto another table, or follows its own."""
+
+    _around: Surroundings
+
+    def rebase_stream(
+        self,
+        name: str,
+        *,
+        why: str,
+        on: str | None = None,
+        keys: Sequence[str] = (),
+        show_initial_rows: bool = False,
+        enable_row_tracking: bool = False,
+        force: bool = False,
+    ) -> StreamDescription:
+        """Put a stream that cannot be read any more onto the table, or view, that lies at its source's name or path
+        now, or at `on`, at its newest version; with its name, mode, comment and history, which says who and why.
+
+        `keys`: from now on it compares by them, and the next window is the difference between the last state that it
+        knew and the new table; possible where CREATE OR REPLACE kept the log. `show_initial_rows`: the next window has
+        the new table's rows. With `force` also a stream that can still be read. Exactly once counts anew: for targets
+        it is another stream. Raises RebaseRefused, TransactionOpen, InvalidArgument, and what `create_stream` raises.
+        """
+        around = self._around
+        old = get_stream(around.store, name)
+        by = tuple(keys) or old.keys
+        if old.mode is StreamMode.INSERT_ONLY:
+            source = find_files(around, on or old.source.name)
+        else:
+            source = find_source(
+                around,
+                on or _where_it_was(around, old),
+                enable_row_tracking=enable_row_tracking,
+                beyond_snowflake=True,
+                keys=by,
+            )
+        rebased = rebase_stream(
+            around.store,
+            name,
+            Ground(source.ref, place_now(around, source), source.view),
+            who=around.who,
+            why=why,
+            keys=source.keys if keys else (),
+            show_initial_rows=show_initial_rows,
+            force=force,
+            tables=around.tables,
+        )
+        return look_and_describe(around, rebased.after)
+
+    def relocate_stream(self, name: str, *, to: str, why: str = "") -> StreamDescription:
+        """Follow a table that was renamed or moved: the stream keeps its place and all else (R90). A second call
+        changes nothing. Raises RelocationRefused where another table lies there, TableNotFound, NotADeltaTable.
+        """
+        around = self._around
+        moved = relocate_stream(around.store, name, around.tables.reference(to), who=around.who, why=why)
+        return look_and_describe(around, moved)
+
+
+def _where_it_was(around: Surroundings, stream: Stream) -> str:
+    """The source's name, or its path where the name leads nowhere any more."""
+    try:
+        if not around.tables.is_view(stream.source.name):
+            around.tables.locate(stream.source.name)
+    except TableNotFound:
+        return stream.source.path or stream.source.name
+    return stream.source.name

@@ -1,0 +1,48 @@
+"""A past window again, from a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidemark.client.quarantine import make_quarantine
+from tidemark.client.surroundings import Surroundings
+from tidemark.errors import InvalidArgument
+from tidemark.model.transactions import CommitResult, PlannedWrite, TransactionKey, WriteAs
+from tidemark.planning.quarantine import with_quarantine
+from tidemark.transactions.replay import find_run, replay
+
+__all__ = ["replay_window"]
+
+
+def replay_window(
+    around: Surroundings,
+    name: str,
+    run: str,
+    target: str,
+    *,
+    write_as: WriteAs,
+    keys: Sequence[str],
+    quarantine: str | None,
+) -> CommitResult:
+    """`Lake.replay`; a second call is a replay of its own. Raises InvalidArgument for another way to write."""
+    if write_as not in (WriteAs.APPEND, WriteAs.MERGE):
+        raise InvalidArgument(argument="write_as", value=write_as.value, problem="it must be 'append' or 'merge'")
+    write = PlannedWrite(
+        write_as,
+        target,
+        source=name,
+        keys=tuple(keys),
+        tables={target: around.tables(target).uri},
+        quarantine=quarantine,
+    )
+    return replay(
+        around.store,
+        find_run(around.store, name, run),
+        key=TransactionKey("client", around.store.new_id(), "replay"),
+        writes=with_quarantine(write, make_quarantine(around, quarantine)),
+        owner=around.who,
+        run=around.run,
+        places=around.places,
+        tables=around.tables,
+        limits=around.limits,
+    ).result

@@ -1,0 +1,25 @@
+"""The HAS_ROWS job: whether a window that the log calls changed shows any row."""
+
+from __future__ import annotations
+
+from tidemark.engine.windows import read_window
+from tidemark.engine.workspace import Workspace
+from tidemark.jobs.context import JobContext
+from tidemark.model.jobs import JobResult
+
+__all__ = ["has_rows"]
+
+
+def has_rows(job: JobContext) -> JobResult:
+    """Facts: stream name → whether its window shows a row. Writes nothing but what is in work; raises what reading the
+    windows raises.
+    """
+    assert job.spec.key is not None  # the worker asks as the task that it runs
+    with Workspace(job.spec.workspace, f"has-rows-{job.spec.key.run_id}", options=job.options) as workspace:
+        found = {
+            window.stream_name: not read_window(
+                job.session, window, workspace, job.options, say=job.progress.say
+            ).isEmpty()
+            for window in job.spec.windows
+        }
+    return JobResult(facts=found)

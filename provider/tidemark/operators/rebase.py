@@ -1,0 +1,104 @@
+"""Letting a stream go on after its table was made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import RebaseRefused
+from tidemark.model.streams import BaseOffset, StreamMode
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+from tidemark.operators._plans import names_of
+from tidemark.operators.streams import facts_of_stream
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.model.streams import Stream, TableRef
+
+__all__ = ["RebaseStreamOperator"]
+
+
+class RebaseStreamOperator(TidemarkOperator):
+    """Puts a stream that cannot be read any more onto the table that lies at its source's place now, or at `on`, at its
+    newest version. Name, mode, comment, counts and history stay; the history says who did it, why, and what was left.
+
+    What the stream has not read of its old table is given up, unless `keys` let it be compared. For targets it is
+    another stream: exactly once counts anew. A retry or a clear finds it re-based and changes nothing.
+
+    Raises RebaseRefused where it can still be read, was only moved, cannot be compared by key or reads a view;
+    TransactionOpen while a transaction holds it; RowTrackingDisabled, UnsupportedTableFeature, TableNotFound and
+    NotADeltaTable for a table that cannot have a stream.
+
+    :param stream: name of the stream. (templated)
+    :param why: the reason, for the history. (templated)
+    :param on: another table; None: where its source lay. (templated)
+    :param keys: from now on it compares by these columns, and its next window is the difference between the last state
+        that it knew and the new table, where CREATE OR REPLACE kept the log. (templated)
+    :param show_initial_rows: its next window has the rows of the new table. (templated)
+    :param force: also if it can still be read; what it has not read is lost. (templated)
+    """
+
+    template_fields: Sequence[str] = ("stream", "why", "on", "keys", "show_initial_rows", "force", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        stream: str,
+        why: str,
+        on: str | None = None,
+        keys: str | Sequence[str] = (),
+        show_initial_rows: bool | str = False,
+        force: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.stream = stream
+        self.why = why
+        self.on = on
+        self.keys = keys
+        self.show_initial_rows = show_initial_rows
+        self.force = force
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The stream as it stands afterwards: {stream, table, mode, version, created}."""
+        from tidemark.lake.sources import require_stream_source
+        from tidemark.planning.source_keys import require_keys
+        from tidemark.transactions.rebase import Ground, rebase_stream
+        from tidemark.transactions.streams import get_stream
+
+        store = self.hook.open_store()
+        old = get_stream(store, self.stream)
+        keys = names_of("keys", self.keys)
+        table = self._table(old)
+        log = self.hook.open_table(table)
+        require_stream_source(log, f"delta.`{table.path}`", keys or old.keys)
+        rebased = rebase_stream(
+            store,
+            self.stream,
+            Ground(table, (BaseOffset(table, log.head()),)),
+            who=str(key_of(context)),
+            why=self.why,
+            keys=require_keys(log.state().metadata, keys, table.name),
+            show_initial_rows=flag_of("show_initial_rows", self.show_initial_rows),
+            force=flag_of("force", self.force),
+            repeatable=True,
+            tables=self.hook.open_table,
+        )
+        if rebased.after == rebased.before:
+            self.log.info("This task has re-based stream %s already.", old.name)
+        else:
+            self.log.warning("Stream %s left version %s behind: %s", old.name, old.offset.version, self.why)
+        return facts_of_stream(rebased.after, created=False)
+
+    def _table(self, old: Stream) -> TableRef:
+        """What lies there now. Raises RebaseRefused for a stream on a view, which only Spark understands."""
+        if old.view is not None:
+            problem = "it reads a view; re-base it from a notebook, by lake.rebase_stream"
+            raise RebaseRefused(stream=old.name, problem=problem)
+        if old.mode is StreamMode.INSERT_ONLY:
+            return self.hook.external_table(self.on or old.source.name)
+        if self.on is not None and str(self.on).strip().lower() not in ("", "none"):
+            return self.hook.table(self.on)
+        return replace(old.source, table_id=self.hook.open_table(old.source).state().table_id)

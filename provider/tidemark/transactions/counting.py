@@ -1,0 +1,106 @@
+"""Keeping count of a stream's consumptions: deliveries together with the offset's move, failures as well as can be."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+import sqlalchemy as sa
+
+from tidemark.control import health, streams, transactions
+from tidemark.control.store import ControlStore
+from tidemark.errors import JobCancelled, JobsMayBeAlive, StoreError, StreamLocked, TidemarkError
+from tidemark.model.health import StreamHealth
+from tidemark.model.streams import StreamWindow
+from tidemark.model.transactions import QUARANTINED, Evidence, Statement, TransactionKey
+
+__all__ = ["NO_FAILURES", "count_deliveries", "count_failure", "stream_health", "stream_healths"]
+
+NO_FAILURES = (StreamLocked, JobsMayBeAlive, JobCancelled, StoreError)
+"""Another one is at work, somebody stopped it, or the store is away: nothing is wrong with the stream."""
+
+LONGEST_MESSAGE = 2_000
+
+log = logging.getLogger(__name__)
+
+
+def count_deliveries(
+    connection: sa.Connection,
+    windows: Sequence[StreamWindow],
+    statements: Sequence[Statement] = (),
+    evidence: Sequence[Evidence] = (),
+) -> None:
+    """Call it where the offsets of `windows` move, in the same transaction. A replay is no consumption.
+
+    Rows are those of the statements that read the stream; where a statement does not name one, they are of all.
+    """
+    for window in windows:
+        if not window.replayed:
+            rows, quarantined = _rows(window, statements, evidence)
+            empty = window.empty or not statements
+            health.count_delivery(connection, window.stream_uid, rows=rows, quarantined=quarantined, empty=empty)
+
+
+def count_failure(
+    store: ControlStore,
+    names: Sequence[str],
+    error: BaseException,
+    *,
+    run: TransactionKey,
+    transaction: TransactionKey | None = None,
+    hide: Callable[[str], str] = str,
+) -> Mapping[str, int]:
+    """An attempt to consume these streams, or those of `transaction`, failed: the failures in a row of each.
+
+    Never raises for the store: what cannot be counted is said in the log, and the error itself is what matters. Errors
+    that pass by themselves do not count, nor do streams that are not there. `hide` takes secrets out of the message; of
+    an error that is not ours only the type is kept. A second run counts a second time.
+    """
+    if isinstance(error, NO_FAILURES):
+        return {}
+    message = hide(str(error))[:LONGEST_MESSAGE] if isinstance(error, TidemarkError) else ""
+
+    def count(connection: sa.Connection) -> dict[str, int]:
+        found = _uids(connection, names, transaction)
+        return {
+            name: health.count_failure(
+                connection, uid, at=store.clock(), error_type=type(error).__name__, error=message, run=str(run)
+            )
+            for name, uid in found.items()
+        }
+
+    try:
+        return store.write(count)
+    except StoreError as away:
+        log.warning("That the streams %s could not be consumed was not counted: %s", ", ".join(names), away)
+        return {}
+
+
+def stream_health(store: ControlStore, name: str) -> StreamHealth:
+    """How the stream's consumptions went. Raises StreamNotFound."""
+    return store.read(lambda connection: health.health_of(connection, streams.find(connection, name).uid))
+
+
+def stream_healths(store: ControlStore, uids: Sequence[str] | None = None) -> dict[str, StreamHealth]:
+    """The same of these streams, of all by default, by uid; those of which nothing was counted are left out."""
+    return store.read(lambda connection: health.healths(connection, uids))
+
+
+def _rows(window: StreamWindow, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[int, int]:
+    """Written to targets, and to quarantines."""
+    reading = {
+        statement.number
+        for statement in statements
+        if statement.write.source is None or statement.write.source.casefold() == window.stream_name.casefold()
+    }
+    found = [one.rows for one in evidence if one.number in reading]
+    quarantined = sum(rows.get(QUARANTINED, 0) for rows in found)
+    return sum(sum(rows.values()) for rows in found) - quarantined, quarantined
+
+
+def _uids(connection: sa.Connection, names: Sequence[str], transaction: TransactionKey | None) -> dict[str, str]:
+    if names:
+        return {stream.name: stream.uid for stream in streams.lookup_all(connection, names).values()}
+    stored = None if transaction is None else transactions.current(connection, transaction)
+    windows = () if stored is None else stored.transaction.windows
+    return {window.stream_name: window.stream_uid for window in windows}

@@ -1,0 +1,130 @@
+"""A stream on a table `orders`, a target with constraints, and a quarantine, for the tests of bad rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidemark.client import connect
+from tidemark.client.lake import Lake
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.quarantine import CONSTRAINTS
+from tidemark.model.transactions import CommitResult, PlannedWrite, TransactionKey, WriteAs
+from tidemark.planning.quarantine import with_quarantine
+from tidemark.transactions.begin import begin
+from tidemark.transactions.commit import commit
+from tidemark.transactions.consume import consume
+from tidemark.transactions.outcomes import Opened
+from tidemark.transactions.submit import submit
+
+__all__ = ["World", "new_world"]
+
+
+@dataclass
+class World:
+    spark: SparkSession
+    root: Path
+    lake: Lake
+    runs: Iterator[int] = field(default_factory=itertools.count)
+
+    def name(self, table: str) -> str:
+        return f"delta.`{self.root}/{table}`"
+
+    def sql(self, *texts: str) -> None:
+        for text in texts:
+            self.spark.sql(text.format(**{t: self.name(t) for t in ("orders", "target", "bad", "other")}))
+
+    def source(self, columns: str = "id INT, v INT", *, mode: str = "standard", properties: str = "") -> World:
+        tracked = f"TBLPROPERTIES ('delta.enableRowTracking' = 'true'{properties})"
+        self.sql(f"CREATE TABLE {{orders}} ({columns}) USING delta {tracked}")
+        self.lake.create_stream("s", on=f"{self.root}/orders", mode=mode)
+        return self
+
+    def target(self, columns: str = "id INT, v INT", *checks: str, properties: str = "") -> World:
+        self.sql(f"CREATE TABLE {{target}} ({columns}) USING delta {properties}")
+        for number, check in enumerate(checks):
+            self.sql(f"ALTER TABLE {{target}} ADD CONSTRAINT c{number} CHECK ({check})")
+        return self
+
+    def write(self, *keys: str, evolution: str = "fail", quarantine: str | None = "bad") -> CommitResult:
+        """One transaction of the client: an append, or a merge by `keys`."""
+        place = None if quarantine is None else f"{self.root}/{quarantine}"
+        more: dict[str, Any] = {"schema_evolution": evolution, "quarantine": place}
+        with self.lake.transaction() as tx:
+            if keys:
+                tx.merge("s", f"{self.root}/target", list(keys), **more)
+            else:
+                tx.append("s", f"{self.root}/target", **more)
+        assert tx._result is not None
+        return tx._result
+
+    def rows(self, table: str = "target", columns: Sequence[str] = ("*",)) -> list[tuple[Any, ...]]:
+        frame = self.spark.read.format("delta").load(f"{self.root}/{table}").select(*columns)
+        return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+    def bad(self, *columns: str) -> list[tuple[Any, ...]]:
+        """The columns of the quarantined rows, then what each of them breaks."""
+        return self.rows("bad", [*(columns or ("id", "v")), f"`{CONSTRAINTS}`"])
+
+    def log(self, table: str) -> DeltaLog:
+        return DeltaLog.open(f"{self.root}/{table}")
+
+    # the protocol, step by step
+
+    def writes(self, *keys: str) -> tuple[PlannedWrite, ...]:
+        from tidemark.client.quarantine import make_quarantine
+
+        target, bad = f"{self.root}/target", f"{self.root}/bad"
+        kind = WriteAs.MERGE if keys else WriteAs.APPEND
+        write = PlannedWrite(kind, target, source="s", keys=keys, tables={target: f"file://{target}"}, quarantine=bad)
+        return with_quarantine(write, make_quarantine(self.lake._around, bad))
+
+    def begin(self, run: str, *keys: str) -> Opened:
+        around = self.lake._around
+        begun = begin(
+            around.store,
+            key=TransactionKey("dag", run, "consume"),
+            streams=("s",),
+            writes=self.writes(*keys),
+            owner="a test",
+            tables=around.tables,
+            run=around.run,
+            places=around.places,
+        )
+        assert isinstance(begun, Opened)
+        return begun
+
+    def finish(self, opened: Opened) -> CommitResult:
+        around = self.lake._around
+        submit(around.store, opened.transaction, run=around.run, places=around.places)
+        return commit(around.store, opened.transaction.key, tables=around.tables)
+
+    def consume(self, run: str, *keys: str) -> CommitResult:
+        around = self.lake._around
+        return consume(
+            around.store,
+            key=TransactionKey("dag", run, "consume"),
+            streams=("s",),
+            writes=self.writes(*keys),
+            owner="a test",
+            run=around.run,
+            places=around.places,
+            tables=around.tables,
+        ).result
+
+
+def new_world(spark: SparkSession, root: Path) -> World:
+    return World(spark, root, connect(spark, f"sqlite:///{root}/control.db", lake_root=str(root)))
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> Iterator[World]:
+    made = new_world(spark, tmp_path)
+    yield made
+    made.lake.close()

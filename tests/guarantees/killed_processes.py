@@ -1,0 +1,28 @@
+"""Processes that end at a kill point, and the points that a client passes: all but those of a task's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tidemark.kill_points import POINTS
+
+__all__ = ["CLIENT_POINTS", "run_script"]
+
+HERE = Path(__file__).parent
+CLIENT_POINTS = tuple(point for point in POINTS if not point.startswith(("result.", "event.")))
+
+
+def run_script(script: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A script of this directory in a process group of its own, which a kill takes down as a whole, JVM included."""
+    path = os.pathsep.join(filter(None, (str(HERE.parents[1]), os.environ.get("PYTHONPATH"))))
+    return subprocess.run(
+        [sys.executable, str(HERE / script), str(home), *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )

@@ -1,0 +1,130 @@
+"""Counters of a stream: once for each commit, once for each attempt that failed, and never in the way of the work."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.guarantees.world import SHORT, World, key_of
+from tidemark.control.store import ControlStore
+from tidemark.errors import CommitRefused, StoreUnreachable, StreamLocked, StreamStale
+from tidemark.model.health import StreamHealth
+from tidemark.model.transactions import PlannedWrite, WriteAs
+from tidemark.transactions.commit import commit
+from tidemark.transactions.counting import count_failure, stream_health, stream_healths
+from tidemark.transactions.replay import find_run, replay
+from tidemark.transactions.streams import get_stream
+
+STALE = StreamStale(stream="s", version=1, table="t", reason="gone")
+
+
+def health(world: World, name: str = "s") -> StreamHealth:
+    return stream_health(world.store, name)
+
+
+def test_a_commit_counts_once_however_often_it_is_asked_for(world: World) -> None:
+    world.source.append()
+    world.source.append()
+    transaction = world.open("r1")
+    world.submit(transaction)
+    for _ in range(3):
+        commit(world.store, transaction.key)
+    world.consume("r1")
+    assert health(world) == StreamHealth(consumptions=1, rows_delivered=4)
+
+
+def test_a_window_that_another_run_took_over_counts_once(world: World) -> None:
+    world.source.append()
+    transaction = world.open("r1")
+    world.zombie(transaction)
+    world.clock.go(SHORT)
+    world.source.append()
+    world.consume("r2")
+    assert health(world) == StreamHealth(consumptions=2, rows_delivered=4)
+
+
+def test_windows_without_changes_are_counted_apart(world: World) -> None:
+    world.source.optimize()
+    world.consume("r1")
+    world.consume("r2")
+    world.consume("r2")
+    assert health(world) == StreamHealth(consumptions=2, empty_windows=2)
+
+
+def test_rows_belong_to_the_stream_that_a_statement_reads(world: World) -> None:
+    world.stream("o", "other")
+    for source in world.sources.values():
+        source.append()
+    one, two = (target.uri for target in world.targets)
+    writes = (PlannedWrite(WriteAs.APPEND, one, source="s"), PlannedWrite(WriteAs.SQL, two, sql="INSERT"))
+    world.finish(world.open("r1", writes, ("s", "o")))
+    rows = {name: health(world, name).rows_delivered for name in ("s", "o")}
+    of_s, of_all = rows["s"], rows["o"]
+    assert of_s > of_all > 0
+
+
+def test_a_replay_and_a_refused_commit_count_nothing(world: World) -> None:
+    world.source.append()
+    world.consume("r1", 0)
+    before = health(world)
+    replay(
+        world.store, find_run(world.store, "s", "r1"), key=key_of("again"), writes=world.writes(1), owner="me",
+        run=world.run, places=world.places,
+    )  # fmt: skip
+    world.source.append()
+    transaction = world.open("r2")
+    with pytest.raises(CommitRefused):
+        commit(world.store, transaction.key)
+    assert health(world) == before
+
+
+def test_failures_are_counted_in_all_and_in_a_row_until_a_commit(world: World) -> None:
+    uid = get_stream(world.store, "s").uid
+    first = world.clock.now
+    assert count_failure(world.store, ["S", "not there"], STALE, run=key_of("r1")) == {"s": 1}
+    world.clock.go(SHORT)
+
+    assert count_failure(world.store, ["s"], STALE, run=key_of("r2"), hide=lambda text: text[:20]) == {"s": 2}
+    failing = health(world)
+    assert (failing.failures, failing.failures_in_row, failing.failing_since) == (2, 2, first)
+    assert (failing.last_failed_at, failing.last_failed_run) == (world.clock.now, str(key_of("r2")))
+    assert (failing.last_error_type, failing.last_error) == ("StreamStale", str(STALE)[:20])
+    world.source.append()
+    world.consume("r3")
+    well = health(world)
+    assert (well.failures, well.failures_in_row, well.failing_since, well.last_error_type) == (
+        2, 0, None, "StreamStale",
+    )  # fmt: skip
+    assert stream_healths(world.store) == {uid: well}
+
+
+def test_of_an_error_that_is_not_ours_only_the_type_is_kept(world: World) -> None:
+    count_failure(world.store, ["s"], ValueError("password=hunter2"), run=key_of("r"))
+    assert (health(world).last_error_type, health(world).last_error) == ("ValueError", "")
+
+
+def test_a_lock_is_no_failure(world: World) -> None:
+    locked = StreamLocked(stream="s", holder="k", until=world.clock.now)
+    assert count_failure(world.store, ["s"], locked, run=key_of("r")) == {}
+    assert health(world) == StreamHealth()
+
+
+def test_a_task_that_names_no_stream_fails_those_of_its_transaction(world: World) -> None:
+    world.source.append()
+    transaction = world.open("r1")
+    assert count_failure(world.store, (), STALE, run=key_of("task"), transaction=transaction.key) == {"s": 1}
+
+
+def test_a_store_that_is_away_is_only_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    class Away(ControlStore):
+        def write(self, work: object) -> None:  # type: ignore[override]
+            raise StoreUnreachable(url="postgresql://h", problem="refused")
+
+    assert count_failure(Away(world.url), ["s"], STALE, run=key_of("r")) == {}
+    assert "was not counted" in caplog.text
+
+
+def test_a_dropped_and_a_new_stream_of_the_name_are_counted_apart(world: World) -> None:
+    count_failure(world.store, ["s"], STALE, run=key_of("r"))
+    world.stream(or_replace=True)
+    assert health(world) == StreamHealth()
+    assert get_stream(world.store, "s").serial == 0
