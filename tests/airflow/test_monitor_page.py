@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_selenium_python import Axe
@@ -57,14 +58,22 @@ class Page:
         """On what is there then: the page draws itself anew meanwhile."""
         self.until(lambda: [self.one(selector).click()])
 
+    def reads(self, selector: str) -> str:
+        """The text of what is there then, as `click`."""
+        return self.until(lambda: [self.one(selector).text])[0]
+
+    def label(self, selector: str) -> str | None:
+        """What a screen reader says of what is there then, as `click`."""
+        return self.until(lambda: [self.one(selector).get_attribute("aria-label")])[0]
+
     def press(self, selector: str, keys: str) -> None:
         """Keys for an element, as `click`."""
         self.until(lambda: [self.one(selector).send_keys(keys)])
 
-    def until(self, seen: Callable[[], object], patience: float = PATIENCE) -> WebElement:
+    def until(self, seen: Callable[[], object], patience: float = PATIENCE) -> Any:
         from selenium.common.exceptions import StaleElementReferenceException as Redrawn
 
-        return WebDriverWait(self.chrome, patience, ignored_exceptions=[Redrawn]).until(lambda _: seen())  # type: ignore[return-value]
+        return WebDriverWait(self.chrome, patience, ignored_exceptions=[Redrawn]).until(lambda _: seen())
 
     def streams(self) -> list[str]:
         script = "return [...document.querySelectorAll('tr[data-stream]')].map((row) => row.dataset.stream)"
@@ -74,7 +83,7 @@ class Page:
         self.until(lambda: self.streams() == list(names))
 
     def row(self, name: str) -> str:
-        return self.one(f"tr[data-stream={name}]").text
+        return self.reads(f"tr[data-stream={name}]")
 
     @property
     def text(self) -> str:
@@ -172,7 +181,7 @@ def test_the_search_has_a_key_and_narrows_the_list(page: Page) -> None:
     page.press("#search", "PAY")
     page.shows("payments")
     page.press("#search", "xyz")
-    page.until(lambda: "No stream fits" in page.one("#empty").text)
+    page.until(lambda: "No stream fits" in page.reads("#empty"))
     page.click("#empty button")
     page.shows("clicks", "customers", "order_changes", "payments", "returns", "stock")
     page.click("#held")
@@ -185,7 +194,7 @@ def test_the_list_is_sorted_by_its_headings(page: Page) -> None:
     page.until(lambda: page.streams()[-1:] == ["order_changes"])
     page.press("#by-offset", Keys.ENTER)
     page.until(lambda: page.streams()[:2] == ["order_changes", "payments"])
-    assert page.one("th[aria-sort=descending]").text.startswith("Offset")
+    assert page.reads("th[aria-sort=descending]").startswith("Offset")
 
 
 def test_many_streams_come_in_pages(page: Page) -> None:
@@ -207,9 +216,7 @@ def test_an_empty_store_says_what_to_do_next(page: Page) -> None:
 def test_a_streams_details_have_its_history_window_and_targets(page: Page) -> None:
     page.open()
     page.press("tr[data-stream=order_changes] th a", Keys.ENTER)
-    assert page.one("#plot").get_attribute("aria-label") == (
-        "The offset rose from version 0 to 24; the source is at 29."
-    )
+    assert page.label("#plot") == "The offset rose from version 0 to 24; the source is at 29."
     assert len(page.chrome.find_elements(By.CSS_SELECTOR, "#plot circle")) == 13
     assert len(page.chrome.find_elements(By.CSS_SELECTOR, "#moves tbody tr")) == 13
     for said in ("Open window", "order_changes: (24, 26]", "not yet", "target0", "ana", "created", "worker-3:417"):
@@ -221,10 +228,9 @@ def test_a_streams_details_have_its_history_window_and_targets(page: Page) -> No
 
 def test_a_link_leads_to_a_window_and_the_window_to_its_run(page: Page) -> None:
     page.open(f"?dag_id={DAG}&run_id=payments__0&task_id=deliver_payments")  # as of a task that names no stream
-    page.until(lambda: "payments" in page.one("#where").text)
-    asked = page.one("tr.asked")
-    assert "the window you came for" in asked.text
-    asked.find_element(By.CSS_SELECTOR, "a.out").click()
+    page.until(lambda: "payments" in page.reads("#where"))
+    assert "the window you came for" in page.reads("tr.asked")
+    page.click("tr.asked a.out")
     page.chrome.switch_to.default_content()
     page.until(lambda: page.chrome.current_url == f"{page.url}/dags/{DAG}/runs/payments__0")
 
