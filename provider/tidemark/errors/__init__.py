@@ -16,6 +16,11 @@ TidemarkError
 │   ├── KeyNotUnique · KeyColumnChanged
 │   ├── StreamLocked · RebaseRefused · RelocationRefused
 │   └── DocumentUnreadable · ImportRefused
+├── ChangeStreamError           a change stream, its partitions and its readers
+│   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
+│   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
+│   ├── WatchedTableChanged · KeyTwiceInTransaction · TransactionIncomplete
+│   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
@@ -37,6 +42,23 @@ TidemarkError
 
 from __future__ import annotations
 
+from tidemark.errors.change_streams import (
+    ChangeStreamError,
+    ChangeStreamExists,
+    ChangeStreamNotFound,
+    ChangeStreamRefused,
+    ChunkChanged,
+    ConsumerGroupExists,
+    ConsumerGroupNotFound,
+    KeyTwiceInTransaction,
+    OutOfRange,
+    PartitionExpired,
+    PartitionsFailed,
+    PartitionTokenInvalid,
+    TransactionIncomplete,
+    Unimplemented,
+    WatchedTableChanged,
+)
 from tidemark.errors.external_tables import (
     DataFileChanged,
     ExternalTableExists,
@@ -139,9 +161,16 @@ from tidemark.errors.views import ViewChanged, ViewError, ViewNotUnderstood, Vie
 __all__ = [
     "PASSING",
     "AmbiguousMergeKey",
+    "ChangeStreamError",
+    "ChangeStreamExists",
+    "ChangeStreamNotFound",
+    "ChangeStreamRefused",
+    "ChunkChanged",
     "CommitRefused",
     "ConnectClientNotFound",
     "ConstraintViolated",
+    "ConsumerGroupExists",
+    "ConsumerGroupNotFound",
     "CorruptLog",
     "DataFileChanged",
     "DataFileUnreadable",
@@ -166,12 +195,17 @@ __all__ = [
     "JobsMayBeAlive",
     "KeyColumnChanged",
     "KeyNotUnique",
+    "KeyTwiceInTransaction",
     "LakeError",
     "LakeNotShared",
     "LogIncomplete",
     "MissingMergeKey",
     "NotADeltaTable",
     "NotYetSupported",
+    "OutOfRange",
+    "PartitionExpired",
+    "PartitionTokenInvalid",
+    "PartitionsFailed",
     "PlanChanged",
     "QuarantineDoesNotFit",
     "RebaseRefused",
@@ -216,8 +250,10 @@ __all__ = [
     "TidemarkError",
     "TrackingInterrupted",
     "TransactionError",
+    "TransactionIncomplete",
     "TransactionNotFound",
     "TransactionOpen",
+    "Unimplemented",
     "UnsupportedCheckpoint",
     "UnsupportedTableFeature",
     "VersionNotFound",
@@ -227,6 +263,7 @@ __all__ = [
     "ViewNotUnderstood",
     "ViewRefused",
     "ViewTextMissing",
+    "WatchedTableChanged",
     "from_record",
 ]
 
