@@ -16,8 +16,10 @@ TIME = sa.DateTime(timezone=True)
 def upgrade() -> None:
     """Eight new tables; those of streams stay as they are."""
     _definitions()
-    _what_was_captured()
+    _batches()
+    _partitions()
     _groups()
+    _progress()
     _chunks()
 
 
@@ -58,7 +60,7 @@ def _definitions() -> None:
     op.create_index("ix_tidemark_watched_table_table_path", "tidemark_watched_table", ["table_path"])
 
 
-def _what_was_captured() -> None:
+def _batches() -> None:
     op.create_table(
         "tidemark_capture_batch",
         sa.Column("stream_uid", sa.String(36), nullable=False),
@@ -76,6 +78,9 @@ def _what_was_captured() -> None:
             ["stream_uid"], ["tidemark_change_stream.uid"], name="fk_tidemark_capture_batch_stream_uid"
         ),
     )
+
+
+def _partitions() -> None:
     op.create_table(
         "tidemark_partition",
         sa.Column("stream_uid", sa.String(36), nullable=False),
@@ -132,6 +137,9 @@ def _groups() -> None:
         sqlite_where=sa.text("dropped_at IS NULL"),
         postgresql_where=sa.text("dropped_at IS NULL"),
     )
+
+
+def _progress() -> None:
     op.create_table(
         "tidemark_group_partition",
         sa.Column("group_uid", sa.String(36), nullable=False),

@@ -1,0 +1,47 @@
+"""The log of a change stream: one Delta table, append-only, one row for each modification, partitioned by token.
+
+Rows of type `data` stand under the token of their partition. What READ has to know besides, the partitions and the
+batches, stands in rows of the types `partition` and `window` under META_TOKEN. A batch is one commit, with the stream's
+uid as Delta application and the batch's number as its version, so it is there once or not at all.
+"""
+
+from __future__ import annotations
+
+__all__ = ["LOG_COLUMNS", "LOG_DDL", "META_TOKEN", "TOKEN_COLUMN"]
+
+TOKEN_COLUMN = "partition_token"
+META_TOKEN = "_"
+
+LOG_COLUMNS = {
+    TOKEN_COLUMN: "string",
+    "record_type": "string",  # data, partition, window
+    "batch": "bigint",
+    # data: the transaction's; partition: its start; window: up to where everything is published, exclusive
+    "commit_timestamp": "timestamp",
+    "record_sequence": "string",  # data: fixed width, increasing in a transaction across partitions
+    # only data, one row a modification
+    "mod_number": "int",  # its place in the record, from 0
+    "raw_commit_timestamp": "timestamp",  # as the table's log has it
+    "server_transaction_id": "string",  # `<table id>:<version>`
+    "table_name": "string",
+    "source_version": "bigint",
+    "mod_type": "string",  # DELETE, UPDATE, INSERT
+    "value_capture_type": "string",
+    "column_types": "string",  # JSON: [{name, type, is_primary_key, ordinal_position}]
+    "keys": "string",  # JSON object, names in alphabetical order
+    "new_values": "string",  # JSON object, {} where the capture type has none
+    "old_values": "string",
+    "bucket": "int",  # of the key, 0 to 65535
+    "is_last_record_in_transaction_in_partition": "boolean",
+    "number_of_records_in_transaction": "bigint",
+    "number_of_partitions_in_transaction": "bigint",
+    "transaction_tag": "string",  # "" where there is none
+    "is_system_transaction": "boolean",
+    # only partition
+    "token": "string",
+    "lo": "int",
+    "hi": "int",
+    "parents": "array<string>",
+}
+
+LOG_DDL = ", ".join(f"{name} {kind}" for name, kind in LOG_COLUMNS.items())

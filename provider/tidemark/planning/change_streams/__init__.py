@@ -1,0 +1,1 @@
+"""Decisions about change streams: definitions, tokens, churn, chunks."""

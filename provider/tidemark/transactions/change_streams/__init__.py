@@ -1,0 +1,1 @@
+"""Change streams and their readers: each state move by name, each retry harmless."""
