@@ -25,6 +25,7 @@ def get_provider_info() -> dict[str, object]:
             "tidemark.operators.transaction",
             "tidemark.operators.stream_sql",
             "tidemark.operators.vacuum",
+            "tidemark.operators.change_streams",
         ),
         "sensors": _modules("tidemark.sensors.streams", "tidemark.sensors.stale"),
         "triggers": _modules("tidemark.triggers.streams", "tidemark.triggers.stale", "tidemark.triggers.watchers"),
