@@ -27,6 +27,7 @@ class JobKind(StrEnum):
     CREATE_QUARANTINE = "create_quarantine"  # make the table of a quarantine, where it is not there
     VACUUM = "vacuum"  # remove files that neither the table nor a stream needs
     PREPARE = "prepare"  # turn on row tracking for a table that is to have a stream
+    CAPTURE_CHANGES = "capture_changes"  # put a batch of a change stream into its log
 
 
 @dataclass(frozen=True)
