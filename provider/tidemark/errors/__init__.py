@@ -20,7 +20,7 @@ TidemarkError
 │   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
 │   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
 │   ├── WatchedTableChanged · KeyTwiceInTransaction · TransactionIncomplete
-│   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed
+│   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
@@ -57,6 +57,7 @@ from tidemark.errors.change_streams import (
     PartitionTokenInvalid,
     TransactionIncomplete,
     Unimplemented,
+    UpdateOfMissingRow,
     WatchedTableChanged,
 )
 from tidemark.errors.external_tables import (
@@ -254,6 +255,7 @@ __all__ = [
     "TransactionNotFound",
     "TransactionOpen",
     "Unimplemented",
+    "UpdateOfMissingRow",
     "UnsupportedCheckpoint",
     "UnsupportedTableFeature",
     "VersionNotFound",
