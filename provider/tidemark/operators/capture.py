@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+from tidemark.operators._base import TidemarkOperator, flag_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -18,7 +18,7 @@ __all__ = ["CaptureChangesOperator"]
 
 
 class CaptureChangesOperator(TidemarkOperator):
-    """Captures what was committed to the watched tables since the last capture, as one batch of the change stream's log.
+    """Captures what was committed to the watched tables since the last capture, as one batch of the log.
 
     The batch is written ahead: a retry, a clear, or a second capture at the same time does the same batch, and it
     stands in the log once. Where nothing is new no JVM starts; heartbeats go on. Returns {change_stream, batch,
@@ -64,10 +64,13 @@ class CaptureChangesOperator(TidemarkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """What the batch brought; of nothing new only {change_stream, batch: None}."""
         from tidemark.hooks.spark_job import SparkJob
-        from tidemark.operators._change_streams import limits_of_capture
+        from tidemark.operators._bounds import bound_of
+        from tidemark.operators._change_streams import number_of, seconds_of
         from tidemark.transactions.change_streams.capture import capture
 
-        limits = limits_of_capture(self)
+        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
+        split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
+        skew = seconds_of("allowed_skew_seconds", self.allowed_skew_seconds)
         self._job = SparkJob(self.hook.settings)
         self._job.require_ready()
         result = capture(
@@ -76,8 +79,10 @@ class CaptureChangesOperator(TidemarkOperator):
             run=self._job.run,
             places=self.hook.job_places(),
             tables=self.hook.open_table,
-            key=key_of(context),
-            **limits,
+            bounds=bound,
+            allowed_skew=skew,
+            split_rows=split,
+            merge_rows=merge,
         )
         if result is None:
             if flag_of("skip_when_empty", self.skip_when_empty):

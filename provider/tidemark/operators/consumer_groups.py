@@ -89,7 +89,9 @@ class AlterConsumerGroupOperator(TidemarkOperator):
 
         action, store = str(self.action).strip().lower(), self.hook.open_store()
         if (action == "reset") != bool(self.start):
-            raise InvalidArgument(argument="start", value=self.start, problem="a reset needs it, and nothing else has it")
+            raise InvalidArgument(
+                argument="start", value=self.start, problem="a reset needs it, and nothing else has it"
+            )
         if action == "reset" and self.start:
             reset_group(store, self.change_stream, self.consumer_group, start_of("start", self.start))
         elif action == "pause":

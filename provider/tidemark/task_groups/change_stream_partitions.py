@@ -45,8 +45,8 @@ def change_stream_partitions(
 
     A wave reads the partitions whose parents are finished; the children of a split or merge come with the next wave, or
     the next run. A partition that fails blocks its descendants alone, fails the run at the end, and is taken up by the
-    next. Put `max_active_runs=1` on the DAG. `capture`, `plan` and `read` are further arguments of their operators, also
-    Airflow's, such as `pool`; `capture={}` and None capture with the defaults. Raises InvalidArgument.
+    next. Put `max_active_runs=1` on the DAG. `capture`, `plan` and `read` are further arguments of their operators, and
+    Airflow's, such as `pool`. Raises InvalidArgument.
     """
     if waves < 1:
         raise InvalidArgument(argument="waves", value=waves, problem="one at least")

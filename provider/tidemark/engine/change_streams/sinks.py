@@ -88,10 +88,13 @@ class ChunkSink:
         return ChunkAnswer(chunk.token, chunk.number, answered if type(answered) is int else None)
 
     def _records(self, chunk: Chunk) -> DataFrame:
-        return self._of_table(read_records(self.session, self.log_path, chunk.token, chunk.start, chunk.end))
+        return self._of_table(
+            read_records(self.session, self.log_path, chunk.token, chunk.start, chunk.end, self.options)
+        )
 
     def _mods(self, chunk: Chunk) -> DataFrame:
-        return self._of_table(read_mods(self.session, self.log_path, chunk.token, chunk.start, chunk.end))
+        where = (self.log_path, chunk.token, chunk.start, chunk.end)
+        return self._of_table(read_mods(self.session, *where, self.options))
 
     def _of_table(self, rows: DataFrame) -> DataFrame:
         return rows if self.sink.table is None else rows.where(F.col("table_name") == self.sink.table)
@@ -165,9 +168,7 @@ def _delivered(delivering: Delivering, statement: Statement) -> Delivery | None:
         if commit.transactions.get(statement.app_id, 0) <= statement.txn_version
     ]
     mark = delivering.mark(statement, MarkKind.WRITE)
-    delivery = judge(
-        mark, expected_id=found_id, found_id=found_id, commits=commits, version_at=log.version_at
-    )
+    delivery = judge(mark, expected_id=found_id, found_id=found_id, commits=commits, version_at=log.version_at)
     return delivery if delivery.finding is Finding.DELIVERED else None
 
 

@@ -50,7 +50,7 @@ def value_of(text: Column, kind: DataType) -> Column:
 
 def _map_of(text: Column, kind: MapType) -> Column:
     """From a JSON object; a map with keys that are no text is an object of their texts."""
-    texts = F.from_json(text, MapType(TEXT, TEXT))
+    texts = F.from_json(text, "map<string,string>")
     entries = F.transform(
         F.map_entries(texts),
         lambda entry: F.struct(
