@@ -173,7 +173,8 @@ def _consume(
 ) -> Consumed:
     store = around.store
     key = TransactionKey("client", store.new_id(), "consume_partitions")
-    run, chunks, rows, finished = f"client/{key.run_id}", 0, 0, []
+    run, chunks, rows = f"client/{key.run_id}", 0, 0
+    finished: list[str] = []
     while True:
         wave = waves.plan_wave(store, stream, group, run=run, max_chunks=max_chunks, max_rows=max_rows)
         if wave.chunks:

@@ -11,6 +11,7 @@ from tidemark.jobs.fence import fence
 from tidemark.jobs.has_rows import has_rows
 from tidemark.jobs.prepare import prepare
 from tidemark.jobs.probe import probe
+from tidemark.jobs.read_partitions import read_partitions
 from tidemark.jobs.refresh_external_table import refresh_external_table
 from tidemark.jobs.resolve_view import resolve_view
 from tidemark.jobs.vacuum import vacuum
@@ -30,4 +31,5 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.RESOLVE_VIEW: resolve_view,
     JobKind.REFRESH_EXTERNAL_TABLE: refresh_external_table,
     JobKind.VACUUM: vacuum,
+    JobKind.READ_PARTITIONS: read_partitions,
 }

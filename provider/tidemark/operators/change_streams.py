@@ -169,7 +169,7 @@ def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options, with flags as templates render them. Raises InvalidArgument for what is no mapping."""
     from tidemark.planning.change_streams.options import OPTIONS
 
-    if given is None or given == "":
+    if not given:
         return {}
     if not isinstance(given, Mapping):
         raise InvalidArgument(argument="options", value=given, problem="give a mapping from options to values")
