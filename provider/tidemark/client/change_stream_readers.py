@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.surroundings import Surroundings
-from tidemark.engine.change_streams.read import read_change_stream
 from tidemark.errors import InvalidArgument, NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 from tidemark.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
 from tidemark.model.partition_sinks import Sink
@@ -93,6 +92,8 @@ class ReadersOfChangeStreams:
         Lazy. Raises, before rows are read, ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired,
         PartitionTokenInvalid, Unimplemented.
         """
+        from tidemark.engine.change_streams.read import read_change_stream
+
         around = self._around
         return read_change_stream(
             around.spark,
@@ -168,9 +169,7 @@ class ReadersOfChangeStreams:
         return _consume(self._around, stream, group, sink, max_chunks, max_rows)
 
 
-def _consume(
-    around: Surroundings, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int
-) -> Consumed:
+def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int) -> Consumed:
     store = around.store
     key = TransactionKey("client", store.new_id(), "consume_partitions")
     run, chunks, rows = f"client/{key.run_id}", 0, 0
