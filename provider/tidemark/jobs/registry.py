@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tidemark.jobs.backfill_table import backfill_table
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.create_quarantine import create_quarantine
 from tidemark.jobs.dry_run import dry_run
@@ -32,4 +33,5 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.REFRESH_EXTERNAL_TABLE: refresh_external_table,
     JobKind.VACUUM: vacuum,
     JobKind.READ_PARTITIONS: read_partitions,
+    JobKind.BACKFILL_TABLE: backfill_table,
 }
