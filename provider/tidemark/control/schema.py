@@ -226,6 +226,7 @@ change_streams = sa.Table(
     sa.Column("log_path", sa.Text, nullable=False),
     sa.Column("published_until", UtcDateTime, nullable=False),  # exclusive; only grows
     sa.Column("next_batch", sa.BigInteger, nullable=False),
+    sa.Column("trimmed_until", UtcDateTime),  # the log may lack records before it; only grows
     sa.Column("dropped_at", UtcDateTime),
 )
 sa.Index(
@@ -258,28 +259,31 @@ capture_batches = sa.Table(
     sa.Column("records", sa.BigInteger),
     sa.Column("rows", sa.BigInteger),
     sa.Column("published_until", UtcDateTime),
+    sa.Column("digest", sa.String(64)),  # of the CaptureResult: a second answer must be the same
 )
 
 partitions = sa.Table(
     "tidemark_partition",
     metadata,
     sa.Column("stream_uid", sa.String(36), sa.ForeignKey(change_streams.c.uid), primary_key=True),
-    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("token", sa.String(128), primary_key=True),
     sa.Column("lo", sa.Integer, nullable=False),
     sa.Column("hi", sa.Integer, nullable=False),
     sa.Column("parents", sa.Text, nullable=False),  # JSON of their tokens
     sa.Column("start_at", UtcDateTime, nullable=False),
-    sa.Column("end_at", UtcDateTime, index=True),  # NULL: it is active
+    sa.Column("end_at", UtcDateTime),  # NULL: it is active
     sa.Column("batch", sa.BigInteger, nullable=False),
     sa.Column("hot", sa.Integer, nullable=False),
     sa.Column("quiet", sa.Integer, nullable=False),
 )
+sa.Index("ix_tidemark_partition_start", partitions.c.stream_uid, partitions.c.start_at)  # the children of a boundary
+sa.Index("ix_tidemark_partition_end", partitions.c.stream_uid, partitions.c.end_at)
 
 partition_load = sa.Table(
     "tidemark_partition_load",
     metadata,
     sa.Column("stream_uid", sa.String(36), sa.ForeignKey(change_streams.c.uid), primary_key=True),
-    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("token", sa.String(128), primary_key=True),
     sa.Column("start_at", UtcDateTime, primary_key=True),
     sa.Column("start_sequence", sa.String(32), primary_key=True),
     sa.Column("rows", sa.BigInteger, nullable=False),
@@ -310,7 +314,7 @@ group_partitions = sa.Table(
     "tidemark_group_partition",
     metadata,
     sa.Column("group_uid", sa.String(36), sa.ForeignKey(consumer_groups.c.uid), primary_key=True),
-    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("token", sa.String(128), primary_key=True),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("watermark_at", UtcDateTime, nullable=False),
     sa.Column("watermark_sequence", sa.String(32), nullable=False),
@@ -329,7 +333,7 @@ chunks = sa.Table(
     "tidemark_chunk",
     metadata,
     sa.Column("group_uid", sa.String(36), sa.ForeignKey(consumer_groups.c.uid), primary_key=True),
-    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("token", sa.String(128), primary_key=True),
     sa.Column("number", sa.BigInteger, primary_key=True),
     sa.Column("start_at", UtcDateTime, nullable=False),
     sa.Column("start_sequence", sa.String(32), nullable=False),

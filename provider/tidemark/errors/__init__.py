@@ -19,7 +19,7 @@ TidemarkError
 ├── ChangeStreamError           a change stream, its partitions and its readers
 │   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
 │   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
-│   ├── WatchedTableChanged · KeyTwiceInTransaction · TransactionIncomplete
+│   ├── WatchedTableChanged · KeyTwiceInTransaction · CaptureChanged · TransactionIncomplete
 │   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
@@ -43,6 +43,7 @@ TidemarkError
 from __future__ import annotations
 
 from tidemark.errors.change_streams import (
+    CaptureChanged,
     ChangeStreamError,
     ChangeStreamExists,
     ChangeStreamNotFound,
@@ -162,6 +163,7 @@ from tidemark.errors.views import ViewChanged, ViewError, ViewNotUnderstood, Vie
 __all__ = [
     "PASSING",
     "AmbiguousMergeKey",
+    "CaptureChanged",
     "ChangeStreamError",
     "ChangeStreamExists",
     "ChangeStreamNotFound",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemark.errors.tree import InvalidArgument, TidemarkError
 
 __all__ = [
+    "CaptureChanged",
     "ChangeStreamError",
     "ChangeStreamExists",
     "ChangeStreamNotFound",
@@ -71,6 +72,10 @@ class KeyTwiceInTransaction(ChangeStreamError):
     {columns} do not identify a row. Nothing of the batch was captured. Mend the table and watch it anew from a later
     version, or give other keys.
     """
+
+
+class CaptureChanged(ChangeStreamError):
+    """Batch {number} of change stream {stream} cannot be closed: {problem}. The store was left as it is."""
 
 
 class ConsumerGroupNotFound(ChangeStreamError):

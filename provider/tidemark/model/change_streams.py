@@ -26,6 +26,7 @@ __all__ = [
     "ChunkState",
     "ConsumerGroup",
     "GroupPartition",
+    "GroupStatus",
     "LoadSegment",
     "ModType",
     "Partition",
@@ -34,6 +35,8 @@ __all__ = [
     "TableRange",
     "ValueCaptureType",
     "WatchedTable",
+    "WavePlan",
+    "WaveResult",
 ]
 
 BUCKETS = 65_536  # of the hash of a key: a partition is a range of them
@@ -100,7 +103,8 @@ class ChangeStream:
     """A change stream as the store knows it. `everything`: FOR ALL. No table at all: it is suspended.
 
     `published_until`: records before it are all in the log, later ones are not before it; at first the creation.
-    `log_path`: its log table; `next_batch`: the number of the batch that comes next.
+    `log_path`: its log table; `next_batch`: the number of the batch that comes next. `trimmed_until`: the log
+    may lack records before it, as their retention is over.
     """
 
     uid: str
@@ -112,6 +116,7 @@ class ChangeStream:
     log_path: str
     published_until: datetime
     next_batch: int
+    trimmed_until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -263,3 +268,46 @@ class Chunk:
     state: ChunkState = ChunkState.OPEN
     rows: int | None = None  # rows that the sink took
     facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WavePlan:
+    """What the tasks of a wave are to read, each chunk of another token, oldest watermark first.
+
+    `moved_on`: tokens that needed no task; `waiting`: those with work that this wave does not hand out, since their
+    parents are unfinished, they failed in this run, there are more than it may take, or the group pauses.
+    """
+
+    chunks: tuple[Chunk, ...]
+    moved_on: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class WaveResult:
+    """What a commit has moved: how many tokens, those that are finished with it, and the children that came in."""
+
+    advanced: int
+    finished: tuple[str, ...]
+    children: tuple[str, ...]
+    low_watermark: datetime
+
+
+@dataclass(frozen=True)
+class GroupStatus:
+    """How a consumer group stands. Records before `low_watermark` were all delivered; `lag_seconds` is how far that is
+    behind now, `seconds_until_expiry` how long until retention passes it; `stale`: most of the retention is used up.
+
+    `counts`: partitions by state, those without any left out; `failed`: token → what its last attempt said.
+    """
+
+    group: ConsumerGroup
+    stream: str
+    low_watermark: datetime
+    published_until: datetime
+    lag_seconds: float
+    seconds_until_expiry: float
+    stale: bool
+    counts: Mapping[str, int]
+    open_chunks: int
+    failed: Mapping[str, str] = field(default_factory=dict)

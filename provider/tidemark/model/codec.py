@@ -1,4 +1,4 @@
-"""The JSON form of the model: dataclasses, enums, tuples, mappings and UTC times, both ways.
+"""The JSON form of the model: dataclasses, enums, tuples, mappings, UTC times and spans of time, both ways.
 
 Strict: an unknown key, a missing field or a naive time is an error, so that two releases which disagree stop at the
 edge.
@@ -11,16 +11,18 @@ import enum
 import json
 import types
 import typing
-from datetime import datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+MICROSECOND = timedelta(microseconds=1)
 
 __all__ = ["from_json", "from_plain", "to_json", "to_plain"]
 
 
 def to_plain(value: Any) -> Any:
-    """Dataclasses become dicts, tuples lists, enums their value, times ISO 8601 with an offset."""
+    """Dataclasses become dicts, tuples lists, enums their value, times ISO 8601 with an offset, spans microseconds."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, enum.Enum):
@@ -29,6 +31,8 @@ def to_plain(value: Any) -> Any:
         if value.tzinfo is None:
             raise ValueError(f"a time without a zone has no JSON form: {value!r}")
         return value.isoformat()
+    if isinstance(value, timedelta):
+        return value // MICROSECOND
     if isinstance(value, (tuple, list)):
         return [to_plain(item) for item in value]
     if isinstance(value, typing.Mapping):
@@ -54,9 +58,15 @@ def from_plain(kind: Any, plain: Any) -> Any:
         return _dataclass_from_plain(kind, plain)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(plain)
-    if kind is datetime:
-        return datetime.fromisoformat(plain)
+    if kind in _SCALARS:
+        return _SCALARS[kind](plain)
     return plain
+
+
+_SCALARS: dict[Any, Callable[[Any], Any]] = {
+    datetime: datetime.fromisoformat,
+    timedelta: lambda microseconds: microseconds * MICROSECOND,
+}
 
 
 def _dataclass_from_plain(kind: type, plain: Any) -> Any:

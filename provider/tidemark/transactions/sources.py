@@ -21,6 +21,7 @@ __all__ = [
     "checked_head",
     "end_time",
     "head_of",
+    "in_order",
     "look_at_sources",
     "open_table",
     "window_from",
@@ -143,12 +144,12 @@ def _ends(stream: Stream, logs: Sequence[DeltaLog], heads: Sequence[int], bound:
     if bound.only_commits and most is not None and len(furthest) == 1:
         return [stream.offset.version + most]
     ends = [base.version for base in stream.bases]
-    for table, commit in within(bound, _in_order(logs, ends, furthest)):
+    for table, commit in within(bound, in_order(logs, ends, furthest)):
         ends[table] = commit.version
     return ends
 
 
-def _in_order(logs: Sequence[DeltaLog], after: Sequence[int], through: Sequence[int]) -> Iterator[tuple[int, Commit]]:
+def in_order(logs: Sequence[DeltaLog], after: Sequence[int], through: Sequence[int]) -> Iterator[tuple[int, Commit]]:
     """The commits of all tables, each with the number of its table, as time goes on."""
 
     def of_table(number: int) -> Iterator[tuple[int, Commit]]:

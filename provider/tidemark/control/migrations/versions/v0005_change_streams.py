@@ -35,6 +35,7 @@ def _definitions() -> None:
         sa.Column("log_path", sa.Text(), nullable=False),
         sa.Column("published_until", TIME, nullable=False),
         sa.Column("next_batch", sa.BigInteger(), nullable=False),
+        sa.Column("trimmed_until", TIME),
         sa.Column("dropped_at", TIME),
         sa.PrimaryKeyConstraint("uid", name="pk_tidemark_change_stream"),
     )
@@ -73,6 +74,7 @@ def _batches() -> None:
         sa.Column("records", sa.BigInteger()),
         sa.Column("rows", sa.BigInteger()),
         sa.Column("published_until", TIME),
+        sa.Column("digest", sa.String(64)),
         sa.PrimaryKeyConstraint("stream_uid", "number", name="pk_tidemark_capture_batch"),
         sa.ForeignKeyConstraint(
             ["stream_uid"], ["tidemark_change_stream.uid"], name="fk_tidemark_capture_batch_stream_uid"
@@ -84,7 +86,7 @@ def _partitions() -> None:
     op.create_table(
         "tidemark_partition",
         sa.Column("stream_uid", sa.String(36), nullable=False),
-        sa.Column("token", sa.String(64), nullable=False),
+        sa.Column("token", sa.String(128), nullable=False),
         sa.Column("lo", sa.Integer(), nullable=False),
         sa.Column("hi", sa.Integer(), nullable=False),
         sa.Column("parents", sa.Text(), nullable=False),
@@ -98,11 +100,12 @@ def _partitions() -> None:
             ["stream_uid"], ["tidemark_change_stream.uid"], name="fk_tidemark_partition_stream_uid"
         ),
     )
-    op.create_index("ix_tidemark_partition_end_at", "tidemark_partition", ["end_at"])
+    op.create_index("ix_tidemark_partition_start", "tidemark_partition", ["stream_uid", "start_at"])
+    op.create_index("ix_tidemark_partition_end", "tidemark_partition", ["stream_uid", "end_at"])
     op.create_table(
         "tidemark_partition_load",
         sa.Column("stream_uid", sa.String(36), nullable=False),
-        sa.Column("token", sa.String(64), nullable=False),
+        sa.Column("token", sa.String(128), nullable=False),
         sa.Column("start_at", TIME, nullable=False),
         sa.Column("start_sequence", sa.String(32), nullable=False),
         sa.Column("rows", sa.BigInteger(), nullable=False),
@@ -143,7 +146,7 @@ def _progress() -> None:
     op.create_table(
         "tidemark_group_partition",
         sa.Column("group_uid", sa.String(36), nullable=False),
-        sa.Column("token", sa.String(64), nullable=False),
+        sa.Column("token", sa.String(128), nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("watermark_at", TIME, nullable=False),
         sa.Column("watermark_sequence", sa.String(32), nullable=False),
@@ -164,7 +167,7 @@ def _chunks() -> None:
     op.create_table(
         "tidemark_chunk",
         sa.Column("group_uid", sa.String(36), nullable=False),
-        sa.Column("token", sa.String(64), nullable=False),
+        sa.Column("token", sa.String(128), nullable=False),
         sa.Column("number", sa.BigInteger(), nullable=False),
         sa.Column("start_at", TIME, nullable=False),
         sa.Column("start_sequence", sa.String(32), nullable=False),

@@ -1,0 +1,251 @@
+"""Capture: a batch is written ahead, a job puts it into the log, and its result is closed into the store once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from tidemark.control import capture_batches, change_streams, partitions
+from tidemark.control.store import ControlStore
+from tidemark.errors import CaptureChanged, from_record
+from tidemark.model.change_streams import (
+    BatchState,
+    CaptureBatch,
+    CaptureResult,
+    ChangeStream,
+    WatchedTable,
+)
+from tidemark.model.codec import from_plain, to_json
+from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.transactions import TransactionKey
+from tidemark.planning.bounds import UNBOUNDED, Bound
+from tidemark.planning.change_streams.waves import tiles
+from tidemark.transactions.change_streams.looking import Look, look
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.sources import Tables
+
+__all__ = ["NewTables", "capture", "close_batch", "nothing", "open_batch"]
+
+ALLOWED_SKEW = timedelta(seconds=10)  # how late, by this clock, a commit may appear
+SPLIT_ROWS = 1_000_000  # of a partition in a batch
+MERGE_ROWS = SPLIT_ROWS // 8
+
+NewTables = Callable[[], Sequence[WatchedTable]]
+"""Every table that FOR ALL takes in now, as it would be watched anew; those that are watched already are left out."""
+
+
+def nothing() -> Sequence[WatchedTable]:
+    """No table is new."""
+    return ()
+
+
+def open_batch(
+    store: ControlStore,
+    name: str,
+    *,
+    tables: Tables,
+    new_tables: NewTables = nothing,
+    bounds: Bound = UNBOUNDED,
+    allowed_skew: timedelta = ALLOWED_SKEW,
+    split_rows: int = SPLIT_ROWS,
+    merge_rows: int = MERGE_ROWS,
+) -> CaptureBatch | None:
+    """Write a batch ahead, or hand back the one that is open, unchanged, so that captures at once do the same.
+
+    None where no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
+    published. With FOR ALL tables of `new_tables` are taken up. `split_rows`, `merge_rows`: rows of a batch over which
+    a partition is hot, and under which two neighbours together are quiet. Raises ChangeStreamNotFound,
+    WatchedTableChanged.
+    """
+    while True:
+        stream, waiting = store.read(lambda c: _standing(c, name))
+        if waiting is not None:
+            return waiting
+        wanted = _with_new_tables(stream, new_tables) if stream.everything else stream
+        started = store.clock()
+        seen = look(wanted, tables, bounds, started=started, allowed_skew=allowed_skew)
+
+        def write(
+            connection: sa.Connection,
+            stream: ChangeStream = stream,
+            wanted: ChangeStream = wanted,
+            seen: Look = seen,
+        ) -> tuple[bool, CaptureBatch | None]:
+            now, waiting = _standing(connection, name)
+            if waiting is not None or now != stream:
+                return waiting is not None, waiting
+            return True, _write_ahead(connection, wanted, seen, split_rows, merge_rows, at=store.clock())
+
+        done, batch = store.write(write)
+        if done:
+            return batch
+
+
+def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult) -> ChangeStream:
+    """The batch is in the log: its load, partitions and versions are kept, and the next batch may come.
+
+    A second run with the same result changes nothing. Raises CaptureChanged (never opened, opened as another, closed
+    with another result, ranges that do not cover all keys), ChangeStreamNotFound for a stream that was dropped.
+    """
+
+    def close(connection: sa.Connection) -> ChangeStream:
+        stream = change_streams.by_uid(connection, batch.stream.uid)
+        stored = capture_batches.lookup(connection, stream.uid, batch.number)
+        digest = _digest(result)
+        if stored is None or stored.batch != batch or result.number != batch.number:
+            raise _refused(batch, "it was not opened as it was captured")
+        if stored.state is BatchState.CAPTURED:
+            if stored.digest != digest:
+                raise _refused(batch, "it was closed already, with another result")
+            return stream
+        _require_whole(batch, result)
+        capture_batches.close(connection, stream.uid, result, digest=digest, at=store.clock())
+        return _move_on(connection, stream, batch, result)
+
+    return store.write(close)
+
+
+def capture(
+    store: ControlStore,
+    name: str,
+    *,
+    run: RunJob,
+    places: JobPlaces,
+    tables: Tables,
+    key: TransactionKey | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    new_tables: NewTables = nothing,
+    bounds: Bound = UNBOUNDED,
+    allowed_skew: timedelta = ALLOWED_SKEW,
+    split_rows: int = SPLIT_ROWS,
+    merge_rows: int = MERGE_ROWS,
+) -> CaptureResult | None:
+    """One batch by one job, or None where nothing is new and no job was needed. A second run goes on with the batch
+    that the first left open. Raises as `open_batch` and `close_batch`, JobError, and the errors of the job.
+    """
+    batch = open_batch(
+        store,
+        name,
+        tables=tables,
+        new_tables=new_tables,
+        bounds=bounds,
+        allowed_skew=allowed_skew,
+        split_rows=split_rows,
+        merge_rows=merge_rows,
+    )
+    if batch is None:
+        return None
+    answer = run(_job(store, batch, places, limits, key))
+    if answer.error is not None:
+        raise from_record(answer.error)
+    result: CaptureResult = from_plain(CaptureResult, answer.facts)
+    close_batch(store, batch, result)
+    return result
+
+
+def _standing(connection: sa.Connection, name: str) -> tuple[ChangeStream, CaptureBatch | None]:
+    stream = change_streams.find(connection, name)
+    return stream, capture_batches.open_batch(connection, stream.uid)
+
+
+def _with_new_tables(stream: ChangeStream, new_tables: NewTables) -> ChangeStream:
+    known = {one.table.table_id for one in stream.tables} | {one.table.path for one in stream.tables}
+    new = [one for one in new_tables() if not known & {one.table.table_id, one.table.path}]
+    return replace(stream, tables=(*stream.tables, *new))
+
+
+def _write_ahead(
+    connection: sa.Connection, stream: ChangeStream, seen: Look, split_rows: int, merge_rows: int, *, at: datetime
+) -> CaptureBatch | None:
+    change_streams.watch(connection, stream.uid, stream.tables, everything=stream.everything)
+    if seen.is_empty:
+        change_streams.publish(connection, stream.uid, batch=stream.next_batch, until=seen.safe_until)
+        return None
+    batch = CaptureBatch(
+        stream=stream,
+        number=stream.next_batch,
+        ranges=seen.ranges,
+        floor=stream.published_until,
+        safe_until=seen.safe_until,
+        active=partitions.active(connection, stream.uid),
+        split_rows=split_rows,
+        merge_rows=merge_rows,
+        opened_at=at,
+    )
+    capture_batches.insert(connection, batch)
+    return batch
+
+
+def _move_on(
+    connection: sa.Connection, stream: ChangeStream, batch: CaptureBatch, result: CaptureResult
+) -> ChangeStream:
+    """All that the batch changes, besides its own row. Tables that are not watched any more are left out."""
+    if not change_streams.take_next_batch(
+        connection, stream.uid, captured=batch.number, until=result.published_until
+    ) or not partitions.close(connection, stream.uid, result.closed):
+        raise _refused(batch, "the change stream is not where it was when the batch was opened")
+    partitions.insert(connection, stream.uid, result.opened)
+    partitions.keep(connection, stream.uid, result.kept)
+    partitions.add_load(connection, stream.uid, result.load)
+    ends = {one.watched.table.table_id: one.end for one in batch.ranges}
+    watched = tuple(
+        replace(one, captured=max(one.captured, ends.get(one.table.table_id, one.captured))) for one in stream.tables
+    )
+    change_streams.watch(connection, stream.uid, watched, everything=stream.everything)
+    return change_streams.by_uid(connection, stream.uid)
+
+
+def _require_whole(batch: CaptureBatch, result: CaptureResult) -> None:
+    """Raises CaptureChanged for a result whose partitions are not those of the batch, or leave keys out."""
+    closed = {one.token for one in result.closed}
+    going_on = [one for one in batch.active if one.token not in closed]
+    if not closed <= {one.token for one in batch.active} or not tiles((*going_on, *result.opened)):
+        raise _refused(batch, "its partitions do not cover every key once")
+    boundary = result.published_until
+    edges = (*(one.end for one in result.closed), *(one.start for one in result.opened))
+    if boundary <= batch.floor or any(edge != boundary for edge in edges):
+        raise _refused(
+            batch, f"it publishes up to {boundary.isoformat()}, and partitions change elsewhere, or not after"
+        )
+    if not {one.token for one in result.load} <= {one.token for one in batch.active}:
+        raise _refused(batch, "it has records of partitions that were not active")
+
+
+def _digest(result: CaptureResult) -> str:
+    """Of what readers can tell: two attempts that found the same records answer the same."""
+    rows: dict[str, int] = {}
+    for one in result.load:
+        rows[one.token] = rows.get(one.token, 0) + one.rows
+    said = (
+        result.number,
+        result.published_until,
+        (result.transactions, result.records, result.rows),
+        rows,
+        sorted((one.token, one.lo, one.hi, one.end) for one in result.closed),
+        sorted((one.token, one.lo, one.hi, one.parents, one.start) for one in result.opened),
+    )
+    return hashlib.sha256(to_json(said).encode()).hexdigest()
+
+
+def _job(
+    store: ControlStore, batch: CaptureBatch, places: JobPlaces, limits: Limits, key: TransactionKey | None
+) -> JobSpec:
+    job_id = store.new_id()
+    return JobSpec(
+        kind=JobKind.CAPTURE_CHANGES,
+        store_id=store.store_id,
+        workspace=places.workspace,
+        result_uri=places.result_uri(job_id),
+        cancel_uri=places.cancel_uri(job_id),
+        deadline=store.clock() + limits.job_deadline,
+        key=key,
+        options={**places.options, "batch": to_json(batch)},
+    )
+
+
+def _refused(batch: CaptureBatch, problem: str) -> CaptureChanged:
+    return CaptureChanged(number=batch.number, stream=batch.stream.name, problem=problem)

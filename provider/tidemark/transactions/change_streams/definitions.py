@@ -1,0 +1,175 @@
+"""Change streams as users define, alter and end them; what was captured stays as it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from tidemark.control import change_streams, chunks, consumer_groups, group_partitions, partitions
+from tidemark.control.store import ControlStore
+from tidemark.errors import ChangeStreamExists, ChangeStreamRefused, InvalidArgument
+from tidemark.model.change_streams import BUCKETS, ChangeStream, ChangeStreamOptions, WatchedTable
+from tidemark.planning.change_streams.tokens import first_partitions
+from tidemark.transactions.streams import require_name
+
+__all__ = [
+    "STREAMS_OF_A_COLUMN",
+    "create_change_stream",
+    "drop_change_stream",
+    "get_change_stream",
+    "list_change_streams",
+    "set_options",
+    "suspend",
+    "watch",
+]
+
+STREAMS_OF_A_COLUMN = 3  # as in Spanner (partitions.md 1.6)
+
+
+def create_change_stream(
+    store: ControlStore,
+    *,
+    name: str,
+    tables: Sequence[WatchedTable],
+    everything: bool,
+    options: ChangeStreamOptions,
+    log_path: str | Callable[[str], str],
+    initial_partitions: int = 1,
+    if_not_exists: bool = False,
+) -> ChangeStream:
+    """Define a change stream over `tables`, each from behind the version that it names; without any it is suspended.
+
+    `log_path`: where its log table is to lie, or what tells that by the new stream's uid. `if_not_exists` keeps an
+    existing one as it is, so a second run changes nothing. Raises ChangeStreamExists, ChangeStreamRefused (a table
+    twice, a fourth stream on a column), InvalidArgument.
+    """
+    require_name(name)
+    if not 1 <= initial_partitions <= BUCKETS:
+        problem = f"from 1 to {BUCKETS}"
+        raise InvalidArgument(argument="initial_partitions", value=initial_partitions, problem=problem)
+    now, uid = store.clock(), store.new_id()
+    wanted = ChangeStream(
+        uid=uid,
+        name=name,
+        everything=everything,
+        tables=tuple(tables),
+        options=options,
+        created_at=now,
+        log_path=log_path if isinstance(log_path, str) else log_path(uid),
+        published_until=now,
+        next_batch=0,
+    )
+
+    def create(connection: sa.Connection) -> ChangeStream:
+        existing = change_streams.lookup(connection, name)
+        if existing is not None:
+            if if_not_exists:
+                return existing
+            raise ChangeStreamExists(stream=existing.name)
+        _require_watchable(connection, wanted)
+        change_streams.insert(connection, wanted)
+        partitions.insert(connection, uid, first_partitions(uid, now, initial_partitions))
+        return wanted
+
+    return store.write(create)
+
+
+def watch(store: ControlStore, name: str, tables: Sequence[WatchedTable], everything: bool) -> ChangeStream:
+    """Watch these tables from now on. One that was watched before goes on from where it was captured up to, so nothing
+    of it is lost; a batch that is open still is captured by the old list. A second run changes nothing.
+
+    What others did to a table before it is taken off the list, and was not captured, never is. Raises
+    ChangeStreamNotFound, ChangeStreamRefused as `create_change_stream`.
+    """
+
+    def alter(connection: sa.Connection) -> ChangeStream:
+        stream = change_streams.find(connection, name)
+        captured = {one.table.table_id: one.captured for one in stream.tables}
+        going_on = (replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in tables)
+        altered = replace(stream, tables=tuple(going_on), everything=everything)
+        _require_watchable(connection, altered)
+        change_streams.watch(connection, stream.uid, altered.tables, everything=everything)
+        return altered
+
+    return store.write(alter)
+
+
+def suspend(store: ControlStore, name: str) -> ChangeStream:
+    """Watch nothing more; what was captured stays readable. A second run changes nothing. Raises
+    ChangeStreamNotFound.
+    """
+    return watch(store, name, (), everything=False)
+
+
+def set_options(store: ControlStore, name: str, options: ChangeStreamOptions) -> ChangeStream:
+    """Capture by these options from the next batch on; a shorter retention holds at once. A second run changes nothing.
+    Raises ChangeStreamNotFound.
+    """
+
+    def alter(connection: sa.Connection) -> ChangeStream:
+        stream = change_streams.find(connection, name)
+        change_streams.set_options(connection, stream.uid, options)
+        return replace(stream, options=options)
+
+    return store.write(alter)
+
+
+def drop_change_stream(store: ControlStore, name: str) -> ChangeStream:
+    """End the change stream and its consumer groups, and return what it was; its log table is the caller's to remove.
+
+    A capture or a reader that is under way finds nothing to close any more. Raises ChangeStreamNotFound; so does a
+    second run.
+    """
+
+    def drop(connection: sa.Connection) -> ChangeStream:
+        stream = change_streams.find(connection, name)
+        for group in consumer_groups.of_stream(connection, stream.uid):
+            chunks.forget_group(connection, group.uid)
+            group_partitions.forget_group(connection, group.uid)
+        now = store.clock()
+        consumer_groups.end_all(connection, stream.uid, at=now)
+        change_streams.drop(connection, stream.uid, at=now)
+        return stream
+
+    return store.write(drop)
+
+
+def get_change_stream(store: ControlStore, name: str) -> ChangeStream:
+    """The change stream of that name, in any case. Raises ChangeStreamNotFound."""
+    return store.read(lambda connection: change_streams.find(connection, name))
+
+
+def list_change_streams(store: ControlStore) -> tuple[ChangeStream, ...]:
+    """Every change stream that is not dropped, by name."""
+    return store.read(change_streams.live)
+
+
+def _require_watchable(connection: sa.Connection, wanted: ChangeStream) -> None:
+    """Each table once, and no column by a fourth change stream. Raises ChangeStreamRefused."""
+    twice = [name for name, count in Counter(one.table.name for one in wanted.tables).items() if count > 1]
+    if twice:
+        raise ChangeStreamRefused(stream=wanted.name, problem=f"it lists {', '.join(sorted(twice))} twice")
+    others = [stream for stream in change_streams.live(connection) if stream.uid != wanted.uid]
+    for one in wanted.tables:
+        watching = [other for stream in others for other in stream.tables if other.table.path == one.table.path]
+        column = _crowded(one, watching)
+        if column is not None:
+            what = one.table.name if column == "" else f"column {column} of {one.table.name}"
+            problem = f"{what} is watched by {STREAMS_OF_A_COLUMN} change streams already, and more are not allowed"
+            raise ChangeStreamRefused(stream=wanted.name, problem=problem)
+
+
+def _crowded(wanted: WatchedTable, watching: Iterable[WatchedTable]) -> str | None:
+    """A column of it that has as many watchers as there may be, "" where all have; None where none has."""
+    found = list(watching)
+    whole = sum(other.columns is None for other in found)
+    if wanted.columns == ():
+        return None
+    if whole >= STREAMS_OF_A_COLUMN:
+        return ""
+    counted = Counter(column for other in found for column in other.columns or ())
+    candidates = counted if wanted.columns is None else wanted.columns
+    return next((column for column in candidates if counted[column] + whole >= STREAMS_OF_A_COLUMN), None)
