@@ -65,7 +65,7 @@ class CaptureChangesOperator(TidemarkOperator):
         """What the batch brought; of nothing new only {change_stream, batch: None}."""
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._bounds import bound_of
-        from tidemark.operators._change_streams import number_of, seconds_of
+        from tidemark.operators._partitions import number_of, seconds_of
         from tidemark.transactions.change_streams.capture import capture
 
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)

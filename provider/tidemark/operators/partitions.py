@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.kill_points import reach
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
-from tidemark.operators._change_streams import run_of, sink_of, task_limits
+from tidemark.operators._partitions import run_of, sink_of, task_limits
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
