@@ -25,6 +25,7 @@ def get_provider_info() -> dict[str, object]:
             "tidemark.operators.transaction",
             "tidemark.operators.stream_sql",
             "tidemark.operators.vacuum",
+            "tidemark.operators.change_streams",
             "tidemark.operators.capture",
             "tidemark.operators.consumer_groups",
             "tidemark.operators.backfill",
