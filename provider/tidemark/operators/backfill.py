@@ -55,8 +55,8 @@ class BackfillTableOperator(TidemarkOperator):
         """What was put there: the version, its rows, and whether an earlier run had done it."""
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.model.backfill import BackfillAsk
-        from tidemark.operators._partitions import target_of
         from tidemark.operators._jobs import backfill_table
+        from tidemark.operators._partitions import target_of
         from tidemark.transactions.change_streams.backfill import begin_backfill
 
         overwrite, target = flag_of("overwrite", self.overwrite), target_of(self.hook, self.target)
