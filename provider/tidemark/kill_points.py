@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["KILL_AT", "KILL_ONCE", "POINTS", "reach"]
+__all__ = ["CHANGE_STREAM_POINTS", "KILL_AT", "KILL_ONCE", "POINTS", "reach"]
 
 KILL_AT = "TIDEMARK_KILL_AT"
 KILL_ONCE = "TIDEMARK_KILL_ONCE"
@@ -27,6 +27,12 @@ POINTS = (
     "commit.stored",
     "event.before",
     "event.after",
+)
+
+
+CHANGE_STREAM_POINTS = (
+    "capture.before",
+    "capture.written",
 )
 
 

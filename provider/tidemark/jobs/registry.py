@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tidemark.jobs.backfill_table import backfill_table
+from tidemark.jobs.capture_changes import capture_changes
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.create_quarantine import create_quarantine
 from tidemark.jobs.dry_run import dry_run
@@ -22,6 +24,7 @@ __all__ = ["JOBS"]
 
 JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.WRITE: write,
+    JobKind.CAPTURE_CHANGES: capture_changes,
     JobKind.FENCE: fence,
     JobKind.DRY_RUN: dry_run,
     JobKind.HAS_ROWS: has_rows,
@@ -32,4 +35,5 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.REFRESH_EXTERNAL_TABLE: refresh_external_table,
     JobKind.VACUUM: vacuum,
     JobKind.READ_PARTITIONS: read_partitions,
+    JobKind.BACKFILL_TABLE: backfill_table,
 }

@@ -65,17 +65,20 @@ class CaptureChangesOperator(TidemarkOperator):
         """What the batch brought; of nothing new only {change_stream, batch: None}."""
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._bounds import bound_of
-        from tidemark.operators._change_streams import number_of, seconds_of
+        from tidemark.operators._partitions import number_of, seconds_of
         from tidemark.transactions.change_streams.capture import capture
+        from tidemark.transactions.change_streams.definitions import get_change_stream
 
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
         skew = seconds_of("allowed_skew_seconds", self.allowed_skew_seconds)
         self._job = SparkJob(self.hook.settings)
         self._job.require_ready()
+        store = self.hook.open_store()
+        stream = get_change_stream(store, self.change_stream)
         result = capture(
-            self.hook.open_store(),
-            self.change_stream,
+            store,
+            stream.name,
             run=self._job.run,
             places=self.hook.job_places(),
             tables=self.hook.open_table,

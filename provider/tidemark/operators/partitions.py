@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.kill_points import reach
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
-from tidemark.operators._change_streams import run_of, sink_of, task_limits
+from tidemark.operators._partitions import run_of, sink_of, task_limits
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -35,7 +35,7 @@ class PlanPartitionsOperator(TidemarkOperator):
     :param change_stream: its name. (templated)
     :param consumer_group: whose progress it is. (templated)
     :param max_chunks: hand out at most so many chunks; None: as many as mapped tasks can take. (templated)
-    :param max_rows: end a chunk before it has more rows than this; it has one transaction's share at least. (templated)
+    :param max_rows: end a chunk before it has more rows than this, as far as the log's segments allow. (templated)
     :param chunks_per_task: read so many chunks in one task, for one start of Spark. (templated)
     :param rows_per_task: as long as they have no more rows than this together. (templated)
     :param token: only this partition. (templated)
@@ -52,7 +52,7 @@ class PlanPartitionsOperator(TidemarkOperator):
         change_stream: str,
         consumer_group: str,
         max_chunks: int | str | None = None,
-        max_rows: int | str | None = None,
+        max_rows: int | str = 1_000_000,
         chunks_per_task: int | str = 16,
         rows_per_task: int | str = 1_000_000,
         token: str | None = None,
@@ -239,8 +239,8 @@ class CommitPartitionsOperator(TidemarkOperator):
 class FinishPartitionsOperator(TidemarkOperator):
     """The end of a run: fails it where a partition failed, and says what is left for the next one.
 
-    Returns {left, low_watermark}. A second run says it anew. Raises PartitionsFailed, ChangeStreamNotFound,
-    ConsumerGroupNotFound.
+    Returns {left, paused, low_watermark, lag_seconds}; `left`: partitions with work for another run. A second run says
+    it anew. Raises PartitionsFailed, ChangeStreamNotFound, ConsumerGroupNotFound.
 
     :param change_stream: its name. (templated)
     :param consumer_group: whose progress it is. (templated)
@@ -255,10 +255,17 @@ class FinishPartitionsOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> Mapping[str, Any]:
         """What is left."""
-        from tidemark.model.codec import to_plain
+        from tidemark.transactions.change_streams.groups import group_status
         from tidemark.transactions.change_streams.waves import finish
 
-        left = finish(self.hook.open_store(), self.change_stream, self.consumer_group, run=run_of(context))
-        plain: Mapping[str, Any] = to_plain(left)
-        self.log.info("%s", plain)
-        return plain
+        store = self.hook.open_store()
+        left = finish(store, self.change_stream, self.consumer_group, run=run_of(context))
+        status = group_status(store, self.change_stream, self.consumer_group)
+        told = {
+            "left": left,
+            "paused": status.group.paused,
+            "low_watermark": status.low_watermark.isoformat(),
+            "lag_seconds": status.lag_seconds,
+        }
+        self.log.info("%s", told)
+        return told

@@ -77,7 +77,8 @@ def change_stream_partitions(
         finished = FinishPartitionsOperator(task_id="finish", trigger_rule=TriggerRule.ALL_DONE, **of_group)
         before >> finished
         if trigger_again:
-            finished >> _Again(task_id="again", left="{{ ti.xcom_pull(task_ids='" + finished.task_id + "').left }}")
+            told = "ti.xcom_pull(task_ids='" + finished.task_id + "')"
+            finished >> _Again(task_id="again", left="{{ 0 if " + told + ".paused else " + told + ".left }}")
         # A step that failed is seen in the run's state, though later ones ran.
         [*steps, finished] >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
     return partitions

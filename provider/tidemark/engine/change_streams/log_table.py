@@ -42,6 +42,8 @@ LOG_COLUMNS = {
     "lo": "int",
     "hi": "int",
     "parents": "array<string>",
+    # only window
+    "result": "string",  # the batch's CaptureResult as JSON: what a second attempt answers
 }
 
 LOG_DDL = ", ".join(f"{name} {kind}" for name, kind in LOG_COLUMNS.items())

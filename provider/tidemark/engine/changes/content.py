@@ -11,8 +11,8 @@ __all__ = ["same_content"]
 _BY_BYTES = "UTF8_BINARY"
 
 
-def same_content(old: Column, new: Column, kind: StructType) -> Column:
-    """Whether two structs of type `kind` are equal: NULL equals NULL, NaN equals NaN, 0.0 equals -0.0, strings by
+def same_content(old: Column, new: Column, kind: DataType) -> Column:
+    """Whether two values of type `kind` are equal: NULL equals NULL, NaN equals NaN, 0.0 equals -0.0, strings by
     bytes, and maps whatever the order of their entries.
     """
     return _comparable(old, kind).eqNullSafe(_comparable(new, kind))

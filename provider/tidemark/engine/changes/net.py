@@ -13,7 +13,7 @@ from tidemark.engine.changes.content import same_content
 from tidemark.planning.change_sets.forms import ADDED, REMOVED
 from tidemark.planning.change_sets.plan import MOST_KEYS_TO_BROADCAST, Candidate, ChangePlan, Netting, Origin
 
-__all__ = ["CHANGE", "net", "unpaired"]
+__all__ = ["CHANGE", "net", "net_images", "unpaired"]
 
 CHANGE = "change"  # struct<action: string, is_update: boolean, image: struct>, beside `version` and `row_id`
 
@@ -28,21 +28,42 @@ def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
     """
     if plan.netting is Netting.ONE_SIDE:
         return unpaired(rows)
+    return _sides(rows, plan).transform(_exploded, _too_many(plan))
+
+
+def net_images(rows: DataFrame, plan: ChangePlan) -> DataFrame:
+    """What `net` gives, one row for each row that changed: version, row_id, `old` and `new`, one of which may be
+    NULL. An update has both, and they differ.
+    """
+    if plan.netting is Netting.ONE_SIDE:
+        old, new = (F.when(F.signum("side") == side, F.col("image")) for side in (REMOVED, ADDED))
+        return rows.select("version", "row_id", old.alias("old"), new.alias("new"))
+    sides = _sides(rows, plan)
+    kind = sides.schema["new"].dataType
+    assert isinstance(kind, StructType)
+    old, new = F.col("old"), F.col("new")
+    is_double = (F.col("times_old") > 1) | (F.col("times_new") > 1)
+    is_update = (F.col("times_old") > 0) & (F.col("times_new") > 0)
+    checked = F.when(is_double, _too_many(plan).cast("boolean")).otherwise(~is_update | ~same_content(old, new, kind))
+    return sides.where(checked).select("version", "row_id", "old", "new")
+
+
+def _sides(rows: DataFrame, plan: ChangePlan) -> DataFrame:
+    """version, row_id, times_old, times_new, old, new: each row that is not merely carried over, its sides paired."""
     count = plan.rows() - plan.rows_born
     partitions = count // _ROWS_PER_PARTITION + 1
     each = plan.candidate is Candidate.EACH
     keys = ["version", "row_id"] if each else ["row_id"]
-    too_many = _too_many(plan)
     if plan.netting is Netting.AGGREGATE:
-        return rows.transform(_paired, partitions, keys, too_many)
+        return rows.transform(_paired, partitions, keys)
     if plan.netting is Netting.COMMIT_VERSION:
         is_carried = F.col("commit") < F.col("version") if each else F.col("commit") <= plan.start
-        return rows.transform(_without_carried, is_carried, keys).transform(_paired, partitions, keys, too_many)
+        return rows.transform(_without_carried, is_carried, keys).transform(_paired, partitions, keys)
     ids = rows.select("side", *keys, "commit").repartition(partitions, *keys).transform(_ids_not_cancelled, keys)
     if count <= MOST_KEYS_TO_BROADCAST:
-        return rows.join(F.broadcast(ids), keys, "left_semi").transform(_paired, partitions, keys, too_many)
+        return rows.join(F.broadcast(ids), keys, "left_semi").transform(_paired, partitions, keys)
     kept = rows.repartition(partitions, *keys).join(ids, keys, "left_semi")
-    return kept.transform(_paired, partitions, keys, too_many)
+    return kept.transform(_paired, partitions, keys)
 
 
 def unpaired(rows: DataFrame) -> DataFrame:
@@ -67,10 +88,8 @@ def _ids_not_cancelled(rows: DataFrame, keys: list[str]) -> DataFrame:
     return rows.groupBy(*keys, "commit").agg(F.sum("side").alias("count")).where("count != 0").select(*keys)
 
 
-def _paired(rows: DataFrame, partitions: int, keys: list[str], too_many: Column) -> DataFrame:
-    """Cancel equal (row_id, commit) as signed multisets, then pair by `keys`: row_id, and version for every change.
-    `too_many` fails the query.
-    """
+def _paired(rows: DataFrame, partitions: int, keys: list[str]) -> DataFrame:
+    """Cancel equal (row_id, commit) as signed multisets, then pair by `keys`: row_id, and version for every change."""
     states = (
         rows.repartition(partitions, *keys)
         .groupBy(*keys, "commit")
@@ -87,10 +106,14 @@ def _paired(rows: DataFrame, partitions: int, keys: list[str], too_many: Column)
             F.first(new, ignorenulls=True).alias("new"),
         )
     )
+    return sides if "version" in keys else sides.withColumn("version", F.lit(0).cast("bigint"))
+
+
+def _exploded(sides: DataFrame, too_many: Column) -> DataFrame:
+    """One row for each half of a change; `too_many` fails the query."""
     kind = sides.schema["new"].dataType
     assert isinstance(kind, StructType)
-    version = F.col("version") if "version" in keys else F.lit(0).cast("bigint")
-    return sides.select(version.alias("version"), "row_id", F.explode(_changes(kind, too_many)).alias(CHANGE))
+    return sides.select("version", "row_id", F.explode(_changes(kind, too_many)).alias(CHANGE))
 
 
 def _too_many(plan: ChangePlan) -> Column:

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from tidemark.engine.changes.by_key import key_not_unique, key_text, once_each, with_keys_for_ids
 from tidemark.engine.changes.files import require_files, require_files_of
-from tidemark.engine.changes.net import CHANGE, net, unpaired
+from tidemark.engine.changes.net import CHANGE, net, net_images, unpaired
 from tidemark.engine.changes.signed_rows import signed_rows
 from tidemark.engine.retention.past_versions import read_version
 from tidemark.engine.workspace import Workspace
@@ -24,7 +24,7 @@ from tidemark.planning.identifiers import quoted
 from tidemark.planning.source_keys import require_same_keys
 from tidemark.planning.source_support import require_readable
 
-__all__ = ["read_changes", "read_snapshot"]
+__all__ = ["read_changed_images", "read_changes", "read_snapshot"]
 
 
 def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace) -> DataFrame:
@@ -52,6 +52,16 @@ def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace
         _row_id(plan.table_id, F.col("row_id"), plan.keys).alias(ROW_ID),
         *_commit_columns(plan),
     )
+
+
+def read_changed_images(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace) -> DataFrame:
+    """The changes of a `plan` of every change, one row for each row that a commit changed: version (bigint), `old` and
+    `new` (structs of the columns of version `end`), NULL where the row was born or removed.
+
+    Lazy in the same way, with the same errors; a plan that is empty has nothing to read: do not ask.
+    """
+    require_files(log, plan)
+    return net_images(signed_rows(spark, plan, workspace), plan).select("version", "old", "new")
 
 
 def read_snapshot(

@@ -1,4 +1,4 @@
-"""Partition tokens: text that says which range of which change stream it is, so that a wrong one is seen at once.
+"""Partition tokens: text that says which range of which change stream it is; a wrong one is seen without a scan.
 
 A token is base64url, without padding, of: a version byte, lo, hi - 1, the number of the batch that opens the partition,
 the stream's uid, and a CRC of all that. It is the same however often it is made. Readers treat it as opaque.

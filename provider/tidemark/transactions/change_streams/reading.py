@@ -10,7 +10,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import JobError, from_record
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import Chunk, ChunkState
+from tidemark.model.change_streams import Chunk
 from tidemark.model.codec import from_plain, to_json
 from tidemark.model.jobs import ErrorRecord, JobKind, JobSpec
 from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink
@@ -24,7 +24,7 @@ __all__ = ["BundleResult", "read_chunks"]
 
 @dataclass(frozen=True)
 class BundleResult:
-    """What a task has done. `rows`: that the sinks took, those of chunks that were found written among them."""
+    """What a task has done. `rows`: that its job brought to the sink; `found`: chunks that were there already."""
 
     chunks: int
     rows: int
@@ -49,10 +49,8 @@ def read_chunks(
     that are missing. Raises ChunkChanged for chunks that are not as they were written ahead; an error of the job as a
     whole, after all of its chunks were kept as failed.
     """
-    begun = begin_chunks(store, tuple(chunks), run)
+    open_ones = begin_chunks(store, chunks, run)
     reach("read.begun")
-    open_ones = [chunk for chunk in begun if chunk.state is ChunkState.OPEN]
-    done = [chunk for chunk in begun if chunk.state is not ChunkState.OPEN]
     answers = _answers(store, open_ones, sink, run, key, open_table, run_job, places) if open_ones else ()
     reach("read.answered")
     by_id = {(chunk.token, chunk.number): chunk for chunk in open_ones}
@@ -60,9 +58,9 @@ def read_chunks(
         _keep(store, by_id[answer.token, answer.number], answer, run)
     reach("read.stored")
     return BundleResult(
-        chunks=len(begun),
-        rows=sum(one.rows or 0 for one in (*done, *answers)),
-        found=len(done) + sum(answer.found for answer in answers),
+        chunks=len(chunks),
+        rows=sum(answer.rows or 0 for answer in answers),
+        found=len(chunks) - len(open_ones) + sum(answer.found for answer in answers),
         failed=tuple((answer.token, answer.error.message) for answer in answers if answer.error is not None),
     )
 
@@ -115,7 +113,8 @@ def _spec(store: ControlStore, places: JobPlaces, key: TransactionKey, ask: Read
 
 def _keep(store: ControlStore, chunk: Chunk, answer: ChunkAnswer, run: str) -> None:
     if answer.error is None:
-        chunk_written(store, chunk, answer.rows, answer.facts)
+        rows = chunk.expected if answer.rows is None else answer.rows  # a function need not count
+        chunk_written(store, chunk, rows, answer.facts)
     else:
         chunk_failed(store, chunk, run, answer.error.message)
 

@@ -1,4 +1,4 @@
-"""What the tasks of a change stream share: names of runs, limits and the sink, parsed as templates render them."""
+"""What the tasks of a change stream's readers share: names of runs, limits and the sink, parsed as templates render them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from tidemark.control.store import ControlStore
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.partition_sinks import Sink
+    from tidemark.model.streams import TableRef
 
-__all__ = ["TaskLimits", "number_of", "run_of", "seconds_of", "sink_of", "task_limits"]
+__all__ = ["TaskLimits", "number_of", "run_of", "seconds_of", "sink_of", "target_of", "task_limits"]
 
 
 def run_of(context: Context) -> str:
@@ -53,7 +54,7 @@ class TaskLimits:
     chunks_per_task: int
     rows_per_task: int
     max_chunks: int
-    max_rows: int | None
+    max_rows: int
     max_tasks: int
 
 
@@ -62,7 +63,7 @@ def task_limits(
     chunks_per_task: int | str,
     rows_per_task: int | str,
     max_chunks: int | str | None,
-    max_rows: int | str | None,
+    max_rows: int | str,
     max_map_length: int,
 ) -> TaskLimits:
     """Raises InvalidArgument."""
@@ -74,7 +75,7 @@ def task_limits(
         chunks_per_task=each,
         rows_per_task=number_of("rows_per_task", rows_per_task),
         max_chunks=most_chunks(asked, chunks_per_task=each, max_tasks=max_map_length),
-        max_rows=whole_number_of("max_rows", max_rows),
+        max_rows=number_of("max_rows", max_rows),
         max_tasks=max_map_length,
     )
 
@@ -92,20 +93,23 @@ def sink_of(
     """The sink with its target's identity. Raises InvalidArgument, MissingMergeKey, ChangeStreamNotFound,
     TargetNotFound, TargetNotDelta.
     """
-    from tidemark.errors import NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
     from tidemark.model.partition_sinks import Sink
     from tidemark.planning.change_streams.sinks import parse_sink
     from tidemark.transactions.change_streams.definitions import get_change_stream
 
     stream = get_change_stream(store, change_stream)
     asked = parse_sink(stream, write_as=write_as, target=target, table=table, keys=keys)
-    place = None
-    if asked.target is not None:
-        try:
-            place = hook.table(asked.target)
-        except TableNotFound as error:
-            raise TargetNotFound(target=asked.target) from error
-        except NotADeltaTable as error:
-            problem = error.facts.get("problem", str(error))
-            raise TargetNotDelta(target=asked.target, problem=problem) from error
+    place = None if asked.target is None else target_of(hook, asked.target)
     return Sink(asked.kind, place, asked.table, asked.keys, asked.function)
+
+
+def target_of(hook: TidemarkHook, name: str) -> TableRef:
+    """The table that is written. Raises TargetNotFound, TargetNotDelta."""
+    from tidemark.errors import NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
+
+    try:
+        return hook.table(name)
+    except TableNotFound as error:
+        raise TargetNotFound(target=name) from error
+    except NotADeltaTable as error:
+        raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error

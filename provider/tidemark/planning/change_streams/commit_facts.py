@@ -1,0 +1,39 @@
+"""What the writer of a commit said to change streams, in its userMetadata."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+__all__ = ["NOTHING_SAID", "CommitFacts", "commit_facts"]
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    """Tag and flags of a transaction, as `tidemark.change_metadata.transaction_metadata` writes them."""
+
+    tag: str = ""
+    exclude: bool = False
+    system: bool = False
+    ttl: bool = False
+
+
+NOTHING_SAID = CommitFacts()
+
+
+def commit_facts(user_metadata: str | None) -> CommitFacts:
+    """What a commit says; anything that is not of our form says nothing, as others use the field too."""
+    try:
+        said = json.loads(user_metadata) if user_metadata else None
+    except (ValueError, RecursionError):
+        return NOTHING_SAID
+    ours = said.get("tidemark") if isinstance(said, dict) else None
+    if not isinstance(ours, dict):
+        return NOTHING_SAID
+    tag = ours.get("transaction_tag")
+    return CommitFacts(
+        tag=tag.encode(errors="replace").decode() if isinstance(tag, str) else "",  # JSON can say half a character
+        exclude=ours.get("exclude_txn_from_change_streams") is True,
+        system=ours.get("is_system_transaction") is True,
+        ttl=ours.get("ttl") is True,
+    )
