@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.surroundings import Surroundings
-from tidemark.engine.change_streams.read import read_change_stream
 from tidemark.errors import InvalidArgument, NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 from tidemark.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
 from tidemark.model.partition_sinks import Sink
@@ -93,6 +92,8 @@ class ReadersOfChangeStreams:
         Lazy. Raises, before rows are read, ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired,
         PartitionTokenInvalid, Unimplemented.
         """
+        from tidemark.engine.change_streams.read import read_change_stream
+
         around = self._around
         return read_change_stream(
             around.spark,

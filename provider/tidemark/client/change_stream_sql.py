@@ -104,5 +104,7 @@ def _ready(
         rows, columns = _VIEWS[mention.name]
         return views.of(around.spark.createDataFrame([astuple(row) for row in rows(streams)], columns))
     stream = next(one for one in streams if one.name.casefold() == mention.stream)
+    from tidemark.engine.change_streams.functions import register_read_functions
+
     register_read_functions(around.spark, stream)
     return f"{'read_json_' if mention.as_json else 'READ_'}{stream.name}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tidemark.client.change_stream_readers import ReadersOfChangeStreams
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.surroundings import Surroundings
 from tidemark.lake.change_logs import logs_root
@@ -12,9 +13,6 @@ from tidemark.model.change_streams import ChangeStream
 from tidemark.planning.change_streams import catalog
 from tidemark.planning.change_streams.catalog import CatalogColumn, CatalogOption, CatalogStream, CatalogTable
 from tidemark.transactions.change_streams import defining, definitions
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["ChangeStreamsOfALake"]
 

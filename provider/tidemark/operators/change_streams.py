@@ -58,7 +58,7 @@ class CreateChangeStreamOperator(TidemarkOperator):
         self.initial_partitions = initial_partitions
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The change stream as it stands: {change_stream, everything, tables, created}. A second run changes nothing."""
+        """The change stream as it stands: {change_stream, everything, tables, created}. Repeatable."""
         from tidemark.lake.change_logs import logs_root
         from tidemark.transactions.change_streams import defining
 
@@ -117,7 +117,7 @@ class AlterChangeStreamOperator(TidemarkOperator):
         self.suspend = suspend
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The change stream as it stands: {change_stream, everything, tables, created}. A second run changes nothing."""
+        """The change stream as it stands: {change_stream, everything, tables, created}. Repeatable."""
         from tidemark.transactions.change_streams import defining
 
         suspend = flag_of("suspend", self.suspend)

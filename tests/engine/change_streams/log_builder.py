@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tidemark.engine.change_streams.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN
 from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, TableRef, WatchedTable
 
-__all__ = ["BEGIN", "LogBuilder", "at"]
+__all__ = ["BEGIN", "TYPES", "LogBuilder", "at"]
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
 TYPES = [

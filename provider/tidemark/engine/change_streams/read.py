@@ -3,16 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from tidemark.engine.change_streams.log_rows import LogRows
 from tidemark.engine.change_streams.records import assembled, record_columns
-from tidemark.model.change_streams import Position
+from tidemark.engine.change_streams.told import in_order, tell_children, tell_data, tell_heartbeats
+from tidemark.errors import ChangeStreamNotFound, OutOfRange, PartitionExpired, TableNotFound
+from tidemark.model.change_streams import ChangeStream, Position
+from tidemark.planning.change_streams.reading import ReadAsk, ask_to_read, plan_read, require_kept
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-__all__ = ["read_mods", "read_records"]
+__all__ = ["read_change_stream", "read_mods", "read_records"]
+
+
+def read_change_stream(
+    spark: SparkSession,
+    stream: ChangeStream,
+    *,
+    now: datetime,
+    start_timestamp: datetime | None,
+    end_timestamp: datetime | None = None,
+    partition_token: str | None = None,
+    heartbeat_milliseconds: int | None,
+    read_options: object = None,
+    as_json: bool = False,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """READ_<stream>: one column ChangeRecord, in order; with `as_json` a JSON object a row.
+
+    A batch read does not wait: it ends with what is captured, and unless the partition ended before, its last row is a
+    heartbeat that says up to where that is. A `start_timestamp` later than that gets no rows for a token, and without
+    one the partitions that are open by now. `options` are those of the storage. Lazy, and pinned to the log of now; a
+    second call sees more. Raises, before any row is read, what `ask_to_read` and `plan_read` do, ChangeStreamNotFound.
+    """
+    ask = ask_to_read(
+        stream,
+        now=now,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+        partition_token=partition_token,
+        heartbeat_milliseconds=heartbeat_milliseconds,
+        read_options=read_options,
+    )
+    log = _log_of(spark, stream, ask, options)
+    if ask.token is None:
+        require_kept(ask.start, log.trimmed_until())
+        found = log.open_at(ask.start)
+        return in_order(tell_children(spark, ask.start, [[replace(one, parents=())] for one in found], as_json))
+    about = log.about(ask.token, stream.published_until)
+    asked = plan_read(ask, about.family, about.captured_until, about.trimmed_until)
+    told = []
+    if asked.until > asked.start:
+        told.append(tell_data(log.data(asked.token, Position(asked.start), Position(asked.until)), as_json))
+        told.append(tell_heartbeats(log, asked, as_json))
+    if asked.ended:
+        told.append(tell_children(spark, asked.ended, [asked.children], as_json))
+    return in_order(reduce(DataFrame.unionByName, told) if told else tell_children(spark, ask.start, [], as_json))
 
 
 def read_mods(
@@ -25,9 +78,15 @@ def read_mods(
 ) -> DataFrame:
     """The log's rows of the modifications in [start, end) of a token: LOG_COLUMNS, in no order. Lazy.
 
-    The log is read as it is now, whenever that is evaluated. Raises TableNotFound.
+    The log is read as it is now, whenever that is evaluated. Raises PartitionExpired where retention may have removed
+    rows of the range, TableNotFound.
     """
-    return LogRows.pinned(spark, log_path, options).data(token, start, end)
+    log = LogRows.pinned(spark, log_path, options)
+    trimmed = log.trimmed_until()
+    if trimmed is not None and start.at < trimmed:
+        problem = f"records before {trimmed} were removed as their retention was over"
+        raise PartitionExpired(argument="start", value=start.at, problem=problem)
+    return log.data(token, start, end)
 
 
 def read_records(
@@ -40,8 +99,17 @@ def read_records(
 ) -> DataFrame:
     """The data change records in [start, end) of a token, one row each: RECORD_COLUMNS, sorted by position. Lazy.
 
-    The log is read as it is now, whenever that is evaluated. Both bounds are such that no record is cut: the places of
-    records. Raises TableNotFound.
+    Both bounds are places of records, so that none is cut. Otherwise as `read_mods`.
     """
     rows = read_mods(spark, log_path, token, start, end, options)
     return assembled(rows).sort("commit_timestamp", "record_sequence").select(*record_columns())
+
+
+def _log_of(spark: SparkSession, stream: ChangeStream, ask: ReadAsk, options: Mapping[str, str] | None) -> LogRows:
+    try:
+        return LogRows.pinned(spark, stream.log_path, options)
+    except TableNotFound as error:
+        if stream.next_batch == 0:
+            problem = "nothing of the change stream was captured yet; capture, and ask again"
+            raise OutOfRange(argument="start_timestamp", value=ask.start, problem=problem) from error
+        raise ChangeStreamNotFound(stream=stream.name, known="(its log is gone)") from error

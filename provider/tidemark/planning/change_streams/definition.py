@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -156,29 +157,44 @@ def decide_keys(stream: str, table: str, metadata: Metadata, given: Sequence[str
 def require_room(
     stream: str, tables: Sequence[WatchedTable], others: Sequence[ChangeStream], *, everything: bool, new: bool
 ) -> None:
-    """Say nothing if there may be one more stream on each of these tables, and one more at all if it is `new`.
+    """Say nothing if each table stands once, no column or table is watched by more than may, and there is room for one
+    more change stream if it is `new`.
 
-    `others`: all change streams but this one. One that watches all tables counts for each. Raises ChangeStreamRefused.
+    `others`: all change streams but this one. One that watches ALL counts for each table. Raises ChangeStreamRefused.
     """
     if new and len(others) >= STREAMS_AT_MOST:
-        raise _refused(stream, f"there are {len(others)} change streams, and {STREAMS_AT_MOST} is the most. Drop one")
+        raise _refused(stream, f"there are {len(others)} change streams, and {STREAMS_AT_MOST} is the most; drop one")
     all_tables = sum(other.everything for other in others)
     if everything and all_tables >= STREAMS_ON_A_TABLE:
         raise _refused(stream, f"{all_tables} change streams watch ALL, and {STREAMS_ON_A_TABLE} is the most")
+    ids = [table.table.table_id for table in tables]
     for table in tables:
-        watching = [other for other in others if other.everything or _overlaps(table, other)]
-        if len(watching) >= STREAMS_ON_A_TABLE:
-            names = ", ".join(other.name for other in watching)
-            problem = f"table {table.table.name} is watched by {names}: {STREAMS_ON_A_TABLE} is the most. Drop one"
-            raise _refused(stream, problem)
+        if ids.count(table.table.table_id) > 1:
+            raise _refused(stream, f"table {table.table.name} stands in FOR more than once")
+        crowded = _crowded(table, others)
+        if crowded is not None:
+            what = f"table {table.table.name}" if crowded == "" else f"column {crowded} of table {table.table.name}"
+            raise _refused(stream, f"{what} is watched by {STREAMS_ON_A_TABLE} change streams, which is the most")
 
 
-def _overlaps(table: WatchedTable, other: ChangeStream) -> bool:
-    """Whether the other stream watches a column of the table that this one watches; the key alone is one, too."""
-    for watched in other.tables:
-        if watched.table.table_id == table.table.table_id:
-            return not table.columns or not watched.columns or bool(set(table.columns) & set(watched.columns))
-    return False
+def _crowded(wanted: WatchedTable, others: Sequence[ChangeStream]) -> str | None:
+    """A column that has as many watchers as there may be, "" for the table itself; None where there is room.
+
+    Watchers of the whole are watchers of each column, and those of the key alone only of the table.
+    """
+    same = [table for other in others for table in other.tables if table.table.table_id == wanted.table.table_id]
+    unseen = sum(other.everything and wanted.table.table_id not in _ids(other) for other in others)
+    whole = unseen + sum(table.columns is None for table in same)
+    key_only = sum(table.columns == () for table in same)
+    if whole >= STREAMS_ON_A_TABLE or (not wanted.columns and whole + key_only >= STREAMS_ON_A_TABLE):
+        return ""
+    counted = Counter(column for table in same for column in table.columns or ())
+    columns = counted if wanted.columns is None else wanted.columns
+    return next((column for column in columns if counted[column] + whole >= STREAMS_ON_A_TABLE), None)
+
+
+def _ids(stream: ChangeStream) -> set[str]:
+    return {table.table.table_id for table in stream.tables}
 
 
 def _watched_columns(stream: str, ask: TableAsk, metadata: Metadata, keys: Sequence[str]) -> tuple[str, ...] | None:
