@@ -151,7 +151,6 @@ def test_a_sink_that_cannot_be_written_fails_the_run_before_spark_starts(
     shop: Shop,
     warm_spark: Path,
     arguments: dict[str, Any],
-    named: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     create_group(shop.store, STREAM, "refused", "earliest", if_not_exists=True)
