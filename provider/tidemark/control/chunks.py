@@ -13,13 +13,14 @@ from tidemark.model.change_streams import ChangeStream, Chunk, ChunkState, Consu
 from tidemark.model.codec import from_json, to_json
 
 __all__ = [
+    "as_stored",
     "count_open",
     "forget",
     "forget_group",
     "insert",
-    "lookup",
     "mark_committed",
     "mark_written",
+    "of_group",
     "open_ones",
     "take",
     "written_ones",
@@ -50,12 +51,15 @@ def insert(connection: sa.Connection, made: Iterable[Chunk], *, run: str) -> Non
         connection.execute(chunks.insert(), rows)
 
 
-def lookup(
-    connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup, token: str, number: int
-) -> Chunk | None:
-    """The chunk of that number, or None: a question, not a failure."""
-    found = _many(connection, stream, group, _of.token == token, _of.number == number)
-    return found[0] if found else None
+def as_stored(connection: sa.Connection, chunk: Chunk) -> Chunk | None:
+    """The chunk of that group, token and number as it stands, or None: a question, not a failure."""
+    row = connection.execute(sa.select(chunks).where(*_same(chunk))).mappings().first()
+    return None if row is None else _chunk(row, chunk.stream_uid, chunk.stream, chunk.group)
+
+
+def of_group(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup) -> tuple[Chunk, ...]:
+    """All that are not forgotten, oldest first."""
+    return _many(connection, stream, group)
 
 
 def open_ones(
@@ -127,15 +131,15 @@ def _many(
 ) -> tuple[Chunk, ...]:
     query = sa.select(chunks).where(_of.group_uid == group.uid, *conditions)
     ordered = query.order_by(_of.start_at, _of.start_sequence, _of.token, _of.number)
-    return tuple(_chunk(row, stream, group) for row in connection.execute(ordered).mappings())
+    return tuple(_chunk(row, stream.uid, stream.name, group.name) for row in connection.execute(ordered).mappings())
 
 
-def _chunk(row: Mapping[str, Any] | sa.RowMapping, stream: ChangeStream, group: ConsumerGroup) -> Chunk:
+def _chunk(row: Mapping[str, Any] | sa.RowMapping, stream_uid: str, stream: str, group: str) -> Chunk:
     return Chunk(
-        group_uid=group.uid,
-        stream_uid=stream.uid,
-        stream=stream.name,
-        group=group.name,
+        group_uid=row["group_uid"],
+        stream_uid=stream_uid,
+        stream=stream,
+        group=group,
         token=row["token"],
         number=row["number"],
         start=Position(row["start_at"], row["start_sequence"]),

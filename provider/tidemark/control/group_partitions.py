@@ -38,9 +38,20 @@ __all__ = [
 
 _of = group_partitions.c
 _load = partition_load.c
+
 BETWEEN_CHUNKS = (PartitionState.CREATED, PartitionState.READY)
 IN_A_CHUNK = (PartitionState.SCHEDULED, PartitionState.RUNNING)
 UNFINISHED = (*BETWEEN_CHUNKS, *IN_A_CHUNK)
+
+
+LOWEST = sa.select(
+    *(
+        sa.select(sa.func.min(_of.watermark_at))
+        .where(_of.group_uid == sa.bindparam("of_group"), _of.state == state.value)
+        .scalar_subquery()
+        for state in UNFINISHED
+    )
+)  # each by its index
 
 
 @dataclass(frozen=True)
@@ -146,15 +157,15 @@ def move_idle_on(connection: sa.Connection, sight: Sight, until: datetime) -> in
         _of.state == PartitionState.READY.value,
         _of.watermark_at < until,
         ~ended,
-        ~_has_load(sight),
+        ~HAS_LOAD,
     )
-    return connection.execute(idle.values(watermark_at=until, watermark_sequence="")).rowcount
+    return connection.execute(idle.values(watermark_at=until, watermark_sequence=""), _seen(sight)).rowcount
 
 
 def without_load(connection: sa.Connection, sight: Sight) -> tuple[GroupPartition, ...]:
     """CREATED ones, and READY ones that have ended, without load beyond their watermark."""
     turning = (_of.state == PartitionState.CREATED.value) | partitions.c.end_at.is_not(None)
-    return _many(connection, sight.group, _in(BETWEEN_CHUNKS), turning, ~_has_load(sight))
+    return _many(connection, sight.group, _in(BETWEEN_CHUNKS), turning, ~HAS_LOAD, asked=_seen(sight))
 
 
 def with_load(
@@ -164,7 +175,7 @@ def with_load(
     watermark first.
     """
     wanted = (_of.state == state.value, _not_failed(run), *_only(token))
-    return _many(connection, sight.group, *wanted, _has_load(sight), most=most)
+    return _many(connection, sight.group, *wanted, HAS_LOAD, most=most, asked=_seen(sight))
 
 
 def expired(
@@ -172,13 +183,15 @@ def expired(
 ) -> tuple[GroupPartition, ...]:
     """The one with the oldest watermark, if any, that is unfinished and has load beyond it from before this time."""
     behind = (_in(UNFINISHED), _of.watermark_at < before, *_only(token))
-    return _many(connection, sight.group, *behind, _has_load(sight, before=before), most=1)
+    asked = {**_seen(sight), "load_before": before}
+    return _many(connection, sight.group, *behind, HAS_LOAD_BEFORE, most=1, asked=asked)
 
 
 def count_busy(connection: sa.Connection, sight: Sight, state: PartitionState) -> int:
     """How many in `state` have load beyond their watermark."""
     standing = (_of.group_uid == sight.group.uid) & (_of.state == state.value)
-    return int(connection.execute(sa.select(sa.func.count()).where(standing, _has_load(sight))).scalar_one())
+    query = sa.select(sa.func.count()).select_from(group_partitions).where(standing, HAS_LOAD)
+    return int(connection.execute(query, _seen(sight)).scalar_one())
 
 
 def of_group(
@@ -201,13 +214,7 @@ def states_of(connection: sa.Connection, group_uid: str, tokens: Iterable[str]) 
 
 def low_watermark(connection: sa.Connection, group_uid: str) -> datetime | None:
     """The least watermark of all that are not FINISHED, CREATED ones included (I5); None where none is left."""
-    lowest = [
-        sa.select(sa.func.min(_of.watermark_at))
-        .where(_of.group_uid == group_uid, _of.state == state.value)
-        .scalar_subquery()
-        for state in UNFINISHED
-    ]
-    found = [at for at in connection.execute(sa.select(*lowest)).one() if at is not None]
+    found = [at for at in connection.execute(LOWEST, {"of_group": group_uid}).one() if at is not None]
     return min(found, default=None)
 
 
@@ -260,22 +267,37 @@ def _only(token: str | None) -> tuple[sa.ColumnElement[bool], ...]:
     return () if token is None else (_of.token == token,)
 
 
-def _has_load(sight: Sight, *, before: datetime | None = None) -> sa.ColumnElement[bool]:
-    """Whether a segment begins at or after the watermark, or may reach past it where the group started amid one."""
-    start = sa.literal(sight.group.start, UtcDateTime)
-    at_the_start = (_of.watermark_at == start) & (_of.watermark_sequence == "")
-    since = sa.case((at_the_start, sa.literal(sight.first_load, UtcDateTime)), else_=_of.watermark_at)
-    return sa.exists().where(
-        _load.stream_uid == sight.group.stream_uid,
-        _load.token == _of.token,
-        _load.start_at >= since,
-        (_load.start_at != _of.watermark_at) | (_load.start_sequence >= _of.watermark_sequence),
-        *(() if before is None else (_load.start_at < before,)),
+def _segment_ahead() -> sa.Select[Any]:
+    """A segment that begins at or after the watermark, or may reach past it where the group started amid one."""
+    at_the_start = (_of.watermark_at == sa.bindparam("group_start", type_=UtcDateTime)) & (_of.watermark_sequence == "")
+    since = sa.case((at_the_start, sa.bindparam("first_load", type_=UtcDateTime)), else_=_of.watermark_at)
+    return (
+        sa.select(sa.literal(1))
+        .where(
+            _load.stream_uid == sa.bindparam("load_of"),
+            _load.token == _of.token,
+            _load.start_at >= since,
+            (_load.start_at != _of.watermark_at) | (_load.start_sequence >= _of.watermark_sequence),
+        )
+        .correlate(group_partitions)
     )
 
 
+HAS_LOAD = _segment_ahead().exists()
+HAS_LOAD_BEFORE = _segment_ahead().where(_load.start_at < sa.bindparam("load_before", type_=UtcDateTime)).exists()
+
+
+def _seen(sight: Sight) -> dict[str, Any]:
+    """What HAS_LOAD is asked with."""
+    return {"load_of": sight.group.stream_uid, "group_start": sight.group.start, "first_load": sight.first_load}
+
+
 def _many(
-    connection: sa.Connection, group: ConsumerGroup, *conditions: sa.ColumnElement[bool], most: int | None = None
+    connection: sa.Connection,
+    group: ConsumerGroup,
+    *conditions: sa.ColumnElement[bool],
+    most: int | None = None,
+    asked: Mapping[str, Any] | None = None,
 ) -> tuple[GroupPartition, ...]:
     query = (
         sa.select(partitions, *(column for column in group_partitions.c if column.name != "token"))
@@ -284,7 +306,7 @@ def _many(
         .order_by(_of.watermark_at, _of.watermark_sequence, _of.token)
         .limit(most)
     )
-    return tuple(_group_partition(row) for row in connection.execute(query).mappings())
+    return tuple(_group_partition(row) for row in connection.execute(query, asked).mappings())
 
 
 def _group_partition(row: Mapping[str, Any] | sa.RowMapping) -> GroupPartition:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import json
 import types
 import typing
@@ -69,8 +70,11 @@ _SCALARS: dict[Any, Callable[[Any], Any]] = {
 }
 
 
+_hints = functools.cache(typing.get_type_hints)
+
+
 def _dataclass_from_plain(kind: type, plain: Any) -> Any:
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     unknown = set(plain) - set(hints)
     missing = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING} - set(
         plain

@@ -1,4 +1,4 @@
-"""What the tasks of a change stream's readers share: names of runs, limits and the sink, parsed as templates render them."""
+"""What the tasks of readers share: names of runs, limits and the sink, parsed as templates render them."""
 
 from __future__ import annotations
 

@@ -19,8 +19,11 @@ __all__ = ["Settled", "free_ones", "settle", "sight_of"]
 
 @dataclass(frozen=True)
 class Settled:
-    """How many partitions were moved on, which of them are finished with it, and which children came in."""
+    """How many partitions were moved on, which of them are finished with it, and which children came in. `sight`: what
+    the group looks at.
+    """
 
+    sight: Sight
     advanced: int
     finished: tuple[str, ...]
     children: tuple[str, ...]
@@ -39,7 +42,8 @@ def settle(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup
     sight = sight_of(connection, stream, group)
     done = _commit_written(connection, stream, group, at=at)
     advanced = len(done) + group_partitions.move_idle_on(connection, sight, stream.published_until)
-    ended = list(partitions.lookup_all(connection, stream.uid, [move.token for move in done if move.finished]).values())
+    ends = [move.token for move in done if move.finished]
+    ended = list(partitions.lookup_all(connection, stream.uid, ends).values())
     finished, children = [one.token for one in ended], _bring_in(connection, stream, group, ended)
     while idle := free_ones(connection, group, group_partitions.without_load(connection, sight)):
         _move_on(connection, stream, group, idle)
@@ -47,7 +51,7 @@ def settle(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup
         advanced += len(idle)
         finished += [one.token for one in ended]
         children += _bring_in(connection, stream, group, ended)
-    return Settled(advanced, tuple(finished), tuple(children))
+    return Settled(sight, advanced, tuple(finished), tuple(children))
 
 
 def free_ones(
@@ -99,6 +103,8 @@ def _bring_in(
     connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup, ended: Sequence[Partition]
 ) -> list[str]:
     """Children that are not in the group yet: of a merge the first parent that is finished brings them in (I2, I3)."""
+    if not ended:
+        return []
     tokens = {one.token for one in ended}
     begun = partitions.started_at(connection, stream.uid, (one.end for one in ended if one.end is not None))
     children = [one for one in begun if tokens.intersection(one.parents)]

@@ -67,8 +67,7 @@ def plan_wave(
 def begin_chunks(store: ControlStore, planned: Sequence[Chunk], run: str) -> tuple[Chunk, ...]:
     """A task takes up chunks; those that a sink has already are left out of the answer. A second run changes nothing.
 
-    Raises ChunkChanged where a chunk does not stand as it was handed out, ConsumerGroupNotFound for a group that is no
-    more, ChangeStreamNotFound.
+    Raises ChunkChanged where a chunk does not stand as it was handed out, as where its group was reset or dropped.
     """
 
     def begin(connection: sa.Connection) -> tuple[Chunk, ...]:
@@ -155,7 +154,7 @@ class _Ask:
 
 def _planned(connection: sa.Connection, asked: _Ask, settled: Settled) -> WavePlan:
     """First what is open, then what is next, oldest watermark first."""
-    group, sight = asked.group, sight_of(connection, asked.stream, asked.group)
+    group, sight = asked.group, settled.sight
     _require_kept(connection, asked, sight)
     again: tuple[Chunk, ...] = ()
     made: tuple[Chunk, ...] = ()
@@ -253,13 +252,8 @@ def _require_known(connection: sa.Connection, group: ConsumerGroup, token: str) 
 
 
 def _stored(connection: sa.Connection, chunk: Chunk) -> Chunk:
-    """The chunk as it stands; its bounds are the same. Raises ChunkChanged, ConsumerGroupNotFound,
-    ChangeStreamNotFound.
-    """
-    stream, group = _both(connection, chunk.stream, chunk.group)
-    found = (
-        chunks.lookup(connection, stream, group, chunk.token, chunk.number) if group.uid == chunk.group_uid else None
-    )
+    """The chunk as it stands; its bounds are the same. Raises ChunkChanged."""
+    found = chunks.as_stored(connection, chunk)
     if found is None or (found.start, found.end) != (chunk.start, chunk.end):
         raise ChunkChanged(
             number=chunk.number,

@@ -1,0 +1,129 @@
+"""Exactly once for each group, and each key in order, over trees of partitions at random: splits and merges by the real
+rules, tasks that fail, processes that die between any two calls of the store, groups that start amid a batch.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.guarantees.partition_world import KEYS, MortalStore, PartitionWorld, clear, memory_store
+from tidemark.control import change_streams, partitions
+from tidemark.transactions.change_streams.groups import (
+    create_group,
+    group_status,
+    list_groups,
+    pause_group,
+    resume_group,
+)
+from tidemark.transactions.change_streams.retention import forget
+
+TREES = 500
+STEPS = st.lists(st.integers(0, 2**24), min_size=4, max_size=10)
+GROUPS = ("g", "h")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[MortalStore]:
+    made = memory_store()
+    yield made
+    made.close()
+
+
+@settings(
+    max_examples=TREES,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(steps=STEPS, initial=st.integers(1, 4))
+def test_each_record_once_for_each_group_and_keys_in_order(store: MortalStore, steps: list[int], initial: int) -> None:
+    world = PartitionWorld(store, initial)
+    try:
+        groups = {"g": create_group(store, "s", "g", "now")}
+        for number in steps:
+            _step(world, groups, random.Random(number))
+        for _ in range(2):  # the batch that a dead capture left open, and what came after it
+            world.capture(split_rows=3, merge_rows=2)
+        for name in groups:
+            resume_group(store, "s", name)
+            world.read_all(name, random.Random(len(steps)))
+        world.check()
+        for name, group in groups.items():
+            world.require_exactly_once(group.uid, group.start)
+            assert group_status(store, "s", name).low_watermark == world.stream.published_until
+        found = store.read(lambda c: partitions.of_stream(c, world.stream_uid))
+        event(f"{min(10, len(found) // 4 * 4)} or more partitions")
+    finally:
+        store.lives = None
+        clear(store)
+
+
+def _step(world: PartitionWorld, groups: dict[str, object], chance: random.Random) -> None:
+    lives = chance.choice((None, None, chance.randrange(12)))
+    act = chance.choices(("capture", "wave", "rest", "group", "pause", "forget"), (10, 10, 1, 2, 1, 1))[0]
+    if act == "capture":
+        for _ in range(chance.randrange(1, 4)):
+            world.commit([key_of(chance) for _ in range(chance.randrange(12))])
+        _age(world, chance)
+        how = {"split_rows": chance.choice((1, 3, 9)), "merge_rows": chance.choice((2, 8, 99))}
+        bound = chance.choice((None, None, 1, 2))
+        world.mortally(lives, lambda: world.capture(**how, max_commits=bound))
+    elif act == "rest":
+        world.mortally(lives, lambda: world.capture(split_rows=99, merge_rows=0))
+    elif act == "wave":
+        name, fails = chance.choice(sorted(groups)), chance.choice((0.0, 0.0, 0.4))
+        world.runs += chance.random() < 0.7
+        run, most, rows = f"r{world.runs}", chance.choice((1, 2, 50)), chance.choice((1, 4, 1000))
+        world.mortally(lives, lambda: world.wave(name, run, chance, max_chunks=most, max_rows=rows, fails=fails))
+    elif act == "group" and "h" not in groups:
+        groups["h"] = create_group(world.store, "s", "h", _any_start(world, chance))  # type: ignore[arg-type]
+        world.check()
+    elif act == "pause":
+        chance.choice((pause_group, resume_group))(world.store, "s", chance.choice(sorted(groups)))
+    elif act == "forget":
+        _forget(world)
+
+
+def key_of(chance: random.Random) -> int:
+    """Half of the time one of a few, so that partitions get hot."""
+    return chance.randrange(KEYS) if chance.random() < 0.5 else chance.randrange(4)
+
+
+def _age(world: PartitionWorld, chance: random.Random) -> None:
+    """As if this batch came after others of its kind, so that the next splits or merges."""
+    uid = world.stream_uid
+    seed = chance.random()
+
+    def age(connection: sa.Connection) -> None:
+        again, active = random.Random(seed), partitions.active(connection, uid)
+        aged = [replace(one, hot=again.choice((0, 1, 5)), quiet=again.choice((0, 4))) for one in active]
+        partitions.keep(connection, uid, aged)
+
+    world.store.write(age)
+
+
+def _any_start(world: PartitionWorld, chance: random.Random) -> object:
+    """Named, or amid what is published, often at a record or just beside it."""
+    stream = world.stream
+    times = [one.at.at + timedelta(microseconds=chance.randrange(-1, 2)) for one in world.log]
+    earliest = max(stream.created_at, stream.trimmed_until or stream.created_at)
+    times = [at for at in times if earliest <= at <= stream.published_until]
+    return chance.choice(["earliest", *(chance.sample(times, min(3, len(times))) or ["now"])])
+
+
+def _forget(world: PartitionWorld) -> None:
+    """Retention is over for all that every group has."""
+    uid, stream = world.stream_uid, world.stream
+    low = min(group_status(world.store, "s", group.name).low_watermark for group in list_groups(world.store, "s"))
+    if low > stream.created_at:
+        world.store.write(lambda c: change_streams.trim(c, uid, low))
+        forget(world.store, "s")
+        world.check()
