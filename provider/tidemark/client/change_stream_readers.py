@@ -19,6 +19,7 @@ from tidemark.planning.bounds import Bound
 from tidemark.planning.change_streams.sinks import parse_sink
 from tidemark.transactions.change_streams import groups, waves
 from tidemark.transactions.change_streams.capture import capture
+from tidemark.transactions.change_streams.defining import open_partitions
 from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.change_streams.groups import GroupStart
 from tidemark.transactions.change_streams.reading import read_chunks
@@ -94,9 +95,10 @@ class ReadersOfChangeStreams:
         PartitionTokenInvalid, Unimplemented.
         """
         around = self._around
+        stream = get_change_stream(around.store, name)
         return read_change_stream(
             around.spark,
-            get_change_stream(around.store, name),
+            stream,
             now=around.store.clock(),
             start_timestamp=start_timestamp,
             end_timestamp=end_timestamp,
@@ -105,6 +107,7 @@ class ReadersOfChangeStreams:
             read_options=read_options,
             as_json=as_json,
             options=around.options,
+            first=open_partitions(around.store, stream),
         )
 
     def create_consumer_group(
@@ -168,9 +171,7 @@ class ReadersOfChangeStreams:
         return _consume(self._around, stream, group, sink, max_chunks, max_rows)
 
 
-def _consume(
-    around: Surroundings, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int
-) -> Consumed:
+def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int) -> Consumed:
     store = around.store
     key = TransactionKey("client", store.new_id(), "consume_partitions")
     run, chunks, rows = f"client/{key.run_id}", 0, 0

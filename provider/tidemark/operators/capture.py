@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.operators._base import TidemarkOperator, flag_of
+from tidemark.operators._lake_tables import lake_tables_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -68,6 +69,7 @@ class CaptureChangesOperator(TidemarkOperator):
         from tidemark.operators._partitions import number_of, seconds_of
         from tidemark.transactions.change_streams.capture import capture
         from tidemark.transactions.change_streams.definitions import get_change_stream
+        from tidemark.transactions.change_streams.watching import find_new_tables
 
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
@@ -82,6 +84,7 @@ class CaptureChangesOperator(TidemarkOperator):
             run=self._job.run,
             places=self.hook.job_places(),
             tables=self.hook.open_table,
+            new_tables=lambda: find_new_tables(stream, lake_tables_of(self.hook)),
             bounds=bound,
             allowed_skew=skew,
             split_rows=split,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["register_read_functions"]
+__all__ = ["drop_read_functions", "register_read_functions"]
 
 _ARGUMENTS = (
     "start_timestamp TIMESTAMP, end_timestamp TIMESTAMP DEFAULT NULL, partition_token STRING DEFAULT NULL, "
@@ -66,6 +66,15 @@ def register_read_functions(
             f"CREATE OR REPLACE TEMPORARY FUNCTION {quoted(name)}({_ARGUMENTS}) RETURNS TABLE({CHANGE_RECORD} {kind}) "
             f"RETURN {_body(stream, quoted(name), [quoted(view) for view in views], as_json)}"
         )
+
+
+def drop_read_functions(spark: SparkSession, stream: ChangeStream) -> None:
+    """Take the functions of a dropped change stream from this session. A second run finds nothing to do."""
+    for name in (f"READ_{stream.name}", f"read_json_{stream.name}"):
+        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {quoted(name)}")
+    for view in spark.catalog.listTables():
+        if view.isTemporary and view.name.startswith(f"tidemark_{stream.uid}_"):
+            spark.catalog.dropTempView(view.name)
 
 
 def _views(log: LogRows, stream: ChangeStream, as_json: bool) -> dict[str, DataFrame]:
