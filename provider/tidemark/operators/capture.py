@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.change_streams import CaptureResult
 
 __all__ = ["CaptureChangesOperator"]
 
@@ -96,20 +97,25 @@ class CaptureChangesOperator(TidemarkOperator):
             return {"change_stream": self.change_stream, "batch": None}
         for token in result.unsplittable:
             self.log.warning("Partition %s is due for a split, but one key's bucket has all of its load.", token)
-        return {
-            "change_stream": self.change_stream,
-            "batch": result.number,
-            "published_until": result.published_until.isoformat(),
-            "transactions": result.transactions,
-            "records": result.records,
-            "rows": result.rows,
-            "opened": [partition.token for partition in result.opened],
-            "closed": [partition.token for partition in result.closed],
-            "unsplittable": list(result.unsplittable),
-            "found": result.found,
-        }
+        return _told(self.change_stream, result)
 
     def on_kill(self) -> None:
         """End the job; the batch stands written ahead, and the next attempt does it."""
         if self._job is not None:
             self._job.cancel()
+
+
+def _told(name: str, result: CaptureResult) -> dict[str, Any]:
+    """What the task returns."""
+    return {
+        "change_stream": name,
+        "batch": result.number,
+        "published_until": result.published_until.isoformat(),
+        "transactions": result.transactions,
+        "records": result.records,
+        "rows": result.rows,
+        "opened": [partition.token for partition in result.opened],
+        "closed": [partition.token for partition in result.closed],
+        "unsplittable": list(result.unsplittable),
+        "found": result.found,
+    }

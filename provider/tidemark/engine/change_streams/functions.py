@@ -73,13 +73,18 @@ def drop_read_functions(spark: SparkSession, stream: ChangeStream) -> None:
     for name in (f"READ_{stream.name}", f"read_json_{stream.name}"):
         spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {quoted(name)}")
     for view in spark.catalog.listTables():
-        if view.isTemporary and view.name.startswith(f"tidemark_{stream.uid}_"):
+        if view.isTemporary and view.name.startswith(_prefix(stream)):
             spark.catalog.dropTempView(view.name)
+
+
+def _prefix(stream: ChangeStream) -> str:
+    """Names of temporary views begin with it; they take no hyphens."""
+    return f"tidemark_{stream.uid.replace('-', '_')}_"
 
 
 def _views(log: LogRows, stream: ChangeStream, as_json: bool) -> dict[str, DataFrame]:
     """Records, times, partitions with their ends and children, and one row of what the log has from when until when."""
-    prefix = f"tidemark_{stream.uid}_"
+    prefix = _prefix(stream)
     child = F.struct("token", F.col("parents").alias("parent_partition_tokens"))
     born = log.partitions.select(F.explode("parents").alias("parent"), child.alias("child"), "started").distinct()
     ends = born.groupBy("parent").agg(
