@@ -19,6 +19,7 @@ from tidemark.operators.change_streams import (
     CreateChangeStreamOperator,
     DropChangeStreamOperator,
 )
+from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.transactions.change_streams.definitions import get_change_stream, list_change_streams
 
 pytestmark = pytest.mark.airflow
@@ -92,6 +93,30 @@ def test_a_change_stream_is_made_kept_altered_suspended_and_dropped_without_spar
     assert not log.exists()
     with pytest.raises(ChangeStreamNotFound):
         get_change_stream(hook.open_store(), "names")
+    assert not started.exists()
+
+
+def test_the_statements_of_spanner_are_run_by_a_task_and_a_retry_of_them_finds_its_work_done(
+    run_dag: RunDag, music: Path, hook: TidemarkHook, spark_submit: StandIn
+) -> None:
+    started = spark_submit("exit 9")
+
+    def run(number: int, sql: str) -> list[dict[str, str]]:
+        rows: list[dict[str, str]] = run_dag(one(StreamSQLOperator, f"sql_{number}", sql=sql)).returned("it")
+        return rows
+
+    create = "CREATE CHANGE STREAM IF NOT EXISTS s FOR music.Singers(LastName) OPTIONS (retention_period = '7d')"
+    assert run(1, create) == [{"status": "Change stream s successfully created."}]
+    assert run(2, create) == [{"status": "s already exists, statement succeeded."}]
+    run(3, "ALTER CHANGE STREAM s SET FOR music.singers()")
+    run(4, "ALTER CHANGE STREAM s SET OPTIONS (exclude_insert = true, retention_period = NULL)")
+    made = get_change_stream(hook.open_store(), "s")
+    assert (made.tables[0].columns, made.options.given) == ((), ("exclude_insert",))
+    run(5, "ALTER CHANGE STREAM s DROP FOR ALL")
+    assert get_change_stream(hook.open_store(), "s").tables == ()
+    for status in ("s successfully dropped.", "Drop statement executed successfully (s already dropped)."):
+        assert run(6, "DROP CHANGE STREAM IF EXISTS s") == [{"status": status}]
+    assert run_dag(one(StreamSQLOperator, "refused_sql", sql="DROP CHANGE STREAM s")).task("it") == "failed"
     assert not started.exists()
 
 

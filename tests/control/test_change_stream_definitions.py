@@ -85,6 +85,17 @@ def test_a_stream_watches_from_the_newest_version_and_has_a_log_of_its_own(store
     assert made == get_change_stream(store, "S")
 
 
+def test_tables_are_found_whatever_their_case_unless_two_are_alike(store: ControlStore, lake: Path) -> None:
+    made = create(store, lake, watch={"MUSIC.Singers": []})
+    assert watched(made) == {"music.singers": (("SingerId",), (), 2)}
+    with pytest.raises(ChangeStreamRefused, match="more than once"):
+        create(store, lake, "twice", watch=["music.singers", "Music.singers"])
+    singers(lake, "music.SINGERS", key="SingerId")
+    with pytest.raises(ChangeStreamRefused, match=r"Music\.singers cannot be watched"):
+        create(store, lake, "unsure", watch="Music.singers")
+    assert watched(create(store, lake, "sure", watch="music.SINGERS")) == {"music.SINGERS": (("SingerId",), None, 0)}
+
+
 def test_without_a_watch_list_it_is_suspended_until_it_is_altered(store: ControlStore, lake: Path) -> None:
     assert watched(create(store, lake, watch=None)) == {}
     commit(lake / "music" / "singers", 3)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.sql_answers import status_answer
 from tidemark.client.temporary_views import TemporaryViews
-from tidemark.engine.change_streams.functions import register_read_functions
+from tidemark.engine.change_streams.functions import drop_read_functions, register_read_functions
 from tidemark.lake.change_logs import logs_root
 from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
 from tidemark.planning.change_stream_sql.queries import (
@@ -20,22 +20,15 @@ from tidemark.planning.change_stream_sql.queries import (
     may_mention,
     with_mentions,
 )
-from tidemark.planning.change_stream_sql.statements import (
-    ChangeStreamStatement,
-    CreateChangeStream,
-    DropChangeStream,
-    SetChangeStreamFor,
-    SetChangeStreamOptions,
-    SuspendChangeStream,
-)
+from tidemark.planning.change_stream_sql.statements import ChangeStreamStatement, DropChangeStream
 from tidemark.planning.change_streams import catalog
 from tidemark.transactions.change_streams import defining
 from tidemark.transactions.change_streams.definitions import list_change_streams
+from tidemark.transactions.change_streams.statements import run_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from tidemark.client.lake import Lake
     from tidemark.client.surroundings import Surroundings
     from tidemark.model.change_streams import ChangeStream
 
@@ -55,38 +48,24 @@ _VIEWS: Mapping[str, tuple[_Rows, str]] = {
 }
 
 
-def define_change_stream(lake: Lake, around: Surroundings, text: str) -> DataFrame | None:
+def define_change_stream(around: Surroundings, text: str) -> DataFrame | None:
     """Run the statement, if it defines a change stream, and answer with a status. Raises what `Lake.sql` says."""
     statement = parse_change_stream_sql(text)
-    return None if statement is None else status_answer(around.spark, _run(lake, around, statement))
+    return None if statement is None else status_answer(around.spark, _run(around, statement))
 
 
-def _run(lake: Lake, around: Surroundings, statement: ChangeStreamStatement) -> str:
-    name, store = statement.name.text, around.store
-    if isinstance(statement, CreateChangeStream):
-        kept = statement.if_not_exists and defining.find(store, name) is not None
-        defining.create(
-            store,
-            name,
-            watch=statement.watch,
-            keys=None,
-            options=statement.options,
-            tables=lake_tables(around, enable_row_tracking=True),
-            logs=logs_root(around.places.workspace),
-            if_not_exists=statement.if_not_exists,
-        )
-        return f"{name} already exists, statement succeeded." if kept else f"Change stream {name} successfully created."
-    if isinstance(statement, DropChangeStream):
-        lake.drop_change_stream(name, if_exists=statement.if_exists)
-        return f"{name} successfully dropped."
-    if isinstance(statement, SuspendChangeStream):
-        lake.suspend_change_stream(name)
-    else:
-        watch = statement.watch if isinstance(statement, SetChangeStreamFor) else None
-        options = statement.options if isinstance(statement, SetChangeStreamOptions) else {}
-        tables = lake_tables(around, enable_row_tracking=True)
-        defining.alter(store, name, watch=watch, keys=None, options=options, tables=tables)
-    return "Statement executed successfully."
+def _run(around: Surroundings, statement: ChangeStreamStatement) -> str:
+    dropped = defining.find(around.store, statement.name.text) if isinstance(statement, DropChangeStream) else None
+    done = run_statement(
+        around.store,
+        statement,
+        tables=lake_tables(around, enable_row_tracking=True),
+        logs=logs_root(around.places.workspace),
+        storage_options=around.options,
+    )
+    if dropped is not None:
+        drop_read_functions(around.spark, dropped)
+    return done
 
 
 @contextmanager

@@ -47,7 +47,7 @@ FILES = (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE)
 
 def run_sql(lake: Lake, around: Surroundings, text: str, variables: dict[str, Constant]) -> DataFrame:
     """Run one statement and answer with its rows. SET adds to `variables`. Raises what `Lake.sql` says."""
-    defined = define_change_stream(lake, around, text)
+    defined = define_change_stream(around, text)
     if defined is not None:
         return defined
     with with_change_streams(around, text) as known:

@@ -23,7 +23,7 @@ def create(
     name: str,
     *,
     watch: Any,
-    keys: Any,
+    keys: Any = None,
     options: Mapping[str, Any],
     tables: LakeTables,
     logs: str,

@@ -76,12 +76,23 @@ def find_new_tables(stream: ChangeStream, tables: LakeTables) -> tuple[WatchedTa
 
 def _found(stream: str, name: str, tables: LakeTables) -> FoundTable:
     try:
-        ref = tables.reference(name)
+        ref = _reference(name, tables)
     except (TableNotFound, NotADeltaTable) as error:
         raise ChangeStreamRefused(stream=stream, problem=f"{name} cannot be watched. {error}") from error
     state = tables.open(ref).state()
     require_readable(state, name, row_ids=False)
     return FoundTable(ref, state.metadata, state.version)
+
+
+def _reference(name: str, tables: LakeTables) -> TableRef:
+    """The table of that name, or the only one that differs in case alone. Raises TableNotFound, NotADeltaTable."""
+    try:
+        return tables.reference(name)
+    except TableNotFound:
+        alike = [other for other in tables.names() if other.casefold() == name.casefold() and other != name]
+        if len(alike) != 1:
+            raise
+        return tables.reference(alike[0])
 
 
 def _tracked(watched: WatchedTable, tables: LakeTables) -> WatchedTable:
