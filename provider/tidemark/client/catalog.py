@@ -13,6 +13,7 @@ from tidemark.errors import NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import open_registered, resolve
 from tidemark.model.streams import Addressing, TableRef
+from tidemark.planning.identifiers import spelled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +65,24 @@ class SparkTables:
     def is_view(self, name: str) -> bool:
         """Whether the name leads to a view in Spark's catalog."""
         return not PATH.match(name) and (self._kind(name) or "").upper() in VIEWS
+
+    def names(self) -> tuple[str, ...]:
+        """The Delta tables of Spark's catalog, `database.table`, sorted."""
+        catalog = self._spark.catalog
+        found = [
+            f"{spelled(database.name)}.{spelled(table.name)}"
+            for database in catalog.listDatabases()
+            for table in catalog.listTables(database.name)
+            if not table.isTemporary and (table.tableType or "").upper() not in VIEWS
+        ]
+        return tuple(sorted(name for name in found if self._is_delta(name)))
+
+    def _is_delta(self, name: str) -> bool:
+        try:
+            self.locate(name)
+        except (NotADeltaTable, TableNotFound):  # another format, or dropped meanwhile
+            return False
+        return True
 
     def _kind(self, name: str) -> str | None:
         """MANAGED, EXTERNAL, VIEW or TEMPORARY; None where the catalog does not know the name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemark.client.change_streams import ChangeStreamsOfALake
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
 from tidemark.client.points import Point
@@ -46,7 +47,7 @@ __all__ = ["Lake"]
 INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_ONLY}
 
 
-class Lake(StreamsThatGoOn):
+class Lake(StreamsThatGoOn, ChangeStreamsOfALake):
     """What `connect` returns. Stream names are found whatever their case (R12)."""
 
     def __init__(self, around: Surroundings) -> None:

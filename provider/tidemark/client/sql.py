@@ -6,6 +6,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tidemark.client.change_stream_sql import define_change_stream, with_change_streams
 from tidemark.client.objects import kind_of
 from tidemark.client.sources import is_external_table
 from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
@@ -46,6 +47,14 @@ FILES = (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE)
 
 def run_sql(lake: Lake, around: Surroundings, text: str, variables: dict[str, Constant]) -> DataFrame:
     """Run one statement and answer with its rows. SET adds to `variables`. Raises what `Lake.sql` says."""
+    defined = define_change_stream(around, text)
+    if defined is not None:
+        return defined
+    with with_change_streams(around, text) as known:
+        return _run(lake, around, known, variables)
+
+
+def _run(lake: Lake, around: Surroundings, text: str, variables: dict[str, Constant]) -> DataFrame:
     statement = parse_stream_sql(text, now=around.store.clock(), zone=_zone(around), variables=variables)
     if statement is None:
         return pass_on(lake, around, text)

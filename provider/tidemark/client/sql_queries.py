@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from pyspark.errors import AnalysisException
 
 from tidemark.client.sql_answers import backlog_answer, rows_answer
 from tidemark.client.sql_points import point_of, start_of
+from tidemark.client.temporary_views import TemporaryViews
 from tidemark.errors import StatementRefused, TidemarkError
 from tidemark.model.streams import Addressing, StreamMode
 from tidemark.planning.statements import (
@@ -51,7 +51,7 @@ def run_query(lake: Lake, around: Surroundings, query: StreamQuery) -> DataFrame
 
     Raises SqlCompilationError with the place in the text, and what the parts raise.
     """
-    with _Views(around) as views:
+    with TemporaryViews(around.spark) as views:
         text = spliced(query, [_replacement(lake, around, query, part, views) for part in query.parts])
         return pass_on(lake, around, text, consumes=not views.names)
 
@@ -88,7 +88,7 @@ def _consume(lake: Lake, around: Surroundings, text: str) -> DataFrame:
 
 
 def _read(lake: Lake, around: Surroundings, parsed: ParsedStatement, streams: tuple[str, ...]) -> DataFrame:
-    with _Views(around) as views:
+    with TemporaryViews(around.spark) as views:
         shown = {name: views.of(lake.stream(name)) for name in streams}
         others = [name for name in parsed.names if name.casefold() not in {stream.casefold() for stream in streams}]
         return around.spark.sql(splice(parsed, {**_tables_of_the_lake(around, others), **shown}))
@@ -107,7 +107,7 @@ def _tables_of_the_lake(around: Surroundings, names: Iterable[str]) -> dict[str,
     return found
 
 
-def _replacement(lake: Lake, around: Surroundings, query: StreamQuery, part: QueryPart, views: _Views) -> str:
+def _replacement(lake: Lake, around: Surroundings, query: StreamQuery, part: QueryPart, views: TemporaryViews) -> str:
     """SQL text, ready for Spark, that means what the part means."""
     if isinstance(part, HasDataCall):
         return ("TRUE" if lake.has_data(part.stream.text) else "FALSE") + _as(part.title)
@@ -141,25 +141,3 @@ def _as_it_was(lake: Lake, around: Surroundings, query: StreamQuery, part: TimeT
 
 def _as(name: str | None) -> str:
     return "" if name is None else " AS `" + name.replace("`", "``") + "`"
-
-
-class _Views:
-    """Temporary views that are there while a text is analysed; what was analysed does without them."""
-
-    def __init__(self, around: Surroundings) -> None:
-        self._spark = around.spark
-        self.names: list[str] = []
-
-    def of(self, frame: DataFrame) -> str:
-        """The name of a view of the frame."""
-        name = f"tidemark_sql_{uuid4().hex}"
-        frame.createOrReplaceTempView(name)
-        self.names.append(name)
-        return name
-
-    def __enter__(self) -> _Views:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for name in self.names:
-            self._spark.catalog.dropTempView(name)

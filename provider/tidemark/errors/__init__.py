@@ -20,7 +20,7 @@ TidemarkError
 │   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
 │   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
 │   ├── WatchedTableChanged · KeyTwiceInTransaction · CaptureChanged · TransactionIncomplete
-│   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed
+│   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
@@ -58,6 +58,7 @@ from tidemark.errors.change_streams import (
     PartitionTokenInvalid,
     TransactionIncomplete,
     Unimplemented,
+    UpdateOfMissingRow,
     WatchedTableChanged,
 )
 from tidemark.errors.external_tables import (
@@ -258,6 +259,7 @@ __all__ = [
     "Unimplemented",
     "UnsupportedCheckpoint",
     "UnsupportedTableFeature",
+    "UpdateOfMissingRow",
     "VersionNotFound",
     "VersionVacuumed",
     "ViewChanged",

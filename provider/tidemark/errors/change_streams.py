@@ -20,6 +20,7 @@ __all__ = [
     "PartitionsFailed",
     "TransactionIncomplete",
     "Unimplemented",
+    "UpdateOfMissingRow",
     "WatchedTableChanged",
 ]
 
@@ -102,4 +103,11 @@ class PartitionsFailed(ChangeStreamError):
 class TransactionIncomplete(ChangeStreamError):
     """Transaction {transaction} of change stream {stream} has {found} of {expected} records below the low watermark
     {watermark}. Nothing of it was handed out.
+    """
+
+
+class UpdateOfMissingRow(ChangeStreamError):
+    """A record updates the row with the key {key}, which {target} does not have, and the record has only what was
+    modified. Nothing of its chunk was written. Put the rows of the watched table there first (BackfillTableOperator),
+    or let the change stream capture NEW_ROW.
     """

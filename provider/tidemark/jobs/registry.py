@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tidemark.jobs.backfill_table import backfill_table
 from tidemark.jobs.capture_changes import capture_changes
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.create_quarantine import create_quarantine
@@ -12,6 +13,7 @@ from tidemark.jobs.fence import fence
 from tidemark.jobs.has_rows import has_rows
 from tidemark.jobs.prepare import prepare
 from tidemark.jobs.probe import probe
+from tidemark.jobs.read_partitions import read_partitions
 from tidemark.jobs.refresh_external_table import refresh_external_table
 from tidemark.jobs.resolve_view import resolve_view
 from tidemark.jobs.trim_change_log import trim_change_log
@@ -34,4 +36,6 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.RESOLVE_VIEW: resolve_view,
     JobKind.REFRESH_EXTERNAL_TABLE: refresh_external_table,
     JobKind.VACUUM: vacuum,
+    JobKind.READ_PARTITIONS: read_partitions,
+    JobKind.BACKFILL_TABLE: backfill_table,
 }

@@ -26,6 +26,8 @@ class JobKind(StrEnum):
     REFRESH_EXTERNAL_TABLE = "refresh_external_table"  # note which files a directory has now
     CREATE_QUARANTINE = "create_quarantine"  # make the table of a quarantine, where it is not there
     VACUUM = "vacuum"  # remove files that neither the table nor a stream needs
+    READ_PARTITIONS = "read_partitions"  # write chunks of a change stream to a sink, each once
+    BACKFILL_TABLE = "backfill_table"  # put a table's rows of one version into a target, once
     PREPARE = "prepare"  # turn on row tracking for a table that is to have a stream
     TRIM_CHANGE_LOG = "trim_change_log"  # drop what a change stream's retention is over for
     CAPTURE_CHANGES = "capture_changes"  # put a capture batch into the log of its change stream

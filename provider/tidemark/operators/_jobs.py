@@ -18,11 +18,13 @@ from tidemark.model.views import ViewQuery
 
 if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.model.backfill import BackfillAsk
     from tidemark.planning.bounds import Bound
     from tidemark.planning.retention import VacuumPlan
     from tidemark.transactions.limits import RunJob
 
 __all__ = [
+    "backfill_table",
     "create_quarantine",
     "explain",
     "holds_rows",
@@ -66,6 +68,11 @@ def refresh_external_table(
 ) -> Mapping[str, Any]:
     """{table, version, added, overwritten, removed}. Raises the errors of the REFRESH_EXTERNAL_TABLE job."""
     return _run(hook, run, kind=JobKind.REFRESH_EXTERNAL_TABLE, key=key, options={"ask": to_json(ask)})
+
+
+def backfill_table(hook: TidemarkHook, ask: BackfillAsk, *, key: TransactionKey, run: RunJob) -> Mapping[str, Any]:
+    """{rows, found, version}. Raises the errors of the BACKFILL_TABLE job."""
+    return _run(hook, run, kind=JobKind.BACKFILL_TABLE, key=key, options={"ask": to_json(ask)})
 
 
 def holds_rows(hook: TidemarkHook, window: StreamWindow, *, key: TransactionKey, run: RunJob) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tidemark.model.streams import TableRef
     from tidemark.model.transactions import TransactionKey
     from tidemark.operators._base import Lineage
+    from tidemark.planning.change_stream_sql.statements import ChangeStreamStatement
 
 __all__ = ["StreamSQLOperator"]
 
@@ -37,13 +39,15 @@ INSTEAD = (
 
 
 class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
-    """Runs one statement: CREATE, ALTER or DROP STREAM; SELECT of system functions; or a write that reads a stream.
+    """Runs one statement: CREATE, ALTER or DROP STREAM or CHANGE STREAM; SELECT of system functions; or a write that
+    reads a stream.
 
     The first two need no JVM and answer with rows: `[{"status": …}]`, or those of the query. A write goes the way of
     ConsumeStreamOperator: the run owns its window, each change arrives once, an empty window starts no Spark, and the
     answer is what was delivered. What this run has created is kept when it is tried again or cleared, also by OR
-    REPLACE; row tracking that is off is turned on, by a job (R3). Anything else is refused, with what to use instead.
-    Raises SqlCompilationError with the place in the text.
+    REPLACE; row tracking that is off is turned on, by a job (R3). Of a change stream say IF NOT EXISTS and IF EXISTS,
+    so that a retry succeeds. Anything else is refused, with what to use instead. Raises SqlCompilationError with the
+    place in the text, and for change streams what CreateChangeStreamOperator raises.
 
     :param sql: the statement; a name ending in `.sql` is a file of it. (templated)
     :param stream: the streams that a write reads, so that they are the task's outlets; may be left out. (templated)
@@ -81,9 +85,12 @@ class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
     def execute(self, context: Context) -> Any:
         """Rows as a list of dictionaries, or the window that was delivered."""
         from tidemark.operators._stream_sql import StreamDefinitions, answer
+        from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
         from tidemark.planning.stream_sql.parse import parse_stream_sql
         from tidemark.planning.stream_sql.statements import StreamQuery
 
+        if (definition := parse_change_stream_sql(self.sql)) is not None:
+            return self._define_change_stream(context, definition)
         statement = parse_stream_sql(self.sql, now=datetime.now(UTC))
         if statement is None:
             return self._write(context)
@@ -121,6 +128,22 @@ class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
 
         hook = self.hook
         return lineage_of_transaction(hook.open_store(), key_of_task(None), slice(None), hook.open_table)
+
+    def _define_change_stream(self, context: Context, statement: ChangeStreamStatement) -> list[dict[str, str]]:
+        from tidemark.lake.change_logs import logs_root
+        from tidemark.operators._lake_tables import lake_tables_of
+        from tidemark.transactions.change_streams.statements import run_statement
+
+        hook = self.hook
+        status = run_statement(
+            hook.open_store(),
+            statement,
+            tables=replace(lake_tables_of(hook), turn_on=lambda table: self._turn_on_row_tracking(context, table)),
+            logs=logs_root(hook.settings.workspace),
+            storage_options=hook.settings.storage_options,
+        )
+        self.log.info("%s", status)
+        return [{"status": status}]
 
     def _write(self, context: Context) -> dict[str, Any]:
         from tidemark.hooks.spark_job import SparkJob
@@ -174,8 +197,11 @@ class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
         return WriteRequest(streams=read, targets=(), write_as="sql", sql=self.sql)
 
     def _is_write(self) -> bool:
+        from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
         from tidemark.planning.stream_sql.parse import parse_stream_sql
 
+        if parse_change_stream_sql(self.sql) is not None:
+            return False
         return parse_stream_sql(self.sql, now=datetime.now(UTC)) is None
 
     def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:

@@ -8,6 +8,11 @@ from airflow.sdk import DAG
 
 from tidemark.assets import stream_asset, stream_data_asset
 from tidemark.notifications.stale_stream import StaleStreamNotifier
+from tidemark.operators.change_streams import (
+    AlterChangeStreamOperator,
+    CreateChangeStreamOperator,
+    DropChangeStreamOperator,
+)
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
@@ -46,5 +51,8 @@ with DAG(
     vacuum = VacuumTableOperator(task_id="vacuum", table="shop.orders")
     rebase = RebaseStreamOperator(task_id="rebase", stream="orders", why="loaded anew")
     drop = DropStreamOperator(task_id="drop", stream="items")
+    watch = CreateChangeStreamOperator(task_id="watch", change_stream="Shop", watch={"shop.orders": ["status"]})
+    alter = AlterChangeStreamOperator(task_id="alter", change_stream="Shop", watch="ALL")
+    forget = DropChangeStreamOperator(task_id="forget", change_stream="Shop")
     create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> files >> keyed >> again >> vacuum
-    vacuum >> rebase >> drop
+    vacuum >> rebase >> drop >> watch >> alter >> forget

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["register_read_functions"]
+__all__ = ["drop_read_functions", "register_read_functions"]
 
 _ARGUMENTS = (
     "start_timestamp TIMESTAMP, end_timestamp TIMESTAMP DEFAULT NULL, partition_token STRING DEFAULT NULL, "
@@ -68,9 +68,23 @@ def register_read_functions(
         )
 
 
+def drop_read_functions(spark: SparkSession, stream: ChangeStream) -> None:
+    """Take the functions of a dropped change stream from this session. A second run finds nothing to do."""
+    for name in (f"READ_{stream.name}", f"read_json_{stream.name}"):
+        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {quoted(name)}")
+    for view in spark.catalog.listTables():
+        if view.isTemporary and view.name.startswith(_prefix(stream)):
+            spark.catalog.dropTempView(view.name)
+
+
+def _prefix(stream: ChangeStream) -> str:
+    """Names of temporary views begin with it; they take no hyphens."""
+    return f"tidemark_{stream.uid.replace('-', '_')}_"
+
+
 def _views(log: LogRows, stream: ChangeStream, as_json: bool) -> dict[str, DataFrame]:
     """Records, times, partitions with their ends and children, and one row of what the log has from when until when."""
-    prefix = f"tidemark_{stream.uid}_"
+    prefix = _prefix(stream)
     child = F.struct("token", F.col("parents").alias("parent_partition_tokens"))
     born = log.partitions.select(F.explode("parents").alias("parent"), child.alias("child"), "started").distinct()
     ends = born.groupBy("parent").agg(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
 
 from tidemark.control import change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import ChangeStreamExists, ChangeStreamRefused, InvalidArgument
+from tidemark.errors import ChangeStreamExists, InvalidArgument
 from tidemark.model.change_streams import BUCKETS, ChangeStream, ChangeStreamOptions, WatchedTable
+from tidemark.planning.change_streams.definition import require_room
 from tidemark.planning.change_streams.tokens import first_partitions
 from tidemark.transactions.streams import require_name
 
 __all__ = [
-    "STREAMS_OF_A_COLUMN",
     "create_change_stream",
     "drop_change_stream",
     "get_change_stream",
@@ -25,8 +24,6 @@ __all__ = [
     "suspend",
     "watch",
 ]
-
-STREAMS_OF_A_COLUMN = 3  # as in Spanner (partitions.md 1.6)
 
 
 def create_change_stream(
@@ -44,7 +41,7 @@ def create_change_stream(
 
     `log_path`: where its log table is to lie, or what tells that by the new stream's uid. `if_not_exists` keeps an
     existing one as it is, so a second run changes nothing. Raises ChangeStreamExists, ChangeStreamRefused (a table
-    twice, a fourth stream on a column), InvalidArgument.
+    twice, a fourth stream on a column, an eleventh at all), InvalidArgument.
     """
     require_name(name)
     if not 1 <= initial_partitions <= BUCKETS:
@@ -69,7 +66,7 @@ def create_change_stream(
             if if_not_exists:
                 return existing
             raise ChangeStreamExists(stream=existing.name)
-        _require_watchable(connection, wanted)
+        _require_room(connection, wanted, new=True)
         change_streams.insert(connection, wanted)
         partitions.insert(connection, uid, first_partitions(uid, now, initial_partitions))
         return wanted
@@ -90,7 +87,7 @@ def watch(store: ControlStore, name: str, tables: Sequence[WatchedTable], everyt
         captured = {one.table.table_id: one.captured for one in stream.tables}
         going_on = (replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in tables)
         altered = replace(stream, tables=tuple(going_on), everything=everything)
-        _require_watchable(connection, altered)
+        _require_room(connection, altered, new=False)
         change_streams.watch(connection, stream.uid, altered.tables, everything=everything)
         return altered
 
@@ -147,29 +144,6 @@ def list_change_streams(store: ControlStore) -> tuple[ChangeStream, ...]:
     return store.read(change_streams.live)
 
 
-def _require_watchable(connection: sa.Connection, wanted: ChangeStream) -> None:
-    """Each table once, and no column by a fourth change stream. Raises ChangeStreamRefused."""
-    twice = [name for name, count in Counter(one.table.name for one in wanted.tables).items() if count > 1]
-    if twice:
-        raise ChangeStreamRefused(stream=wanted.name, problem=f"it lists {', '.join(sorted(twice))} twice")
+def _require_room(connection: sa.Connection, wanted: ChangeStream, *, new: bool) -> None:
     others = [stream for stream in change_streams.live(connection) if stream.uid != wanted.uid]
-    for one in wanted.tables:
-        watching = [other for stream in others for other in stream.tables if other.table.path == one.table.path]
-        column = _crowded(one, watching)
-        if column is not None:
-            what = one.table.name if column == "" else f"column {column} of {one.table.name}"
-            problem = f"{what} is watched by {STREAMS_OF_A_COLUMN} change streams already, and more are not allowed"
-            raise ChangeStreamRefused(stream=wanted.name, problem=problem)
-
-
-def _crowded(wanted: WatchedTable, watching: Iterable[WatchedTable]) -> str | None:
-    """A column of it that has as many watchers as there may be, "" where all have; None where none has."""
-    found = list(watching)
-    whole = sum(other.columns is None for other in found)
-    if wanted.columns == ():
-        return None
-    if whole >= STREAMS_OF_A_COLUMN:
-        return ""
-    counted = Counter(column for other in found for column in other.columns or ())
-    candidates = counted if wanted.columns is None else wanted.columns
-    return next((column for column in candidates if counted[column] + whole >= STREAMS_OF_A_COLUMN), None)
+    require_room(wanted.name, wanted.tables, others, everything=wanted.everything, new=new)

@@ -1,0 +1,231 @@
+"""Capture, and the readers of change streams, from a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemark.client.lake_tables import lake_tables
+from tidemark.client.surroundings import Surroundings
+from tidemark.engine.change_streams.read import read_change_stream
+from tidemark.errors import InvalidArgument, NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
+from tidemark.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
+from tidemark.model.partition_sinks import Sink
+from tidemark.model.streams import TableRef
+from tidemark.model.transactions import TransactionKey
+from tidemark.planning.bounds import Bound
+from tidemark.planning.change_streams.sinks import parse_sink
+from tidemark.transactions.change_streams import groups, waves
+from tidemark.transactions.change_streams.capture import capture
+from tidemark.transactions.change_streams.defining import open_partitions
+from tidemark.transactions.change_streams.definitions import get_change_stream
+from tidemark.transactions.change_streams.groups import GroupStart
+from tidemark.transactions.change_streams.reading import read_chunks
+from tidemark.transactions.change_streams.watching import find_new_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Consumed", "ReadersOfChangeStreams"]
+
+SinkFunction = Callable[["DataFrame", Any], Any]
+
+
+@dataclass(frozen=True)
+class Consumed:
+    """What `consume_partitions` has done: chunks that were read, rows that the sink took, partitions that finished.
+
+    `low_watermark`: all records before it are delivered. `left`: partitions with work, of a group that pauses.
+    """
+
+    chunks: int
+    rows: int
+    finished: tuple[str, ...]
+    low_watermark: datetime
+    left: int
+
+
+class ReadersOfChangeStreams:
+    """The part of `Lake` that captures change streams and reads them."""
+
+    _around: Surroundings
+
+    def capture(
+        self, name: str, *, max_commits: int | None = None, max_rows: int | None = None, **limits: Any
+    ) -> CaptureResult | None:
+        """Take what was committed to the watched tables since the last capture into the change stream's log, as one
+        batch, by a job on this Spark; None where nothing is new.
+
+        `max_commits`, `max_rows`: bounds of the batch. `limits`: allowed_skew, split_rows, merge_rows. A second run
+        takes what is new since; a batch that is open is done first, as it was written ahead. Raises
+        ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction, ChangeStreamRefused for a new table of FOR ALL
+        that has no key.
+        """
+        around = self._around
+        stream = get_change_stream(around.store, name)
+        return capture(
+            around.store,
+            name,
+            run=around.run,
+            places=around.places,
+            tables=around.tables,
+            new_tables=lambda: find_new_tables(stream, lake_tables(around)),
+            bounds=Bound(max_commits=max_commits, max_rows=max_rows),
+            **limits,
+        )
+
+    def read_change_stream(
+        self,
+        name: str,
+        *,
+        start_timestamp: datetime | None,
+        end_timestamp: datetime | None = None,
+        partition_token: str | None = None,
+        heartbeat_milliseconds: int | None = 10_000,
+        read_options: object = None,
+        as_json: bool = False,
+    ) -> DataFrame:
+        """READ_<name>: the ChangeRecords of a partition in [start, end], or, without a token, of the partitions that
+        there are at start.
+
+        It ends with what is captured, as a batch does not wait. `as_json`: a JSON text a row, as `read_json_<name>`.
+        Lazy. Raises, before rows are read, ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired,
+        PartitionTokenInvalid, Unimplemented.
+        """
+        around = self._around
+        stream = get_change_stream(around.store, name)
+        return read_change_stream(
+            around.spark,
+            stream,
+            now=around.store.clock(),
+            start_timestamp=start_timestamp,
+            end_timestamp=end_timestamp,
+            partition_token=partition_token,
+            heartbeat_milliseconds=heartbeat_milliseconds,
+            read_options=read_options,
+            as_json=as_json,
+            options=around.options,
+            first=open_partitions(around.store, stream),
+        )
+
+    def create_consumer_group(
+        self, stream: str, group: str, *, start: GroupStart = "earliest", if_not_exists: bool = False
+    ) -> ConsumerGroup:
+        """Readers with a progress of their own, from a time on, "earliest" or "now".
+
+        With `if_not_exists` a second run changes nothing. Raises ChangeStreamNotFound, ConsumerGroupExists, OutOfRange,
+        InvalidArgument.
+        """
+        return groups.create_group(self._around.store, stream, group, start, if_not_exists)
+
+    def pause_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
+        """Hand out nothing until it is resumed. Raises ChangeStreamNotFound, ConsumerGroupNotFound."""
+        return groups.pause_group(self._around.store, stream, group)
+
+    def resume_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
+        """Go on after a pause. Raises as `pause_consumer_group`."""
+        return groups.resume_group(self._around.store, stream, group)
+
+    def reset_consumer_group(self, stream: str, group: str, *, start: GroupStart) -> ConsumerGroup:
+        """Begin anew at `start`: sinks get again what they had of it. Raises what `create_consumer_group` raises,
+        ConsumerGroupNotFound.
+        """
+        return groups.reset_group(self._around.store, stream, group, start)
+
+    def describe_consumer_group(self, stream: str, group: str) -> GroupStatus:
+        """Low watermark, lag, time until it expires, partitions by state. Raises as `pause_consumer_group`."""
+        return groups.group_status(self._around.store, stream, group)
+
+    def consumer_groups(self, stream: str) -> tuple[ConsumerGroup, ...]:
+        """The groups of a change stream, by name. Raises ChangeStreamNotFound."""
+        return groups.list_groups(self._around.store, stream)
+
+    def drop_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
+        """End the group; what it delivered stays. Raises as `pause_consumer_group`."""
+        return groups.drop_group(self._around.store, stream, group)
+
+    def consume_partitions(
+        self,
+        stream: str,
+        group: str,
+        write_as: str | SinkFunction,
+        *,
+        target: str | None = None,
+        table: str | None = None,
+        keys: str | Sequence[str] = (),
+        max_chunks: int = 64,
+        max_rows: int = 1_000_000,
+    ) -> Consumed:
+        """Plan, read and commit, wave after wave, until nothing of what is captured is left for the group.
+
+        `write_as`: append (each record a row of `target`), merge (the changes applied to `target`), or a function
+        of a module, itself or as `module:function`, that gets (records, chunk). Each chunk reaches a table once, a
+        function at least once, with the same bounds. `table`: only its records. `max_chunks`: of a wave, `max_rows`: of
+        a chunk. A second run goes on where the first one was. Raises PartitionsFailed after the others were read,
+        ChangeStreamNotFound, ConsumerGroupNotFound, PartitionExpired, TargetNotFound, TargetNotDelta, MissingMergeKey,
+        InvalidArgument.
+        """
+        sink = _sink(self._around, stream, write_as, target=target, table=table, keys=keys)
+        return _consume(self._around, stream, group, sink, max_chunks, max_rows)
+
+
+def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int) -> Consumed:
+    store = around.store
+    key = TransactionKey("client", store.new_id(), "consume_partitions")
+    run, chunks, rows = f"client/{key.run_id}", 0, 0
+    finished: list[str] = []
+    while True:
+        wave = waves.plan_wave(store, stream, group, run=run, max_chunks=max_chunks, max_rows=max_rows)
+        if wave.chunks:
+            done = read_chunks(
+                store,
+                wave.chunks,
+                sink,
+                run=run,
+                key=key,
+                open_table=around.tables,
+                run_job=around.run,
+                places=around.places,
+            )
+            chunks, rows = chunks + done.chunks - len(done.failed), rows + done.rows
+        moved = waves.commit_wave(store, stream, group, run=run)
+        finished.extend(moved.finished)
+        if not wave.chunks and not wave.moved_on and not moved.advanced:
+            left = waves.finish(store, stream, group, run=run)
+            return Consumed(chunks, rows, tuple(finished), moved.low_watermark, left)
+
+
+def _sink(
+    around: Surroundings,
+    stream: str,
+    write_as: str | SinkFunction,
+    *,
+    target: str | None,
+    table: str | None,
+    keys: str | Sequence[str],
+) -> Sink:
+    name = write_as if isinstance(write_as, str) else _name_of(write_as)
+    found = get_change_stream(around.store, stream)
+    asked = parse_sink(found, write_as=name, target=target, table=table, keys=keys)
+    place = None if asked.target is None else _target(around, asked.target)
+    return Sink(asked.kind, place, asked.table, asked.keys, asked.function)
+
+
+def _name_of(function: SinkFunction) -> str:
+    """`module:function`, by which a job finds it."""
+    name = getattr(function, "__qualname__", "")
+    if not name.isidentifier():
+        problem = "give a function that stands at the top of a module, so that a job can find it by its name"
+        raise InvalidArgument(argument="write_as", value=function, problem=problem)
+    return f"{function.__module__}:{name}"
+
+
+def _target(around: Surroundings, name: str) -> TableRef:
+    try:
+        return around.tables.reference(name)
+    except TableNotFound as error:
+        raise TargetNotFound(target=name) from error
+    except NotADeltaTable as error:
+        raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error

@@ -1,0 +1,115 @@
+"""Change streams from a notebook: what they watch, and what the catalog says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidemark.client.change_stream_readers import ReadersOfChangeStreams
+from tidemark.client.lake_tables import lake_tables
+from tidemark.client.surroundings import Surroundings
+from tidemark.engine.change_streams.functions import drop_read_functions
+from tidemark.lake.change_logs import logs_root
+from tidemark.model.change_streams import ChangeStream
+from tidemark.planning.change_streams import catalog
+from tidemark.planning.change_streams.catalog import CatalogColumn, CatalogOption, CatalogStream, CatalogTable
+from tidemark.transactions.change_streams import defining, definitions
+
+__all__ = ["ChangeStreamsOfALake"]
+
+Watch = str | Sequence[str] | Mapping[str, Sequence[str] | None]
+"""`"ALL"`, a table, tables, or {table: None | [columns] | []}: all of its columns, some, the key alone."""
+
+
+class ChangeStreamsOfALake(ReadersOfChangeStreams):
+    """The part of `Lake` that defines change streams. Their names are found whatever their case."""
+
+    _around: Surroundings
+
+    def create_change_stream(
+        self,
+        name: str,
+        watch: Watch | None = None,
+        *,
+        keys: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+        if_not_exists: bool = False,
+        initial_partitions: int = 1,
+        enable_row_tracking: bool = False,
+        **options: Any,
+    ) -> ChangeStream:
+        """A change stream on these tables, from their newest versions on; on none it is suspended.
+
+        `watch`: "ALL", a table, tables, or {table: None | [columns] | []}. `keys`: the primary key of each table that
+        does not say its own in the property tidemark.primaryKey. `initial_partitions`: hash ranges to begin with.
+        `enable_row_tracking` turns it on where it is off. `options`: retention_period, value_capture_type,
+        exclude_insert, exclude_update, exclude_delete, exclude_ttl_deletes, allow_txn_exclusion. With `if_not_exists` a
+        second run changes nothing. Raises ChangeStreamExists, ChangeStreamRefused, InvalidArgument,
+        RowTrackingDisabled, UnsupportedTableFeature.
+        """
+        return defining.create(
+            self._around.store,
+            name,
+            watch=watch,
+            keys=keys,
+            options=options,
+            tables=lake_tables(self._around, enable_row_tracking=enable_row_tracking),
+            logs=logs_root(self._around.places.workspace),
+            initial_partitions=initial_partitions,
+            if_not_exists=if_not_exists,
+        )
+
+    def alter_change_stream(
+        self,
+        name: str,
+        watch: Watch | None = None,
+        *,
+        keys: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+        enable_row_tracking: bool = False,
+        **options: Any,
+    ) -> ChangeStream:
+        """Other tables in place of those that it watches, unless `watch` is left out, and other values of these
+        options; None puts one back to its default. Both hold from the next capture on.
+
+        A table that stays goes on where it is captured. A second run changes nothing. Raises ChangeStreamNotFound and
+        what `create_change_stream` raises.
+        """
+        return defining.alter(
+            self._around.store,
+            name,
+            watch=watch,
+            keys=keys,
+            options=options,
+            tables=lake_tables(self._around, enable_row_tracking=enable_row_tracking),
+        )
+
+    def suspend_change_stream(self, name: str) -> ChangeStream:
+        """Watch nothing any more, until `alter_change_stream` says what. What was captured can be read on; what was
+        committed since the last capture is not captured. Raises ChangeStreamNotFound.
+        """
+        return definitions.suspend(self._around.store, name)
+
+    def drop_change_stream(self, name: str, *, if_exists: bool = False) -> None:
+        """End the change stream and delete its records. Raises ChangeStreamNotFound."""
+        around = self._around
+        if not (if_exists and defining.find(around.store, name) is None):
+            drop_read_functions(around.spark, defining.drop(around.store, name, around.options))
+
+    def describe_change_stream(self, name: str) -> ChangeStream:
+        """One change stream as the store knows it. Raises ChangeStreamNotFound."""
+        return definitions.get_change_stream(self._around.store, name)
+
+    def change_streams(self) -> tuple[CatalogStream, ...]:
+        """INFORMATION_SCHEMA.CHANGE_STREAMS: all there are, by name."""
+        return catalog.catalog_streams(definitions.list_change_streams(self._around.store))
+
+    def change_stream_tables(self) -> tuple[CatalogTable, ...]:
+        """INFORMATION_SCHEMA.CHANGE_STREAM_TABLES: the tables that are watched by name."""
+        return catalog.catalog_tables(definitions.list_change_streams(self._around.store))
+
+    def change_stream_columns(self) -> tuple[CatalogColumn, ...]:
+        """INFORMATION_SCHEMA.CHANGE_STREAM_COLUMNS: the columns that are watched by name."""
+        return catalog.catalog_columns(definitions.list_change_streams(self._around.store))
+
+    def change_stream_options(self) -> tuple[CatalogOption, ...]:
+        """INFORMATION_SCHEMA.CHANGE_STREAM_OPTIONS: the options that were set."""
+        return catalog.catalog_options(definitions.list_change_streams(self._around.store))

@@ -1,0 +1,27 @@
+"""The tables of a lake or of Spark's catalog, as change streams ask for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidemark.lake.listing import table_names
+from tidemark.planning.statements import path_name
+from tidemark.transactions.change_streams.watching import LakeTables
+
+if TYPE_CHECKING:
+    from tidemark.client.surroundings import Surroundings
+    from tidemark.model.streams import TableRef
+
+__all__ = ["lake_tables"]
+
+
+def lake_tables(around: Surroundings, *, enable_row_tracking: bool = False) -> LakeTables:
+    """All tables: those below the lake's root, or, where none was given, the Delta tables of Spark's catalog."""
+
+    def names() -> tuple[str, ...]:
+        return around.tables.names() if around.lake_root is None else table_names(around.lake_root, around.options)
+
+    def turn_on(table: TableRef) -> None:
+        around.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+
+    return LakeTables(around.tables.reference, around.tables, names, turn_on if enable_row_tracking else None)

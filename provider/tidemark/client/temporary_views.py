@@ -1,0 +1,33 @@
+"""Temporary views that are there while a text is analysed; what was analysed does without them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["TemporaryViews"]
+
+
+class TemporaryViews:
+    """A context; at its end its views are dropped."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.names: list[str] = []
+
+    def of(self, frame: DataFrame) -> str:
+        """The name of a view of the frame."""
+        name = f"tidemark_sql_{uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        self.names.append(name)
+        return name
+
+    def __enter__(self) -> TemporaryViews:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for name in self.names:
+            self._spark.catalog.dropTempView(name)

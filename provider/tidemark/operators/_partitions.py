@@ -1,0 +1,115 @@
+"""What the tasks of readers share: names of runs, limits and the sink, parsed as templates render them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tidemark.errors import InvalidArgument
+from tidemark.operators._base import key_of, whole_number_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.control.store import ControlStore
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.model.partition_sinks import Sink
+    from tidemark.model.streams import TableRef
+
+__all__ = ["TaskLimits", "number_of", "run_of", "seconds_of", "sink_of", "target_of", "task_limits"]
+
+
+def run_of(context: Context) -> str:
+    """The DAG run: a partition that failed in it is not handed out again in it."""
+    key = key_of(context)
+    return f"{key.dag_id}/{key.run_id}"
+
+
+def number_of(argument: str, value: int | str) -> int:
+    """A whole number from 1 on. Raises InvalidArgument."""
+    number = whole_number_of(argument, value)
+    if number is None:
+        raise InvalidArgument(argument=argument, value=value, problem="it must be a whole number from 1 on")
+    return number
+
+
+def seconds_of(argument: str, value: float | str) -> timedelta:
+    """A time that is not negative. Raises InvalidArgument."""
+    try:
+        seconds = float(value)
+        if not seconds >= 0:
+            raise ValueError
+        return timedelta(seconds=seconds)
+    except (ValueError, OverflowError) as error:
+        problem = "it must be a number of seconds, 0 at least"
+        raise InvalidArgument(argument=argument, value=value, problem=problem) from error
+
+
+@dataclass(frozen=True)
+class TaskLimits:
+    """How chunks are dealt out to tasks. `max_tasks`: Airflow maps over no more."""
+
+    chunks_per_task: int
+    rows_per_task: int
+    max_chunks: int
+    max_rows: int
+    max_tasks: int
+
+
+def task_limits(
+    *,
+    chunks_per_task: int | str,
+    rows_per_task: int | str,
+    max_chunks: int | str | None,
+    max_rows: int | str,
+    max_map_length: int,
+) -> TaskLimits:
+    """Raises InvalidArgument."""
+    from tidemark.planning.change_streams.bundles import most_chunks
+
+    each = number_of("chunks_per_task", chunks_per_task)
+    asked = whole_number_of("max_chunks", max_chunks)
+    return TaskLimits(
+        chunks_per_task=each,
+        rows_per_task=number_of("rows_per_task", rows_per_task),
+        max_chunks=most_chunks(asked, chunks_per_task=each, max_tasks=max_map_length),
+        max_rows=number_of("max_rows", max_rows),
+        max_tasks=max_map_length,
+    )
+
+
+def sink_of(
+    hook: TidemarkHook,
+    store: ControlStore,
+    change_stream: str,
+    *,
+    write_as: str,
+    target: str | None,
+    table: str | None,
+    keys: str | Sequence[str],
+) -> Sink:
+    """The sink with its target's identity. Raises InvalidArgument, MissingMergeKey, ChangeStreamNotFound,
+    TargetNotFound, TargetNotDelta.
+    """
+    from tidemark.model.partition_sinks import Sink
+    from tidemark.planning.change_streams.sinks import parse_sink
+    from tidemark.transactions.change_streams.definitions import get_change_stream
+
+    stream = get_change_stream(store, change_stream)
+    asked = parse_sink(stream, write_as=write_as, target=target, table=table, keys=keys)
+    place = None if asked.target is None else target_of(hook, asked.target)
+    return Sink(asked.kind, place, asked.table, asked.keys, asked.function)
+
+
+def target_of(hook: TidemarkHook, name: str) -> TableRef:
+    """The table that is written. Raises TargetNotFound, TargetNotDelta."""
+    from tidemark.errors import NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
+
+    try:
+        return hook.table(name)
+    except TableNotFound as error:
+        raise TargetNotFound(target=name) from error
+    except NotADeltaTable as error:
+        raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error

@@ -1,0 +1,87 @@
+"""The rows that a watched table has, before the records of its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+
+__all__ = ["BackfillTableOperator"]
+
+
+class BackfillTableOperator(TidemarkOperator):
+    """Puts a watched table's rows of one version into a target, and creates the consumer group whose records are
+    those of the versions after it: no gap and no overlap.
+
+    The target has exactly these rows then. Once there, they are written no second time, whatever the group has
+    delivered since; a second run says `found`. Put it in front of `change_stream_partitions` with a merge. Returns
+    {table, version, rows, found, start}. Raises ChangeStreamNotFound, TargetNotFound, TargetNotDelta, TargetDoesNotFit,
+    SplitUnreadable, InvalidArgument.
+
+    :param change_stream: its name. (templated)
+    :param consumer_group: the group that reads on from there; it is created where it is not there. (templated)
+    :param table: the watched table. (templated)
+    :param target: the table that is filled. (templated)
+    :param overwrite: rows that the target has may go. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "consumer_group", "table", "target", "overwrite", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        change_stream: str,
+        consumer_group: str,
+        table: str,
+        target: str,
+        overwrite: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.consumer_group = consumer_group
+        self.table = table
+        self.target = target
+        self.overwrite = overwrite
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """What was put there: the version, its rows, and whether an earlier run had done it."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.model.backfill import BackfillAsk
+        from tidemark.operators._jobs import backfill_table
+        from tidemark.operators._partitions import target_of
+        from tidemark.transactions.change_streams.backfill import begin_backfill
+
+        overwrite, target = flag_of("overwrite", self.overwrite), target_of(self.hook, self.target)
+        self._job = SparkJob(self.hook.settings)
+        self._job.require_ready()
+        point = begin_backfill(self.hook.open_store(), self.change_stream, self.consumer_group, self.table)
+        columns = point.watched.columns
+        ask = BackfillAsk(
+            group_uid=point.group.uid,
+            source=point.watched.table,
+            version=point.version,
+            columns=None if columns is None else tuple(dict.fromkeys((*point.watched.keys, *columns))),
+            target=target,
+            overwrite=overwrite,
+        )
+        facts = backfill_table(self.hook, ask, key=key_of(context), run=self._job.run)
+        return {
+            "table": point.watched.table.name,
+            "version": point.version,
+            "rows": facts["rows"],
+            "found": facts["found"],
+            "start": point.group.start.isoformat(),
+        }
+
+    def on_kill(self) -> None:
+        """End the job; the group keeps its place, and with it the version."""
+        if self._job is not None:
+            self._job.cancel()

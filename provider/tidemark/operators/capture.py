@@ -1,0 +1,121 @@
+"""Taking what is new in the watched tables into a change stream's log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidemark.operators._base import TidemarkOperator, flag_of
+from tidemark.operators._lake_tables import lake_tables_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.change_streams import CaptureResult
+
+__all__ = ["CaptureChangesOperator"]
+
+
+class CaptureChangesOperator(TidemarkOperator):
+    """Captures what was committed to the watched tables since the last capture, as one batch of the log.
+
+    The batch is written ahead: a retry, a clear, or a second capture at the same time does the same batch, and it
+    stands in the log once. Where nothing is new no JVM starts; heartbeats go on. Returns {change_stream, batch,
+    published_until, transactions, records, rows, opened, closed, unsplittable, found}. Raises ChangeStreamNotFound,
+    WatchedTableChanged, KeyTwiceInTransaction, InvalidArgument.
+
+    :param change_stream: its name. (templated)
+    :param max_commits: take at most this many versions of each table. (templated)
+    :param max_rows: end the batch before the commit that would exceed this many changes. (templated)
+    :param split_rows: rows in a batch from which on a partition is split, when it happens again. (templated)
+    :param merge_rows: rows in a batch up to which two neighbours are merged, when it stays so. (templated)
+    :param allowed_skew_seconds: how far the clocks of writers may be behind. (templated)
+    :param skip_when_empty: end as skipped when nothing is new. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "change_stream", "max_commits", "max_rows", "split_rows", "merge_rows", "allowed_skew_seconds",
+        "skip_when_empty", "conn_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        change_stream: str,
+        max_commits: int | str | None = None,
+        max_rows: int | str | None = None,
+        split_rows: int | str = 1_000_000,
+        merge_rows: int | str = 125_000,
+        allowed_skew_seconds: float | str = 10.0,
+        skip_when_empty: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.max_commits = max_commits
+        self.max_rows = max_rows
+        self.split_rows = split_rows
+        self.merge_rows = merge_rows
+        self.allowed_skew_seconds = allowed_skew_seconds
+        self.skip_when_empty = skip_when_empty
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """What the batch brought; of nothing new only {change_stream, batch: None}."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.operators._bounds import bound_of
+        from tidemark.operators._partitions import number_of, seconds_of
+        from tidemark.transactions.change_streams.capture import capture
+        from tidemark.transactions.change_streams.definitions import get_change_stream
+        from tidemark.transactions.change_streams.watching import find_new_tables
+
+        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
+        split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
+        skew = seconds_of("allowed_skew_seconds", self.allowed_skew_seconds)
+        self._job = SparkJob(self.hook.settings)
+        self._job.require_ready()
+        store = self.hook.open_store()
+        stream = get_change_stream(store, self.change_stream)
+        result = capture(
+            store,
+            stream.name,
+            run=self._job.run,
+            places=self.hook.job_places(),
+            tables=self.hook.open_table,
+            new_tables=lambda: find_new_tables(stream, lake_tables_of(self.hook)),
+            bounds=bound,
+            allowed_skew=skew,
+            split_rows=split,
+            merge_rows=merge,
+        )
+        if result is None:
+            if flag_of("skip_when_empty", self.skip_when_empty):
+                raise AirflowSkipException("Nothing new to capture.")
+            return {"change_stream": self.change_stream, "batch": None}
+        for token in result.unsplittable:
+            self.log.warning("Partition %s is due for a split, but one key's bucket has all of its load.", token)
+        return _told(self.change_stream, result)
+
+    def on_kill(self) -> None:
+        """End the job; the batch stands written ahead, and the next attempt does it."""
+        if self._job is not None:
+            self._job.cancel()
+
+
+def _told(name: str, result: CaptureResult) -> dict[str, Any]:
+    """What the task returns."""
+    return {
+        "change_stream": name,
+        "batch": result.number,
+        "published_until": result.published_until.isoformat(),
+        "transactions": result.transactions,
+        "records": result.records,
+        "rows": result.rows,
+        "opened": [partition.token for partition in result.opened],
+        "closed": [partition.token for partition in result.closed],
+        "unsplittable": list(result.unsplittable),
+        "found": result.found,
+    }

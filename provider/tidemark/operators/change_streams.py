@@ -1,0 +1,192 @@
+"""Making, altering and dropping change streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import ChangeStreamNotFound, InvalidArgument
+from tidemark.operators._base import TidemarkOperator, flag_of, whole_number_of
+from tidemark.operators._lake_tables import lake_tables_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.model.change_streams import ChangeStream
+
+__all__ = ["AlterChangeStreamOperator", "CreateChangeStreamOperator", "DropChangeStreamOperator"]
+
+Watch = str | Sequence[str] | Mapping[str, Sequence[str] | None]
+Keys = str | Sequence[str] | Mapping[str, Sequence[str]]
+FLAGS = {"true": True, "false": False, "none": None, "null": None, "": None}
+
+
+class CreateChangeStreamOperator(TidemarkOperator):
+    """Creates a change stream, or keeps the one of that name, whatever it watches. No Spark.
+
+    Each table is watched from its newest version on. Raises ChangeStreamRefused for a table or column that cannot be
+    watched, a table without key, a fourth change stream on a table, an eleventh at all, and a bad option;
+    RowTrackingDisabled, UnsupportedTableFeature, InvalidArgument. Nothing is written then.
+
+    :param change_stream: its name: letters, digits and underscores. (templated)
+    :param watch: `ALL`, a table, a list of tables, or a mapping of tables to columns: None for all of them, an empty
+        list for the key alone. None watches nothing: it is suspended. (templated)
+    :param keys: the primary key of each table that does not say its own in the property `tidemark.primaryKey`: a
+        mapping of tables to columns; for one table its columns. (templated)
+    :param options: retention_period, value_capture_type, exclude_insert, exclude_update, exclude_delete,
+        exclude_ttl_deletes, allow_txn_exclusion. (templated)
+    :param initial_partitions: into how many partitions the keys are divided at first. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "watch", "keys", "options", "initial_partitions", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        change_stream: str,
+        watch: Watch | None = None,
+        keys: Keys | None = None,
+        options: Mapping[str, Any] | None = None,
+        initial_partitions: int | str = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.watch = watch
+        self.keys = keys
+        self.options = options
+        self.initial_partitions = initial_partitions
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The change stream as it stands: {change_stream, everything, tables, created}. Repeatable."""
+        from tidemark.lake.change_logs import logs_root
+        from tidemark.transactions.change_streams import defining
+
+        store = self.hook.open_store()
+        kept = defining.find(store, self.change_stream)
+        if kept is not None:
+            self.log.info("Change stream %s is there already.", kept.name)
+            return facts_of(kept, created=False)
+        made = defining.create(
+            store,
+            self.change_stream,
+            watch=self.watch,
+            keys=self.keys,
+            options=options_of(self.options),
+            tables=lake_tables_of(self.hook),
+            logs=logs_root(self.hook.settings.workspace),
+            initial_partitions=whole_number_of("initial_partitions", self.initial_partitions) or 1,
+            if_not_exists=True,
+        )
+        self.log.info("Created change stream %s on %s.", made.name, _tables(made))
+        return facts_of(made, created=True)
+
+
+class AlterChangeStreamOperator(TidemarkOperator):
+    """Lets a change stream watch other tables, suspends it, or sets options anew. No Spark.
+
+    It holds from the next capture on: capture before, so that nothing that a table has waiting is taken by the new
+    list. A table that stays in `watch` goes on where it is captured. Raises ChangeStreamNotFound, and what
+    CreateChangeStreamOperator raises.
+
+    :param change_stream: its name. (templated)
+    :param watch: what it watches from now on, in place of all before, as in CreateChangeStreamOperator; None: what it
+        watches. (templated)
+    :param keys: as in CreateChangeStreamOperator. (templated)
+    :param options: those that change; None puts one back to its default. (templated)
+    :param suspend: watch nothing; what was captured can be read on. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "watch", "keys", "options", "suspend", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        change_stream: str,
+        watch: Watch | None = None,
+        keys: Keys | None = None,
+        options: Mapping[str, Any] | None = None,
+        suspend: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.watch = watch
+        self.keys = keys
+        self.options = options
+        self.suspend = suspend
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The change stream as it stands: {change_stream, everything, tables, created}. Repeatable."""
+        from tidemark.transactions.change_streams import defining
+
+        suspend = flag_of("suspend", self.suspend)
+        if suspend and self.watch is not None:
+            raise InvalidArgument(argument="suspend", value=self.suspend, problem="it contradicts watch")
+        altered = defining.alter(
+            self.hook.open_store(),
+            self.change_stream,
+            watch=() if suspend else self.watch,
+            keys=self.keys,
+            options=options_of(self.options),
+            tables=lake_tables_of(self.hook),
+        )
+        self.log.info("Change stream %s watches %s.", altered.name, _tables(altered))
+        return facts_of(altered, created=False)
+
+
+class DropChangeStreamOperator(TidemarkOperator):
+    """Ends a change stream and its consumer groups, and deletes its records. No Spark.
+
+    :param change_stream: its name. (templated)
+    :param if_exists: one that is not there is fine; otherwise ChangeStreamNotFound. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "if_exists", "conn_id")
+
+    def __init__(self, *, change_stream: str, if_exists: bool | str = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.if_exists = if_exists
+
+    def execute(self, context: Context) -> bool:
+        """Whether there was one to drop. A second run drops nothing."""
+        from tidemark.transactions.change_streams import defining
+
+        if_exists = flag_of("if_exists", self.if_exists)
+        try:
+            defining.drop(self.hook.open_store(), self.change_stream, self.hook.settings.storage_options)
+        except ChangeStreamNotFound:
+            if not if_exists:
+                raise
+            self.log.info("There is no change stream %s.", self.change_stream)
+            return False
+        self.log.info("Dropped change stream %s and its records.", self.change_stream)
+        return True
+
+
+def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options, with flags as templates render them. Raises InvalidArgument for what is no mapping."""
+    from tidemark.planning.change_streams.options import OPTIONS
+
+    if not given:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(argument="options", value=given, problem="give a mapping from options to values")
+    return {
+        name: FLAGS.get(value.strip().lower(), value)
+        if isinstance(value, str) and OPTIONS.get(str(name).lower()) == "BOOL"
+        else value
+        for name, value in given.items()
+    }
+
+
+def facts_of(stream: ChangeStream, *, created: bool) -> dict[str, Any]:
+    """The change stream in plain values: {change_stream, everything, tables, created}."""
+    tables = [table.table.name for table in stream.tables]
+    return {"change_stream": stream.name, "everything": stream.everything, "tables": tables, "created": created}
+
+
+def _tables(stream: ChangeStream) -> str:
+    named = ", ".join(table.table.name for table in stream.tables) or "no table"
+    return f"all tables ({named})" if stream.everything else named

@@ -1,0 +1,117 @@
+"""Consumer groups of a change stream: independent readers, each with its own progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import InvalidArgument
+from tidemark.operators._base import TidemarkOperator, version_or_time
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from airflow.sdk import Context
+
+__all__ = ["AlterConsumerGroupOperator", "CreateConsumerGroupOperator"]
+
+
+class CreateConsumerGroupOperator(TidemarkOperator):
+    """Creates a consumer group of a change stream, or keeps the one that is there, and its progress.
+
+    A second run changes nothing. Returns {change_stream, consumer_group, start}. Raises ChangeStreamNotFound,
+    OutOfRange, InvalidArgument.
+
+    :param change_stream: its name. (templated)
+    :param consumer_group: a name of your own. (templated)
+    :param start: where it begins: `earliest`, `now`, or a time with a zone that is within the retention. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "consumer_group", "start", "conn_id")
+
+    def __init__(
+        self, *, change_stream: str, consumer_group: str, start: datetime | str = "earliest", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.consumer_group = consumer_group
+        self.start = start
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The group as it stands."""
+        from tidemark.transactions.change_streams.groups import create_group
+
+        group = create_group(
+            self.hook.open_store(),
+            self.change_stream,
+            self.consumer_group,
+            start_of("start", self.start),
+            if_not_exists=True,
+        )
+        return {"change_stream": self.change_stream, "consumer_group": group.name, "start": group.start.isoformat()}
+
+
+class AlterConsumerGroupOperator(TidemarkOperator):
+    """Pauses a consumer group, lets it go on, or sets it back, whereupon it is another group of the same name.
+
+    A paused group is handed out nothing; what was handed out goes on. After `reset` the records from `start` on are
+    delivered again: sinks take them for those of another application, which is what a reset is for. A second run of
+    pause or resume changes nothing, one of reset sets it back again. Returns {change_stream, consumer_group, action}.
+    Raises ChangeStreamNotFound, ConsumerGroupNotFound, OutOfRange, InvalidArgument.
+
+    :param change_stream: its name. (templated)
+    :param consumer_group: which group. (templated)
+    :param action: `pause`, `resume` or `reset`. (templated)
+    :param start: where a reset begins: `earliest`, `now`, or a time with a zone. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "consumer_group", "action", "start", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        change_stream: str,
+        consumer_group: str,
+        action: str,
+        start: datetime | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.consumer_group = consumer_group
+        self.action = action
+        self.start = start
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """What was done."""
+        from tidemark.transactions.change_streams.groups import pause_group, reset_group, resume_group
+
+        action, store = str(self.action).strip().lower(), self.hook.open_store()
+        if (action == "reset") != bool(self.start):
+            raise InvalidArgument(
+                argument="start", value=self.start, problem="a reset needs it, and nothing else has it"
+            )
+        if action == "reset" and self.start:
+            reset_group(store, self.change_stream, self.consumer_group, start_of("start", self.start))
+        elif action == "pause":
+            pause_group(store, self.change_stream, self.consumer_group)
+        elif action == "resume":
+            resume_group(store, self.change_stream, self.consumer_group)
+        else:
+            raise InvalidArgument(argument="action", value=self.action, problem="it is pause, resume or reset")
+        return {"change_stream": self.change_stream, "consumer_group": self.consumer_group, "action": action}
+
+
+def start_of(argument: str, value: datetime | str) -> datetime | Literal["earliest", "now"]:
+    """Where a group begins, also as a template renders it. Raises InvalidArgument."""
+    if isinstance(value, str):
+        named = value.strip().lower()
+        if named == "earliest":
+            return "earliest"
+        if named == "now":
+            return "now"
+    moment = version_or_time(argument, value)
+    if isinstance(moment, int):
+        raise InvalidArgument(argument=argument, value=value, problem="it is earliest, now, or a time with a zone")
+    return moment

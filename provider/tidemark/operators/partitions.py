@@ -1,0 +1,271 @@
+"""One wave over the partitions of a change stream: plan, read by mapped tasks, commit; and the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.kill_points import reach
+from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
+from tidemark.operators._partitions import run_of, sink_of, task_limits
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.transactions.change_streams.reading import BundleResult
+
+__all__ = [
+    "CommitPartitionsOperator",
+    "FinishPartitionsOperator",
+    "PlanPartitionsOperator",
+    "ReadPartitionOperator",
+]
+
+
+class PlanPartitionsOperator(TidemarkOperator):
+    """Says what a consumer group is to read next: the list over which `ReadPartitionOperator` is expanded.
+
+    A partition is handed out when all of its parents are finished, in chunks whose bounds are written ahead; open
+    chunks of an earlier run come first, unchanged. Chunks of partitions that lie side by side share a task. A partition
+    that failed in this run waits for the next one, a paused group hands out nothing. A second run returns the open
+    chunks again. The limit of Airflow on mapped tasks is kept before anything is written. Returns [{range, chunks}].
+    Raises ChangeStreamNotFound, ConsumerGroupNotFound, PartitionTokenInvalid, InvalidArgument.
+
+    :param change_stream: its name. (templated)
+    :param consumer_group: whose progress it is. (templated)
+    :param max_chunks: hand out at most so many chunks; None: as many as mapped tasks can take. (templated)
+    :param max_rows: end a chunk before it has more rows than this, as far as the log's segments allow. (templated)
+    :param chunks_per_task: read so many chunks in one task, for one start of Spark. (templated)
+    :param rows_per_task: as long as they have no more rows than this together. (templated)
+    :param token: only this partition. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "change_stream", "consumer_group", "max_chunks", "max_rows", "chunks_per_task", "rows_per_task", "token",
+        "conn_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        change_stream: str,
+        consumer_group: str,
+        max_chunks: int | str | None = None,
+        max_rows: int | str = 1_000_000,
+        chunks_per_task: int | str = 16,
+        rows_per_task: int | str = 1_000_000,
+        token: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.consumer_group = consumer_group
+        self.max_chunks = max_chunks
+        self.max_rows = max_rows
+        self.chunks_per_task = chunks_per_task
+        self.rows_per_task = rows_per_task
+        self.token = token
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """The bundles, as JSON has them; [] where nothing can be read now."""
+        from airflow.sdk.configuration import conf
+
+        from tidemark.model.codec import to_plain
+        from tidemark.planning.change_streams.bundles import in_bundles
+        from tidemark.planning.change_streams.tokens import parse_token
+        from tidemark.transactions.change_streams.waves import plan_wave
+
+        limits = task_limits(
+            chunks_per_task=self.chunks_per_task,
+            rows_per_task=self.rows_per_task,
+            max_chunks=self.max_chunks,
+            max_rows=self.max_rows,
+            max_map_length=conf.getint("core", "max_map_length", fallback=1024),
+        )
+        reach("plan.before")
+        wave = plan_wave(
+            self.hook.open_store(),
+            self.change_stream,
+            self.consumer_group,
+            run=run_of(context),
+            max_chunks=limits.max_chunks,
+            max_rows=limits.max_rows,
+            token=self.token or None,
+        )
+        reach("plan.stored")
+        parts = {chunk.token: parse_token(chunk.token) for chunk in wave.chunks}
+        bundles = in_bundles(
+            wave.chunks,
+            {token: (part.lo, part.hi) for token, part in parts.items()},
+            chunks_per_task=limits.chunks_per_task,
+            rows_per_task=limits.rows_per_task,
+            max_tasks=limits.max_tasks,
+        )
+        self.log.info("%s chunks in %s tasks.", len(wave.chunks), len(bundles))
+        plain: list[dict[str, Any]] = to_plain(bundles)
+        return plain
+
+
+class ReadPartitionOperator(TidemarkOperator):
+    """Reads the chunks of one bundle and brings them to a sink, each exactly once; expanded over what
+    `PlanPartitionsOperator` returns.
+
+    A chunk is one commit of the target, with the chunk's own transaction number and a mark that is read back, so a
+    retry, a clear and a late double write it no second time; a chunk that the sink has starts no job. `append` writes
+    each data change record as a row, the fields that the target has columns of. `merge` applies the changes to the
+    rows: inserts, updates of the modified columns, deletes. A function `module:function(records, chunk)` gets a
+    DataFrame of records and a `ChunkFacts`, **at least once**: its identity is the same at each attempt, and what the
+    function makes of that is its own. The map index shows the bundle's range of keys.
+
+    A chunk that fails does not stop its siblings; the task fails after them, and only the failed ones are tried again.
+    Returns {range, chunks, rows, found}. Raises TargetNotFound, TargetNotDelta, TargetDoesNotFit, MissingMergeKey,
+    UpdateOfMissingRow, SerialReused, ChunkChanged, PartitionsFailed, StatementRefused, InvalidArgument.
+
+    :param bundle: what to read. (templated)
+    :param change_stream: its name. (templated)
+    :param write_as: `append`, `merge`, or a function as `module:function`. (templated)
+    :param target: the table that append and merge write. (templated)
+    :param table: only the records of this watched table; a merge needs it where there are several. (templated)
+    :param keys: the key columns of a merge; left out: those of the watched table. (templated)
+    """
+
+    template_fields: Sequence[str] = ("bundle", "change_stream", "write_as", "target", "table", "keys", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        bundle: Any,
+        change_stream: str,
+        write_as: str,
+        target: str | None = None,
+        table: str | None = None,
+        keys: str | Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("map_index_template", "{{ task.bundle.range }}")
+        super().__init__(**kwargs)
+        self.bundle = bundle
+        self.change_stream = change_stream
+        self.write_as = write_as
+        self.target = target
+        self.table = table
+        self.keys = keys
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """{range, chunks, rows, found}: `rows` that the sinks took, `found` chunks that were there already."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.model.codec import from_plain
+        from tidemark.model.partition_sinks import Bundle
+        from tidemark.transactions.change_streams.reading import read_chunks
+
+        bundle = from_plain(Bundle, self.bundle)
+        store = self.hook.open_store()
+        sink = sink_of(
+            self.hook,
+            store,
+            self.change_stream,
+            write_as=self.write_as,
+            target=self.target,
+            table=self.table,
+            keys=self.keys,
+        )
+        self._job = SparkJob(self.hook.settings, python_path=python_path_of(self))
+        self._job.require_ready()
+        result = read_chunks(
+            store,
+            bundle.chunks,
+            sink,
+            run=run_of(context),
+            key=key_of(context),
+            open_table=self.hook.open_table,
+            run_job=self._job.run,
+            places=self.hook.job_places(),
+        )
+        self._require_all(result, bundle.chunks[0].group)
+        return {"range": bundle.range, "chunks": result.chunks, "rows": result.rows, "found": result.found}
+
+    def on_kill(self) -> None:
+        """End the job's whole process group; the chunks keep their bounds for the next attempt."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _require_all(self, result: BundleResult, group: str) -> None:
+        from tidemark.errors import PartitionsFailed
+
+        for token, problem in result.failed:
+            self.log.error("Partition %s: %s", token, problem)
+        if result.failed:
+            raise PartitionsFailed(
+                failed=len(result.failed),
+                stream=self.change_stream,
+                group=group,
+                tokens=", ".join(token for token, _ in result.failed),
+                error=result.failed[0][1],
+            )
+
+
+class CommitPartitionsOperator(TidemarkOperator):
+    """Moves the group on over what was written: watermarks, finished partitions, their children, in one transaction.
+
+    It runs when all reading tasks have ended, however they did: what was written counts. A second run moves nothing.
+    Returns {advanced, finished, children, low_watermark}. Raises ChangeStreamNotFound, ConsumerGroupNotFound.
+
+    :param change_stream: its name. (templated)
+    :param consumer_group: whose progress it is. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "consumer_group", "conn_id")
+
+    def __init__(self, *, change_stream: str, consumer_group: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.consumer_group = consumer_group
+
+    def execute(self, context: Context) -> Mapping[str, Any]:
+        """How many partitions advanced, the tokens that finished and their children, and the group's low watermark."""
+        from tidemark.model.codec import to_plain
+        from tidemark.transactions.change_streams.waves import commit_wave
+
+        reach("commit_wave.before")
+        result = commit_wave(self.hook.open_store(), self.change_stream, self.consumer_group, run=run_of(context))
+        reach("commit_wave.stored")
+        plain: Mapping[str, Any] = to_plain(result)
+        self.log.info("%s", plain)
+        return plain
+
+
+class FinishPartitionsOperator(TidemarkOperator):
+    """The end of a run: fails it where a partition failed, and says what is left for the next one.
+
+    Returns {left, paused, low_watermark, lag_seconds}; `left`: partitions with work for another run. A second run says
+    it anew. Raises PartitionsFailed, ChangeStreamNotFound, ConsumerGroupNotFound.
+
+    :param change_stream: its name. (templated)
+    :param consumer_group: whose progress it is. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "consumer_group", "conn_id")
+
+    def __init__(self, *, change_stream: str, consumer_group: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.consumer_group = consumer_group
+
+    def execute(self, context: Context) -> Mapping[str, Any]:
+        """What is left."""
+        from tidemark.transactions.change_streams.groups import group_status
+        from tidemark.transactions.change_streams.waves import finish
+
+        store = self.hook.open_store()
+        left = finish(store, self.change_stream, self.consumer_group, run=run_of(context))
+        status = group_status(store, self.change_stream, self.consumer_group)
+        told = {
+            "left": left,
+            "paused": status.group.paused,
+            "low_watermark": status.low_watermark.isoformat(),
+            "lag_seconds": status.lag_seconds,
+        }
+        self.log.info("%s", told)
+        return told

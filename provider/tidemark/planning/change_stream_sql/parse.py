@@ -1,0 +1,143 @@
+"""CREATE, ALTER and DROP CHANGE STREAM (partitions.md 1.7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from sqlglot import TokenType
+
+from tidemark.planning.change_stream_sql.statements import (
+    ChangeStreamStatement,
+    CreateChangeStream,
+    DropChangeStream,
+    OptionValue,
+    SetChangeStreamFor,
+    SetChangeStreamOptions,
+    SuspendChangeStream,
+)
+from tidemark.planning.change_streams.definition import TableAsk, WatchAsk
+from tidemark.planning.stream_sql.names import sql_name
+from tidemark.planning.stream_sql.text import Cursor, SqlName
+
+__all__ = ["parse_change_stream_sql"]
+
+_BEGINNING = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(CREATE|ALTER|DROP)(?:\s+OR\s+\w+)?\s+CHANGE\s+STREAM\b", re.DOTALL | re.IGNORECASE
+)
+
+
+def parse_change_stream_sql(text: str) -> ChangeStreamStatement | None:
+    """The statement, if it begins as one that defines a change stream.
+
+    Raises SqlCompilationError with the place in the text.
+    """
+    begins = _BEGINNING.match(text)
+    return None if begins is None else _READERS[begins[1].upper()](Cursor(text))
+
+
+def _create(cursor: Cursor) -> CreateChangeStream:
+    cursor.needs("CREATE", "CHANGE", "STREAM")
+    if_not_exists = cursor.takes("IF", "NOT", "EXISTS")
+    name = _stream(cursor)
+    watch = _watch(cursor) if cursor.takes("FOR") else WatchAsk()
+    options = _options(cursor) if cursor.sees("OPTIONS") else {}
+    cursor.end()
+    return CreateChangeStream(name, watch, options, if_not_exists)
+
+
+def _alter(cursor: Cursor) -> SetChangeStreamFor | SetChangeStreamOptions | SuspendChangeStream:
+    cursor.needs("ALTER", "CHANGE", "STREAM")
+    name = _stream(cursor)
+    action = cursor.one_of("SET FOR", "SET OPTIONS", "DROP FOR ALL")
+    if action == "SET FOR":
+        watch = _watch(cursor)
+        cursor.end()
+        return SetChangeStreamFor(name, watch)
+    if action == "SET OPTIONS":
+        cursor.at -= 1
+        options = _options(cursor)
+        cursor.end()
+        return SetChangeStreamOptions(name, options)
+    cursor.end()
+    return SuspendChangeStream(name)
+
+
+def _drop(cursor: Cursor) -> DropChangeStream:
+    cursor.needs("DROP", "CHANGE", "STREAM")
+    if_exists = cursor.takes("IF", "EXISTS")
+    name = _stream(cursor)
+    cursor.end()
+    return DropChangeStream(name, if_exists)
+
+
+def _stream(cursor: Cursor) -> SqlName:
+    """The name of a change stream, which has one part, as READ_ and the name are the name of a function."""
+    name = cursor.name("the name of the change stream")
+    if len(name.parts) > 1:
+        raise cursor.fails("the name of a change stream has one part", name.span)
+    return name
+
+
+def _watch(cursor: Cursor) -> WatchAsk:
+    """What stands behind FOR. In quotes ALL is the name of a table."""
+    if cursor.takes("ALL"):
+        return WatchAsk(everything=True)
+    tables = [_table(cursor)]
+    while cursor.takes(","):
+        tables.append(_table(cursor))
+    return WatchAsk(tables=tuple(tables))
+
+
+def _table(cursor: Cursor) -> TableAsk:
+    name = sql_name(cursor.name("the name of a table"))
+    return TableAsk(name, _columns(cursor) if cursor.takes("(") else None)
+
+
+def _columns(cursor: Cursor) -> tuple[str, ...]:
+    if cursor.takes(")"):
+        return ()
+    columns = [_column(cursor)]
+    while cursor.takes(","):
+        columns.append(_column(cursor))
+    cursor.needs(")")
+    return tuple(columns)
+
+
+def _column(cursor: Cursor) -> str:
+    name = cursor.name("the name of a column")
+    if len(name.parts) > 1:
+        raise cursor.fails("a column of the table is watched as a whole, not a part of it", name.span)
+    return name.parts[0]
+
+
+def _options(cursor: Cursor) -> Mapping[str, OptionValue]:
+    cursor.needs("OPTIONS", "(")
+    options: dict[str, OptionValue] = {}
+    while not (options and cursor.takes(")")):
+        if options:
+            cursor.needs(",")
+        name = cursor.name("the name of an option")
+        if name.text.lower() in options:
+            raise cursor.fails(f"option {name.text} is given twice", name.span)
+        cursor.needs("=")
+        options[name.text.lower()] = _value(cursor)
+    return options
+
+
+def _value(cursor: Cursor) -> OptionValue:
+    """A text in quotes of either kind, a whole number, TRUE, FALSE or NULL."""
+    for word, value in _WORDS.items():
+        if cursor.takes(word):
+            return value
+    token = cursor.tokens[cursor.at] if cursor.at < len(cursor.tokens) else None
+    if token is not None and token.token_type is TokenType.IDENTIFIER and cursor.text[token.start] == '"':
+        cursor.at += 1
+        return token.text
+    if token is not None and token.token_type is TokenType.NUMBER:
+        return cursor.whole_number("a whole number")
+    return cursor.string("a text in quotes, a number, TRUE, FALSE or NULL")
+
+
+_WORDS: Mapping[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
+_READERS: Mapping[str, Callable[[Cursor], ChangeStreamStatement]] = {"CREATE": _create, "ALTER": _alter, "DROP": _drop}

@@ -1,0 +1,79 @@
+"""What a user asks of a chunk's records, parsed at the edge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidemark.errors import InvalidArgument, MissingMergeKey
+from tidemark.model.change_streams import ChangeStream, WatchedTable
+from tidemark.model.partition_sinks import SinkKind
+
+__all__ = ["SinkRequest", "parse_sink"]
+
+
+@dataclass(frozen=True)
+class SinkRequest:
+    """A sink whose target is still a name."""
+
+    kind: SinkKind
+    target: str | None
+    table: str | None
+    keys: tuple[str, ...]
+    function: str | None
+
+
+def parse_sink(
+    stream: ChangeStream,
+    *,
+    write_as: str,
+    target: str | None = None,
+    table: str | None = None,
+    keys: str | Sequence[str] = (),
+) -> SinkRequest:
+    """Raises InvalidArgument for what does not go together, MissingMergeKey for keys that are not the table's."""
+    name = write_as.strip()
+    kind = SinkKind.FUNCTION if ":" in name else _kind(name)
+    if (kind is SinkKind.FUNCTION) == bool(target):
+        problem = "a function writes where it likes" if target else f"{name} needs a table to write"
+        raise InvalidArgument(argument="target", value=target, problem=problem)
+    given = tuple(keys.split(",") if isinstance(keys, str) else keys)
+    wanted = tuple(key.strip() for key in given if key.strip())
+    if wanted and kind is not SinkKind.MERGE:
+        raise InvalidArgument(argument="keys", value=wanted, problem="only a merge has keys")
+    watched = _watched(stream, table)
+    if kind is SinkKind.MERGE:
+        _require_one_table(stream, watched, table)
+        if watched is not None and wanted and {k.lower() for k in wanted} != {k.lower() for k in watched.keys}:
+            problem = f"the records of {watched.table.name} know rows by {', '.join(watched.keys)} alone"
+            raise MissingMergeKey(target=target, problem=problem)
+    of_one = watched if table or kind is SinkKind.MERGE else None
+    return SinkRequest(
+        kind, target, None if of_one is None else of_one.table.name, wanted, name if ":" in name else None
+    )
+
+
+def _kind(name: str) -> SinkKind:
+    try:
+        return SinkKind(name.lower())
+    except ValueError as error:
+        problem = "it is append, merge, or a function as module:function"
+        raise InvalidArgument(argument="write_as", value=name, problem=problem) from error
+
+
+def _watched(stream: ChangeStream, table: str | None) -> WatchedTable | None:
+    """The watched table of that name; the only one where no name is given."""
+    if not table:
+        return stream.tables[0] if len(stream.tables) == 1 and not stream.everything else None
+    for watched in stream.tables:
+        if table.casefold() in (watched.table.name.casefold(), watched.table.path.casefold()):
+            return watched
+    known = ", ".join(watched.table.name for watched in stream.tables) or "none"
+    problem = f"change stream {stream.name} does not watch it; it watches {known}"
+    raise InvalidArgument(argument="table", value=table, problem=problem)
+
+
+def _require_one_table(stream: ChangeStream, watched: WatchedTable | None, table: str | None) -> None:
+    if watched is None:
+        problem = f"change stream {stream.name} watches several tables; a merge takes the records of one"
+        raise InvalidArgument(argument="table", value=table, problem=problem)

@@ -1,0 +1,97 @@
+"""Waiting until a consumer group is in danger of losing records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.model.change_streams import GroupStatus
+
+__all__ = ["ConsumerGroupStaleSensor"]
+
+HOUR = 3600.0
+
+
+class ConsumerGroupStaleSensor(BaseSensorOperator):
+    """Succeeds when a consumer group has used up most of the retention: its low watermark is 80 % of it behind, or has
+    less than `hours_left` hours left before the records that it has not read may be removed.
+
+    Returns the groups at risk, those with the least time first: [{change_stream, consumer_group, low_watermark,
+    hours_left, lag_seconds, paused, failed}]; `failed` says why partitions of it failed last. Reads the control store,
+    never starts a JVM. Each look is a fresh one. Raises ChangeStreamNotFound, ConsumerGroupNotFound, InvalidArgument.
+
+    :param change_stream: its name; None: all of the control store. (templated)
+    :param consumer_group: which group; None: all of the change stream. (templated)
+    :param hours_left: the time that must be left, in hours; None: a fifth of the retention. (templated)
+    :param conn_id: Airflow connection of type `tidemark`. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "consumer_group", "hours_left", "conn_id")
+    ui_color = "#d8eef0"
+
+    def __init__(
+        self,
+        *,
+        change_stream: str | None = None,
+        consumer_group: str | None = None,
+        hours_left: float | str | None = None,
+        conn_id: str = DEFAULT_CONN_ID,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self.consumer_group = consumer_group
+        self.hours_left = hours_left
+        self.conn_id = conn_id
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Whether any group is at risk now."""
+        from tidemark.operators._partitions import seconds_of
+
+        asked = self.hours_left not in (None, "", "None")
+        limit = seconds_of("hours_left", self.hours_left or 0).total_seconds() * HOUR if asked else None
+        at_risk = [one for one in self._groups() if _at_risk(one, limit)]
+        for one in at_risk:
+            self.log.info("%s of %s: %s", one.group.name, one.stream, _plain(one))
+        told = sorted((_plain(one) for one in at_risk), key=lambda one: float(one["hours_left"]))
+        return PokeReturnValue(is_done=bool(told), xcom_value=told)
+
+    def _groups(self) -> list[GroupStatus]:
+        from tidemark.errors import InvalidArgument
+        from tidemark.transactions.change_streams.definitions import list_change_streams
+        from tidemark.transactions.change_streams.groups import group_status, list_groups
+
+        if self.consumer_group and not self.change_stream:
+            problem = "say of which change stream"
+            raise InvalidArgument(argument="consumer_group", value=self.consumer_group, problem=problem)
+        store = TidemarkHook(self.conn_id).open_store()
+        streams = [self.change_stream] if self.change_stream else [one.name for one in list_change_streams(store)]
+        named = [self.consumer_group] if self.consumer_group else None
+        return [
+            group_status(store, stream, group)
+            for stream in streams
+            for group in (named or [one.name for one in list_groups(store, stream)])
+        ]
+
+
+def _at_risk(status: GroupStatus, limit: float | None) -> bool:
+    return status.stale if limit is None else status.seconds_until_expiry < limit
+
+
+def _plain(status: GroupStatus) -> dict[str, Any]:
+    return {
+        "change_stream": status.stream,
+        "consumer_group": status.group.name,
+        "low_watermark": status.low_watermark.isoformat(),
+        "hours_left": round(status.seconds_until_expiry / HOUR, 3),
+        "lag_seconds": round(status.lag_seconds, 3),
+        "paused": status.group.paused,
+        "failed": dict(status.failed),
+    }

@@ -1,0 +1,105 @@
+"""The partitions of a change stream, read wave by wave, each wave by mapped tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import TaskGroup, TriggerRule
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidemark.errors import InvalidArgument
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.operators.capture import CaptureChangesOperator
+from tidemark.operators.partitions import (
+    CommitPartitionsOperator,
+    FinishPartitionsOperator,
+    PlanPartitionsOperator,
+    ReadPartitionOperator,
+)
+
+__all__ = ["change_stream_partitions"]
+
+
+def change_stream_partitions(
+    group_id: str,
+    *,
+    change_stream: str,
+    consumer_group: str,
+    write_as: str,
+    target: str | None = None,
+    table: str | None = None,
+    keys: str | Sequence[str] = (),
+    waves: int = 2,
+    capture: Mapping[str, Any] | None = None,
+    plan: Mapping[str, Any] | None = None,
+    read: Mapping[str, Any] | None = None,
+    trigger_again: bool = False,
+    conn_id: str = DEFAULT_CONN_ID,
+    **group: Any,
+) -> TaskGroup:
+    """Captures what is new, then reads all partitions that can be read, as often as there are `waves`: capture, then
+    plan, read and commit for each, then finish.
+
+    A wave reads the partitions whose parents are finished; the children of a split or merge come with the next wave, or
+    the next run. A partition that fails blocks its descendants alone, fails the run at the end, and is taken up by the
+    next. Put `max_active_runs=1` on the DAG. `capture`, `plan` and `read` are further arguments of their operators, and
+    Airflow's, such as `pool`. Raises InvalidArgument.
+    """
+    if waves < 1:
+        raise InvalidArgument(argument="waves", value=waves, problem="one at least")
+    of_group = {"change_stream": change_stream, "consumer_group": consumer_group, "conn_id": conn_id}
+    sink = {"write_as": write_as, "target": target, "table": table, "keys": keys, "conn_id": conn_id}
+    with TaskGroup(group_id, **group) as partitions:
+        begin = CaptureChangesOperator(
+            task_id="capture", **{"change_stream": change_stream, "conn_id": conn_id, **(capture or {})}
+        )
+        steps: list[Any] = [begin]
+        before: Any = begin
+        for wave in range(1, waves + 1):
+            # What was captured before can be read, whatever became of this capture.
+            planned = PlanPartitionsOperator(
+                task_id=f"plan_{wave}", **{"trigger_rule": TriggerRule.ALL_DONE, **of_group, **(plan or {})}
+            )
+            reading = ReadPartitionOperator.partial(
+                task_id=f"read_{wave}",
+                map_index_template="{{ task.bundle.range }}",
+                **{"change_stream": change_stream, **sink, **(read or {})},
+            ).expand(bundle=planned.output)
+            committed = CommitPartitionsOperator(
+                task_id=f"commit_{wave}", trigger_rule=TriggerRule.ALL_DONE, **of_group
+            )
+            before >> planned >> reading >> committed
+            steps += [planned, committed]
+            before = committed
+        finished = FinishPartitionsOperator(task_id="finish", trigger_rule=TriggerRule.ALL_DONE, **of_group)
+        before >> finished
+        if trigger_again:
+            told = "ti.xcom_pull(task_ids='" + finished.task_id + "')"
+            finished >> _Again(task_id="again", left="{{ 0 if " + told + ".paused else " + told + ".left }}")
+        # A step that failed is seen in the run's state, though later ones ran.
+        [*steps, finished] >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
+    return partitions
+
+
+class _Again(TriggerDagRunOperator):
+    """Starts the DAG's next run where something is left that can be read now; the id is the same for a retry."""
+
+    template_fields = (*TriggerDagRunOperator.template_fields, "left")
+
+    def __init__(self, *, left: str, **kwargs: Any) -> None:
+        super().__init__(
+            trigger_dag_id="{{ dag.dag_id }}",
+            trigger_run_id="again__{{ dag_run.start_date | ts_nodash }}_{{ dag_run.id }}",
+            skip_when_already_exists=True,
+            **kwargs,
+        )
+        self.left = left
+
+    def execute(self, context: Any) -> None:
+        """Skips where nothing is left."""
+        if str(self.left).strip() in ("", "0", "None"):
+            raise AirflowSkipException("Nothing is left to read.")
+        super().execute(context)

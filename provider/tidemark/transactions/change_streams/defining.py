@@ -1,0 +1,107 @@
+"""CREATE, ALTER and DROP of change streams, for the client and for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidemark.control import partitions
+from tidemark.control.store import ControlStore
+from tidemark.errors import ChangeStreamNotFound
+from tidemark.lake.change_logs import remove_log
+from tidemark.model.change_streams import ChangeStream, Partition
+from tidemark.planning.change_streams.definition import parse_keys, parse_watch, require_name, require_room
+from tidemark.planning.change_streams.options import changed_options, parse_options
+from tidemark.transactions.change_streams import definitions
+from tidemark.transactions.change_streams.watching import LakeTables, find_watched
+
+__all__ = ["alter", "create", "drop", "find", "open_partitions"]
+
+
+def create(
+    store: ControlStore,
+    name: str,
+    *,
+    watch: Any,
+    keys: Any = None,
+    options: Mapping[str, Any],
+    tables: LakeTables,
+    logs: str,
+    initial_partitions: int = 1,
+    if_not_exists: bool = False,
+) -> ChangeStream:
+    """A new change stream whose log is a directory of its own below `logs`; with `if_not_exists` the one that is there.
+
+    Everything is looked at before anything is written. Raises ChangeStreamExists, ChangeStreamRefused, InvalidArgument,
+    RowTrackingDisabled, UnsupportedTableFeature.
+    """
+    require_name(name)
+    if if_not_exists and (kept := find(store, name)) is not None:
+        return kept
+    asked, chosen = parse_watch(watch), parse_options(name, options)
+    by_table = parse_keys(keys, asked.tables)
+    others = [one for one in definitions.list_change_streams(store) if one.name.casefold() != name.casefold()]
+    require_room(name, (), others, everything=asked.everything, new=True)
+    watched = find_watched(name, asked, by_table, tables)
+    require_room(name, watched, others, everything=asked.everything, new=True)
+    return definitions.create_change_stream(
+        store,
+        name=name,
+        tables=watched,
+        everything=asked.everything,
+        options=chosen,
+        log_path=f"{logs.rstrip('/')}/{store.new_id()}",
+        initial_partitions=initial_partitions,
+        if_not_exists=if_not_exists,
+    )
+
+
+def alter(
+    store: ControlStore,
+    name: str,
+    *,
+    watch: Any = None,
+    keys: Any = None,
+    options: Mapping[str, Any],
+    tables: LakeTables,
+) -> ChangeStream:
+    """Other tables, unless `watch` is None, and other options, of those that are given.
+
+    A table that it goes on to watch stays where it is captured; one that comes new is watched from its newest version
+    on. Both hold from the next capture on. A second run changes nothing. Raises ChangeStreamNotFound and what `create`
+    raises.
+    """
+    stream = definitions.get_change_stream(store, name)
+    chosen = changed_options(stream.name, stream.options, options)
+    if watch is not None:
+        asked = parse_watch(watch)
+        others = [one for one in definitions.list_change_streams(store) if one.uid != stream.uid]
+        watched = find_watched(stream.name, asked, parse_keys(keys, asked.tables), tables, stream.tables)
+        if asked.everything and stream.everything:  # the next capture takes up what came after it, from its beginning
+            watched = tuple(table for table in watched if table in stream.tables)
+        require_room(stream.name, watched, others, everything=asked.everything, new=False)
+        stream = definitions.watch(store, stream.name, watched, asked.everything)
+    return definitions.set_options(store, stream.name, chosen) if options else stream
+
+
+def drop(store: ControlStore, name: str, storage_options: Mapping[str, str] | None = None) -> ChangeStream:
+    """End the change stream and its consumer groups, then delete its records; what it was is returned.
+
+    Killed in between it leaves a directory that nobody reads. Raises ChangeStreamNotFound; so does a second run.
+    """
+    dropped = definitions.drop_change_stream(store, name)
+    remove_log(dropped.log_path, storage_options)
+    return dropped
+
+
+def open_partitions(store: ControlStore, stream: ChangeStream) -> tuple[Partition, ...]:
+    """Those that have not ended, for readers of a change stream whose log is still to come."""
+    return store.read(lambda connection: partitions.active(connection, stream.uid))
+
+
+def find(store: ControlStore, name: str) -> ChangeStream | None:
+    """The change stream of that name, whatever its case; None where there is none."""
+    try:
+        return definitions.get_change_stream(store, name)
+    except ChangeStreamNotFound:
+        return None

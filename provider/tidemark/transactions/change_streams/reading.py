@@ -1,0 +1,124 @@
+"""One bundle of chunks: taken up, read by one job, and what became of each chunk kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tidemark.control import chunk_sinks
+from tidemark.control.store import ControlStore
+from tidemark.errors import JobError, from_record
+from tidemark.kill_points import reach
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_streams import Chunk
+from tidemark.model.codec import from_plain, to_json
+from tidemark.model.jobs import ErrorRecord, JobKind, JobSpec
+from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink
+from tidemark.model.transactions import TransactionKey
+from tidemark.transactions.change_streams.definitions import get_change_stream
+from tidemark.transactions.change_streams.waves import begin_chunks, chunk_failed, chunk_written
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, RunJob
+
+__all__ = ["BundleResult", "read_chunks"]
+
+
+@dataclass(frozen=True)
+class BundleResult:
+    """What a task has done. `rows`: that its job brought to the sink; `found`: chunks that were there already."""
+
+    chunks: int
+    rows: int
+    found: int
+    failed: tuple[tuple[str, str], ...]  # token, why
+
+
+def read_chunks(
+    store: ControlStore,
+    chunks: Sequence[Chunk],
+    sink: Sink,
+    *,
+    run: str,
+    key: TransactionKey,
+    open_table: Callable[[str], DeltaLog],
+    run_job: RunJob,
+    places: JobPlaces,
+) -> BundleResult:
+    """Bring the chunks to the sink, each once. What is written already is not read, and starts no job.
+
+    A chunk that fails is kept as failed for this `run` and does not stop the others. A second run goes on with those
+    that are missing. Raises ChunkChanged for chunks that are not as they were written ahead; an error of the job as a
+    whole, after all of its chunks were kept as failed.
+    """
+    open_ones = begin_chunks(store, chunks, run)
+    reach("read.begun")
+    answers = _answers(store, open_ones, sink, run, key, open_table, run_job, places) if open_ones else ()
+    reach("read.answered")
+    by_id = {(chunk.token, chunk.number): chunk for chunk in open_ones}
+    for answer in answers:
+        _keep(store, by_id[answer.token, answer.number], answer, run)
+    reach("read.stored")
+    return BundleResult(
+        chunks=len(chunks),
+        rows=sum(answer.rows or 0 for answer in answers),
+        found=len(chunks) - len(open_ones) + sum(answer.found for answer in answers),
+        failed=tuple((answer.token, answer.error.message) for answer in answers if answer.error is not None),
+    )
+
+
+def _answers(
+    store: ControlStore,
+    chunks: Sequence[Chunk],
+    sink: Sink,
+    run: str,
+    key: TransactionKey,
+    open_table: Callable[[str], DeltaLog],
+    run_job: RunJob,
+    places: JobPlaces,
+) -> tuple[ChunkAnswer, ...]:
+    ask = ReadAsk(get_change_stream(store, chunks[0].stream).log_path, sink, _pinned(store, chunks, sink, open_table))
+    try:
+        result = run_job(_spec(store, places, key, ask))
+    except JobError as error:
+        _all_failed(store, chunks, run, error.to_record())
+        raise
+    if result.error is not None:
+        _all_failed(store, chunks, run, result.error)
+        raise from_record(result.error)
+    return tuple(from_plain(ChunkAnswer, answer) for answer in result.facts["chunks"])
+
+
+def _pinned(
+    store: ControlStore, chunks: Sequence[Chunk], sink: Sink, open_table: Callable[[str], DeltaLog]
+) -> tuple[ChunkWrite, ...]:
+    target = sink.target
+    if target is None:
+        return tuple(ChunkWrite(chunk) for chunk in chunks)
+    head = open_table(target.path).head()
+    return store.write(lambda c: tuple(ChunkWrite(chunk, chunk_sinks.pin(c, chunk, target, head)) for chunk in chunks))
+
+
+def _spec(store: ControlStore, places: JobPlaces, key: TransactionKey, ask: ReadAsk) -> JobSpec:
+    job_id = store.new_id()
+    return JobSpec(
+        kind=JobKind.READ_PARTITIONS,
+        store_id=store.store_id,
+        workspace=places.workspace,
+        result_uri=places.result_uri(job_id),
+        cancel_uri=places.cancel_uri(job_id),
+        deadline=store.clock() + DEFAULT_LIMITS.job_deadline,
+        key=key,
+        options={**places.options, "ask": to_json(ask)},
+    )
+
+
+def _keep(store: ControlStore, chunk: Chunk, answer: ChunkAnswer, run: str) -> None:
+    if answer.error is None:
+        rows = chunk.expected if answer.rows is None else answer.rows  # a function need not count
+        chunk_written(store, chunk, rows, answer.facts)
+    else:
+        chunk_failed(store, chunk, run, answer.error.message)
+
+
+def _all_failed(store: ControlStore, chunks: Sequence[Chunk], run: str, error: ErrorRecord) -> None:
+    for chunk in chunks:
+        chunk_failed(store, chunk, run, error.message)

@@ -1,0 +1,97 @@
+"""A shop's orders under a change stream whose partitions have split and merged, for DAGs that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.airflow.runs import Lake
+from tests.guarantees.partition_invariants import Snapshot, require_invariants
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemark.control.store import ControlStore
+    from tidemark.hooks.tidemark import TidemarkHook
+
+__all__ = ["COLUMNS", "STREAM", "Shop", "tokens_in_state"]
+
+STREAM = "order_records"
+COLUMNS = "id BIGINT, customer BIGINT, status STRING"
+
+
+@dataclass
+class Shop:
+    """`shop.orders` with a key, a change stream on it, and the invariants of its partitions since the last look."""
+
+    lake: Lake
+    hook: TidemarkHook
+    before: Snapshot | None = None
+
+    @property
+    def store(self) -> ControlStore:
+        return self.hook.open_store()
+
+    def open(self, partitions: int = 1, watch: Any = "shop.orders", keys: Any = ("id",), **options: Any) -> Shop:
+        from tidemark.lake.change_logs import logs_root
+        from tidemark.operators._lake_tables import lake_tables_of
+        from tidemark.transactions.change_streams import defining
+
+        defining.create(
+            self.store,
+            STREAM,
+            watch=watch,
+            keys=keys,
+            options=options,
+            tables=lake_tables_of(self.hook),
+            logs=logs_root(self.hook.settings.workspace),
+            initial_partitions=partitions,
+        )
+        return self
+
+    def change(self, *statements: str) -> None:
+        for statement in statements:
+            self.lake.sql(statement, "shop.orders")
+
+    def capture(self, *, split_rows: int = 1_000_000, merge_rows: int = 1) -> Any:
+        """In this process: what the operator does, without a task."""
+        from tidemark.jobs.run import run
+        from tidemark.transactions.change_streams.capture import capture
+
+        return capture(
+            self.store,
+            STREAM,
+            run=lambda spec: run(self.lake.spark, spec, say=lambda _: None),
+            places=self.hook.job_places(),
+            tables=self.hook.open_table,
+            allowed_skew=timedelta(0),
+            split_rows=split_rows,
+            merge_rows=merge_rows,
+        )
+
+    def check(self) -> Snapshot:
+        """I1 to I9 hold, and nothing went back since the last look."""
+        self.before = require_invariants(self.store, STREAM, self.before)
+        return self.before
+
+    @classmethod
+    def at(cls, spark: SparkSession, root: Path, set_env: Callable[[str, str], None]) -> Shop:
+        from tidemark.hooks.tidemark import TidemarkHook
+
+        lake = Lake(spark, root / "lake")
+        set_env("TIDEMARK_LAKE_ROOT", str(lake.root))
+        set_env("TIDEMARK_CONTROL_STORE", f"sqlite:///{root}/control.db")
+        lake.create("shop.orders", COLUMNS, row_tracking=True)
+        return cls(lake, TidemarkHook())
+
+
+def tokens_in_state(now: Snapshot, group: str) -> dict[str, int]:
+    """How many partitions of the group are in each state."""
+    (seen,) = (one for name, one in now.groups.items() if group in (name, one.group.name))
+    counted: dict[str, int] = {}
+    for one in seen.partitions.values():
+        counted[one.state.value] = counted.get(one.state.value, 0) + 1
+    return counted

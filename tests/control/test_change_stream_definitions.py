@@ -1,0 +1,247 @@
+"""Change streams are defined over real logs and a real store: everything is looked at before anything is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.lake.delta_directories import commit, singers
+from tidemark.control.store import ControlStore
+from tidemark.errors import (
+    ChangeStreamExists,
+    ChangeStreamNotFound,
+    ChangeStreamRefused,
+    InvalidArgument,
+    RowTrackingDisabled,
+    TidemarkError,
+    UnsupportedTableFeature,
+)
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.listing import table_names
+from tidemark.lake.tables import table_ref
+from tidemark.model.streams import TableRef
+from tidemark.transactions.change_streams import defining
+from tidemark.transactions.change_streams.definitions import (
+    get_change_stream,
+    list_change_streams,
+    suspend,
+)
+from tidemark.transactions.change_streams.watching import LakeTables, find_new_tables
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ControlStore:
+    return ControlStore(f"sqlite:///{tmp_path}/control.db", clock=lambda: NOW)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Singers with key and versions 0 to 2, albums without a key; a table without row tracking."""
+    root = tmp_path / "lake"
+    singers(root, "music.singers", key="SingerId", versions=3)
+    singers(root, "music.albums")
+    return root
+
+
+def tables(lake: Path, turn_on: Callable[[TableRef], None] | None = None) -> LakeTables:
+    return LakeTables(
+        reference=lambda name: table_ref(name, str(lake)),
+        open=lambda ref: DeltaLog.open(ref.path),
+        names=lambda: table_names(str(lake)),
+        turn_on=turn_on,
+    )
+
+
+def create(store: ControlStore, lake: Path, name: str = "s", watch: Any = "music.singers", **more: Any) -> Any:
+    given = {"keys": None, "options": {}, "tables": tables(lake), **more}
+    return defining.create(store, name, watch=watch, logs=f"file://{lake}/_tidemark/change_streams", **given)
+
+
+def alter(store: ControlStore, lake: Path, name: str = "s", **more: Any) -> Any:
+    return defining.alter(store, name, **{"options": {}, "tables": tables(lake), **more})
+
+
+def watched(stream: Any) -> dict[str, Any]:
+    return {one.table.name: (one.keys, one.columns, one.captured) for one in stream.tables}
+
+
+def test_a_stream_watches_from_the_newest_version_and_has_a_log_of_its_own(store: ControlStore, lake: Path) -> None:
+    made = create(
+        store, lake, watch={"music.singers": ["lastname"], "music.albums": []}, keys={"MUSIC.albums": "SingerId"}
+    )
+    assert watched(made) == {
+        "music.singers": (("SingerId",), ("LastName",), 2),
+        "music.albums": (("SingerId",), (), 0),
+    }
+    assert made.log_path.startswith(f"file://{lake}/_tidemark/change_streams/")
+    assert made.log_path != create(store, lake, "other").log_path
+    assert made == get_change_stream(store, "S")
+
+
+def test_tables_are_found_whatever_their_case_unless_two_are_alike(store: ControlStore, lake: Path) -> None:
+    made = create(store, lake, watch={"MUSIC.Singers": []})
+    assert watched(made) == {"music.singers": (("SingerId",), (), 2)}
+    with pytest.raises(ChangeStreamRefused, match="more than once"):
+        create(store, lake, "twice", watch=["music.singers", "Music.singers"])
+    singers(lake, "music.SINGERS", key="SingerId")
+    with pytest.raises(ChangeStreamRefused, match=r"Music\.singers cannot be watched"):
+        create(store, lake, "unsure", watch="Music.singers")
+    assert watched(create(store, lake, "sure", watch="music.SINGERS")) == {"music.SINGERS": (("SingerId",), None, 0)}
+
+
+def test_without_a_watch_list_it_is_suspended_until_it_is_altered(store: ControlStore, lake: Path) -> None:
+    assert watched(create(store, lake, watch=None)) == {}
+    commit(lake / "music" / "singers", 3)
+    assert watched(alter(store, lake, watch="music.singers")) == {"music.singers": (("SingerId",), None, 3)}
+
+
+def test_creating_it_again_is_refused_or_keeps_it_as_it_is(store: ControlStore, lake: Path) -> None:
+    made = create(store, lake, "Names")
+    with pytest.raises(ChangeStreamExists):
+        create(store, lake, "NAMES")
+    assert create(store, lake, "names", watch="nowhere", options={"x": 1}, if_not_exists=True) == made
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "problem"),
+    [
+        ({"watch": "music.nowhere"}, ChangeStreamRefused, "music.nowhere cannot be watched. There is no table at"),
+        ({"watch": "music"}, ChangeStreamRefused, "music cannot be watched. "),
+        ({"watch": {"music.singers": ["Age"]}}, ChangeStreamRefused, "has no column Age"),
+        ({"watch": {"music.singers": ["SingerId"]}}, ChangeStreamRefused, "in the primary key"),
+        ({"watch": ["music.singers", "music.singers"]}, ChangeStreamRefused, "more than once"),
+        ({"watch": "music.albums"}, ChangeStreamRefused, "table music.albums has no primary key"),
+        ({"watch": "ALL"}, ChangeStreamRefused, "table music.albums has no primary key"),
+        ({"watch": "music.untracked"}, RowTrackingDisabled, "Row tracking is off on music.untracked"),
+        ({"watch": "music.strange"}, UnsupportedTableFeature, "unheardOf"),
+        ({"options": {"retention_period": "31d"}}, ChangeStreamRefused, "retention_period='31d'"),
+        ({"options": {"keys": ["x"]}}, ChangeStreamRefused, "it has no option 'keys'"),
+        ({"keys": ["Age"]}, InvalidArgument, "has no column 'Age'"),
+        ({"name": "my stream"}, InvalidArgument, "READ_ and the name"),
+        ({"initial_partitions": 0}, InvalidArgument, "initial_partitions=0"),
+        ({"watch": 7}, InvalidArgument, "watch=7"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_and_nothing_is_written(
+    store: ControlStore, lake: Path, arguments: dict[str, Any], error: type[TidemarkError], problem: str
+) -> None:
+    if "untracked" in str(arguments):
+        singers(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
+    if "strange" in str(arguments):
+        singers(lake, "music.strange", key="SingerId", feature="yes")
+    with pytest.raises(error) as refused:
+        create(store, lake, **arguments)
+    assert problem in str(refused.value)
+    assert list_change_streams(store) == ()
+
+
+def test_row_tracking_is_turned_on_only_where_all_else_is_right_and_its_commits_lie_behind(
+    store: ControlStore, lake: Path
+) -> None:
+    place = singers(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
+    asked: list[str] = []
+
+    def turn_on(found: TableRef) -> None:
+        asked.append(found.name)
+        first = json.loads((place / "_delta_log" / f"{0:020d}.json").read_text().splitlines()[1])
+        first["metaData"]["configuration"]["delta.enableRowTracking"] = "true"
+        commit(place, 1, first)
+
+    for wrong in ({"watch": ["music.untracked", "music.albums"]}, {"watch": {"music.untracked": ["x"]}}):
+        with pytest.raises(ChangeStreamRefused):
+            create(store, lake, tables=tables(lake, turn_on), **wrong)
+    assert asked == []
+    made = create(store, lake, watch="music.untracked", tables=tables(lake, turn_on))
+    assert asked == ["music.untracked"]
+    assert watched(made)["music.untracked"][2] == 1
+
+
+def test_for_all_takes_every_table_and_finds_those_that_come_later_from_their_first_version(
+    store: ControlStore, lake: Path
+) -> None:
+    made = create(store, lake, watch="ALL", keys={"music.albums": ["SingerId"]})
+    assert made.everything
+    assert set(watched(made)) == {"music.singers", "music.albums"}
+    assert find_new_tables(made, tables(lake)) == ()
+
+    singers(lake, "music.concerts", key="SingerId", versions=4)
+    (new,) = find_new_tables(made, tables(lake))
+    assert (new.table.name, new.captured, new.columns, new.keys) == ("music.concerts", -1, None, ("SingerId",))
+    assert find_new_tables(create(store, lake, "named"), tables(lake)) == ()
+
+    again = alter(store, lake, watch="ALL")
+    assert set(watched(again)) == {"music.singers", "music.albums"}, "the next capture takes it up from its beginning"
+
+    singers(lake, "music.nameless")
+    with pytest.raises(ChangeStreamRefused, match=r"table music\.nameless has no primary key"):
+        find_new_tables(made, tables(lake))
+
+
+def test_altering_keeps_the_place_of_a_table_that_stays_and_begins_a_new_one_at_its_head(
+    store: ControlStore, lake: Path
+) -> None:
+    create(store, lake, watch={"music.singers": None})
+    commit(lake / "music" / "singers", 3)
+    altered = alter(
+        store, lake, watch={"music.singers": ["FirstName"], "music.albums": None}, keys={"music.albums": ["SingerId"]}
+    )
+    assert watched(altered)["music.singers"] == (("SingerId",), ("FirstName",), 2)
+    assert watched(altered)["music.albums"] == (("SingerId",), None, 0)
+    assert altered == alter(store, lake, watch={"music.singers": ["FirstName"], "music.albums": None})
+
+
+def test_options_change_one_by_one_and_the_watch_list_stays(store: ControlStore, lake: Path) -> None:
+    create(store, lake, options={"exclude_insert": True, "retention_period": "7d"})
+    altered = alter(store, lake, options={"retention_period": None, "value_capture_type": "NEW_ROW"})
+    assert altered.options.given == ("value_capture_type", "exclude_insert")
+    assert (altered.options.exclude_insert, altered.options.retention.days) == (True, 1)
+    assert set(watched(altered)) == {"music.singers"}
+
+
+def test_an_alter_that_is_refused_changes_neither_tables_nor_options(store: ControlStore, lake: Path) -> None:
+    before = create(store, lake)
+    for wrong in (
+        {"watch": "music.nowhere", "options": {"exclude_insert": True}},
+        {"watch": "music.singers", "options": {"exclude_insert": "yes"}},
+    ):
+        with pytest.raises(ChangeStreamRefused):
+            alter(store, lake, **wrong)
+    assert get_change_stream(store, "s") == before
+    with pytest.raises(ChangeStreamNotFound):
+        alter(store, lake, "other", watch="music.singers")
+
+
+def test_an_eleventh_stream_and_a_fourth_on_a_table_are_refused_and_a_suspended_one_counts_for_none(
+    store: ControlStore, lake: Path
+) -> None:
+    for number in range(3):
+        create(store, lake, f"s{number}")
+    with pytest.raises(ChangeStreamRefused, match=r"table music\.singers is watched by 3 change streams"):
+        create(store, lake, "s3")
+    create(store, lake, "s3", watch=None)
+    with pytest.raises(ChangeStreamRefused, match=r"table music\.singers is watched by 3 change streams"):
+        alter(store, lake, "s3", watch="music.singers")
+    suspend(store, "s0")
+    alter(store, lake, "s3", watch="music.singers")
+    for number in range(4, 10):
+        create(store, lake, f"s{number}", watch=None)
+    with pytest.raises(ChangeStreamRefused, match="there are 10 change streams, and 10 is the most"):
+        create(store, lake, "s10", watch=None)
+
+
+def test_dropping_ends_the_stream_and_removes_its_log_and_no_other(store: ControlStore, lake: Path) -> None:
+    logs = [Path(create(store, lake, name).log_path.removeprefix("file://")) for name in ("mine", "other")]
+    for log in logs:
+        commit(log, 0)
+    defining.drop(store, "MINE")
+    assert [log.exists() for log in logs] == [False, True]
+    with pytest.raises(ChangeStreamNotFound, match=r"there are: other"):
+        defining.drop(store, "mine")
+    assert create(store, lake, "mine").log_path != f"file://{logs[0]}", "a new one shares nothing with the old"

@@ -1,0 +1,54 @@
+"""What is asked of a chunk's records is refused where it does not go together, before anything is read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tidemark.errors import InvalidArgument, MissingMergeKey
+from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, WatchedTable
+from tidemark.model.partition_sinks import SinkKind
+from tidemark.model.streams import TableRef
+from tidemark.planning.change_streams.sinks import parse_sink
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def stream(*tables: str) -> ChangeStream:
+    watched = tuple(WatchedTable(TableRef(name, f"file:///{name}", name), ("id",), None, 0) for name in tables)
+    return ChangeStream("u", "s", False, watched, ChangeStreamOptions(), NOW, "log", NOW, 0)
+
+
+def test_a_merge_takes_the_only_table_and_its_keys() -> None:
+    asked = parse_sink(stream("db.a"), write_as=" Merge ", target="t", keys="ID")
+    assert (asked.kind, asked.table, asked.keys) == (SinkKind.MERGE, "db.a", ("ID",))
+    assert parse_sink(stream("db.a", "db.b"), write_as="merge", target="t", table="DB.B").table == "db.b"
+
+
+def test_an_append_takes_the_records_of_all_tables_unless_one_is_named() -> None:
+    assert parse_sink(stream("db.a"), write_as="append", target="t").table is None
+    assert parse_sink(stream("db.a"), write_as="append", target="t", table="db.a").table == "db.a"
+
+
+def test_a_function_has_no_target() -> None:
+    asked = parse_sink(stream("db.a"), write_as="module:function")
+    assert (asked.kind, asked.function, asked.target) == (SinkKind.FUNCTION, "module:function", None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "named"),
+    [
+        ({"write_as": "upsert", "target": "t"}, InvalidArgument, "append, merge, or a function"),
+        ({"write_as": "append"}, InvalidArgument, "needs a table"),
+        ({"write_as": "m:f", "target": "t"}, InvalidArgument, "where it likes"),
+        ({"write_as": "append", "target": "t", "keys": ["id"]}, InvalidArgument, "only a merge"),
+        ({"write_as": "merge", "target": "t", "table": "db.c"}, InvalidArgument, "does not watch it"),
+        ({"write_as": "merge", "target": "t"}, InvalidArgument, "several tables"),
+        ({"write_as": "merge", "target": "t", "table": "db.a", "keys": ["v"]}, MissingMergeKey, "by id alone"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(asked: dict[str, Any], error: type[Exception], named: str) -> None:
+    with pytest.raises(error, match=named):
+        parse_sink(stream("db.a", "db.b"), **asked)
