@@ -169,9 +169,7 @@ class ReadersOfChangeStreams:
         return _consume(self._around, stream, group, sink, max_chunks, max_rows)
 
 
-def _consume(
-    around: Surroundings, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int
-) -> Consumed:
+def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int) -> Consumed:
     store = around.store
     key = TransactionKey("client", store.new_id(), "consume_partitions")
     run, chunks, rows = f"client/{key.run_id}", 0, 0
