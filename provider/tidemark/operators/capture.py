@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.change_streams import CaptureResult
 
 __all__ = ["CaptureChangesOperator"]
 
@@ -90,23 +91,27 @@ class CaptureChangesOperator(TidemarkOperator):
         if result is None:
             if flag_of("skip_when_empty", self.skip_when_empty):
                 raise AirflowSkipException("Nothing new to capture.")
-            return {"change_stream": self.change_stream, "batch": None}
+            return {"change_stream": stream.name, "batch": None}
         for token in result.unsplittable:
             self.log.warning("Partition %s is due for a split, but one key's bucket has all of its load.", token)
-        return {
-            "change_stream": self.change_stream,
-            "batch": result.number,
-            "published_until": result.published_until.isoformat(),
-            "transactions": result.transactions,
-            "records": result.records,
-            "rows": result.rows,
-            "opened": [partition.token for partition in result.opened],
-            "closed": [partition.token for partition in result.closed],
-            "unsplittable": list(result.unsplittable),
-            "found": result.found,
-        }
+        return _told(stream.name, result)
 
     def on_kill(self) -> None:
         """End the job; the batch stands written ahead, and the next attempt does it."""
         if self._job is not None:
             self._job.cancel()
+
+
+def _told(stream: str, result: CaptureResult) -> dict[str, Any]:
+    return {
+        "change_stream": stream,
+        "batch": result.number,
+        "published_until": result.published_until.isoformat(),
+        "transactions": result.transactions,
+        "records": result.records,
+        "rows": result.rows,
+        "opened": [partition.token for partition in result.opened],
+        "closed": [partition.token for partition in result.closed],
+        "unsplittable": list(result.unsplittable),
+        "found": result.found,
+    }
