@@ -1,4 +1,4 @@
-"""Runs DAGs that read a change stream, for the kill tests, in a process group of its own: `killed_partitions.py POINT…`.
+"""Runs DAGs that read a change stream, for the kill tests, in a process group of its own: give it the points.
 
 Each point has a consumer group and a table of its own; the key of its run is the same every time.
 """

@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,7 +118,7 @@ Killed = tuple[Installation, dict[str, subprocess.CompletedProcess[str]]]
 
 
 @pytest.fixture(scope="module")
-def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
+def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     """Each point's first attempt, then one process that runs them all again."""
     installation = Installation(spark, tmp_path_factory.mktemp("killed_partitions"))
     installation.prepare()
@@ -128,7 +127,7 @@ def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     first = {point: installation.script(point, kill_at=point) for point in KILLED}
     retried = installation.script(*KILLED)
     assert retried.returncode == 0, retried.stdout[-4000:] + retried.stderr[-4000:]
-    yield installation, first
+    return installation, first
 
 
 @pytest.mark.timeout(1500)
