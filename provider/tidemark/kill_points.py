@@ -33,6 +33,7 @@ POINTS = (
 CHANGE_STREAM_POINTS = (
     "capture.before",
     "capture.written",
+    "trim.marked",
 )
 
 PARTITION_POINTS = (

@@ -17,8 +17,10 @@ from tests.airflow.runs import Lake, Outcome
 from tests.dag_runs import run_registered
 from tests.engine.passing_time import pass_time
 from tests.guarantees.synthetic_tables import SyntheticTable
+from tests.unit.lake.delta_directories import singers
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
+from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.streams import advance_stream, create_stream, get_stream, list_streams, stream_history
 
 pytestmark = pytest.mark.airflow
@@ -241,6 +243,22 @@ def test_a_stream_with_little_time_left_is_told_by_mail(
     ((to, message),) = sent
     assert "data@example.org" in to
     assert "Stream 'order_changes' on shop.orders has 2" in message
+
+
+def test_a_change_stream_over_a_shop_is_made_altered_and_dropped(
+    run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: TidemarkHook
+) -> None:
+    from tests.airflow.examples.watch_shop import forget_shop, watch_less, watch_shop
+
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
+    for table in ("shop.orders", "shop.invoices"):
+        singers(tmp_path / "lake", table, columns=[("id", "long"), ("amount", "long")])
+    made = run_dag(watch_shop).returned("create")
+    assert made["tables"] == ["shop.orders", "shop.invoices"]
+    assert run_dag(watch_less).returned("alter")["tables"] == ["shop.orders"]
+    assert get_change_stream(hook.open_store(), "shopchanges").options.exclude_delete
+    assert run_dag(forget_shop).returned("forget") is True
 
 
 MAIL = {"conn_type": "smtp", "host": "mail.example.org", "extra": {"from_email": "a@example.org", "disable_ssl": True}}

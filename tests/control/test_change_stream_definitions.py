@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lake.delta_directories import commit
+from tests.unit.lake.delta_directories import commit, singers
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
     ChangeStreamExists,
@@ -45,29 +45,9 @@ def store(tmp_path: Path) -> ControlStore:
 def lake(tmp_path: Path) -> Path:
     """Singers with key and versions 0 to 2, albums without a key; a table without row tracking."""
     root = tmp_path / "lake"
-    table(root, "music.singers", key="SingerId", versions=3)
-    table(root, "music.albums")
+    singers(root, "music.singers", key="SingerId", versions=3)
+    singers(root, "music.albums")
     return root
-
-
-def table(root: Path, name: str, *, key: str | None = None, versions: int = 1, **more: str) -> Path:
-    place = root / name.replace(".", "/")
-    columns = [("SingerId", "long"), ("FirstName", "string"), ("LastName", "string")]
-    fields = [{"name": column, "type": kind, "nullable": True, "metadata": {}} for column, kind in columns]
-    properties = {"delta.enableRowTracking": "true", **more, **({"tidemark.primaryKey": key} if key else {})}
-    metadata = {
-        "id": f"id-of-{name}-{len(list(place.parent.glob('*')))}",
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": [],
-        "configuration": properties,
-        "format": {"provider": "parquet"},
-    }
-    features = ["rowTracking", *(["unheardOf"] if more.get("feature") else [])]
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": features}
-    commit(place, 0, {"protocol": protocol}, {"metaData": metadata})
-    for version in range(1, versions):
-        commit(place, version)
-    return place
 
 
 def tables(lake: Path, turn_on: Callable[[TableRef], None] | None = None) -> LakeTables:
@@ -142,9 +122,9 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
     store: ControlStore, lake: Path, arguments: dict[str, Any], error: type[TidemarkError], problem: str
 ) -> None:
     if "untracked" in str(arguments):
-        table(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
+        singers(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
     if "strange" in str(arguments):
-        table(lake, "music.strange", key="SingerId", feature="yes")
+        singers(lake, "music.strange", key="SingerId", feature="yes")
     with pytest.raises(error) as refused:
         create(store, lake, **arguments)
     assert problem in str(refused.value)
@@ -154,7 +134,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
 def test_row_tracking_is_turned_on_only_where_all_else_is_right_and_its_commits_lie_behind(
     store: ControlStore, lake: Path
 ) -> None:
-    place = table(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
+    place = singers(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
     asked: list[str] = []
 
     def turn_on(found: TableRef) -> None:
@@ -180,7 +160,7 @@ def test_for_all_takes_every_table_and_finds_those_that_come_later_from_their_fi
     assert set(watched(made)) == {"music.singers", "music.albums"}
     assert find_new_tables(made, tables(lake)) == ()
 
-    table(lake, "music.concerts", key="SingerId", versions=4)
+    singers(lake, "music.concerts", key="SingerId", versions=4)
     (new,) = find_new_tables(made, tables(lake))
     assert (new.table.name, new.captured, new.columns, new.keys) == ("music.concerts", -1, None, ("SingerId",))
     assert find_new_tables(create(store, lake, "named"), tables(lake)) == ()
@@ -188,7 +168,7 @@ def test_for_all_takes_every_table_and_finds_those_that_come_later_from_their_fi
     again = alter(store, lake, watch="ALL")
     assert set(watched(again)) == {"music.singers", "music.albums"}, "the next capture takes it up from its beginning"
 
-    table(lake, "music.nameless")
+    singers(lake, "music.nameless")
     with pytest.raises(ChangeStreamRefused, match=r"table music\.nameless has no primary key"):
         find_new_tables(made, tables(lake))
 

@@ -13,7 +13,7 @@ from tidemark.errors import NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import open_registered, resolve
 from tidemark.model.streams import Addressing, TableRef
-from tidemark.planning.identifiers import quoted
+from tidemark.planning.identifiers import spelled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +70,7 @@ class SparkTables:
         """The Delta tables of Spark's catalog, `database.table`, sorted."""
         catalog = self._spark.catalog
         found = [
-            f"{quoted(database.name)}.{quoted(table.name)}"
+            f"{spelled(database.name)}.{spelled(table.name)}"
             for database in catalog.listDatabases()
             for table in catalog.listTables(database.name)
             if not table.isTemporary and (table.tableType or "").upper() not in VIEWS

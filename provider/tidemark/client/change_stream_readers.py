@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.surroundings import Surroundings
+from tidemark.engine.change_streams.read import read_change_stream
 from tidemark.errors import InvalidArgument, NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 from tidemark.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
 from tidemark.model.partition_sinks import Sink
@@ -18,6 +19,7 @@ from tidemark.planning.bounds import Bound
 from tidemark.planning.change_streams.sinks import parse_sink
 from tidemark.transactions.change_streams import groups, waves
 from tidemark.transactions.change_streams.capture import capture
+from tidemark.transactions.change_streams.defining import open_partitions
 from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.change_streams.groups import GroupStart
 from tidemark.transactions.change_streams.reading import read_chunks
@@ -92,12 +94,11 @@ class ReadersOfChangeStreams:
         Lazy. Raises, before rows are read, ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired,
         PartitionTokenInvalid, Unimplemented.
         """
-        from tidemark.engine.change_streams.read import read_change_stream
-
         around = self._around
+        stream = get_change_stream(around.store, name)
         return read_change_stream(
             around.spark,
-            get_change_stream(around.store, name),
+            stream,
             now=around.store.clock(),
             start_timestamp=start_timestamp,
             end_timestamp=end_timestamp,
@@ -106,6 +107,7 @@ class ReadersOfChangeStreams:
             read_options=read_options,
             as_json=as_json,
             options=around.options,
+            first=open_partitions(around.store, stream),
         )
 
     def create_consumer_group(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.sql_answers import status_answer
 from tidemark.client.temporary_views import TemporaryViews
+from tidemark.engine.change_streams.functions import register_read_functions
 from tidemark.lake.change_logs import logs_root
 from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
 from tidemark.planning.change_stream_sql.queries import (
@@ -104,7 +105,6 @@ def _ready(
         rows, columns = _VIEWS[mention.name]
         return views.of(around.spark.createDataFrame([astuple(row) for row in rows(streams)], columns))
     stream = next(one for one in streams if one.name.casefold() == mention.stream)
-    from tidemark.engine.change_streams.functions import register_read_functions
-
-    register_read_functions(around.spark, stream)
+    known = defining.open_partitions(around.store, stream)
+    register_read_functions(around.spark, stream, options=around.options, first=known)
     return f"{'read_json_' if mention.as_json else 'READ_'}{stream.name}"

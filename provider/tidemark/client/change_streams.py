@@ -8,6 +8,7 @@ from typing import Any
 from tidemark.client.change_stream_readers import ReadersOfChangeStreams
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.surroundings import Surroundings
+from tidemark.engine.change_streams.functions import drop_read_functions
 from tidemark.lake.change_logs import logs_root
 from tidemark.model.change_streams import ChangeStream
 from tidemark.planning.change_streams import catalog
@@ -89,8 +90,9 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
 
     def drop_change_stream(self, name: str, *, if_exists: bool = False) -> None:
         """End the change stream and delete its records. Raises ChangeStreamNotFound."""
-        if not (if_exists and defining.find(self._around.store, name) is None):
-            defining.drop(self._around.store, name, self._around.options)
+        around = self._around
+        if not (if_exists and defining.find(around.store, name) is None):
+            drop_read_functions(around.spark, defining.drop(around.store, name, around.options))
 
     def describe_change_stream(self, name: str) -> ChangeStream:
         """One change stream as the store knows it. Raises ChangeStreamNotFound."""

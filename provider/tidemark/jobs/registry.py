@@ -16,6 +16,7 @@ from tidemark.jobs.probe import probe
 from tidemark.jobs.read_partitions import read_partitions
 from tidemark.jobs.refresh_external_table import refresh_external_table
 from tidemark.jobs.resolve_view import resolve_view
+from tidemark.jobs.trim_change_log import trim_change_log
 from tidemark.jobs.vacuum import vacuum
 from tidemark.jobs.write import write
 from tidemark.model.jobs import JobKind, JobResult
@@ -25,6 +26,7 @@ __all__ = ["JOBS"]
 JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.WRITE: write,
     JobKind.CAPTURE_CHANGES: capture_changes,
+    JobKind.TRIM_CHANGE_LOG: trim_change_log,
     JobKind.FENCE: fence,
     JobKind.DRY_RUN: dry_run,
     JobKind.HAS_ROWS: has_rows,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage
-from tidemark.planning.identifiers import quoted
+from tidemark.planning.identifiers import spelled
 
 __all__ = ["table_names"]
 
@@ -26,11 +26,11 @@ def table_names(lake_root: str, options: Mapping[str, str] | None = None) -> tup
 def _found(storage: Storage) -> Iterator[str]:
     for outer in _directories(storage, ""):
         if storage.exists(f"{outer}/{LOG_DIRECTORY}"):
-            yield _word(outer)
+            yield spelled(outer)
             continue
         for inner in _directories(storage, outer):
             if storage.exists(f"{outer}/{inner}/{LOG_DIRECTORY}"):
-                yield f"{_word(outer)}.{_word(inner)}"
+                yield f"{spelled(outer)}.{spelled(inner)}"
 
 
 def _directories(storage: Storage, place: str) -> list[str]:
@@ -39,7 +39,3 @@ def _directories(storage: Storage, place: str) -> list[str]:
         return [name for name in storage.names(place) if not name.startswith(_HIDDEN)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _word(name: str) -> str:
-    return name if name.isidentifier() else quoted(name)

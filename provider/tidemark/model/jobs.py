@@ -29,7 +29,8 @@ class JobKind(StrEnum):
     READ_PARTITIONS = "read_partitions"  # write chunks of a change stream to a sink, each once
     BACKFILL_TABLE = "backfill_table"  # put a table's rows of one version into a target, once
     PREPARE = "prepare"  # turn on row tracking for a table that is to have a stream
-    CAPTURE_CHANGES = "capture_changes"  # put a batch of a change stream into its log
+    TRIM_CHANGE_LOG = "trim_change_log"  # drop what a change stream's retention is over for
+    CAPTURE_CHANGES = "capture_changes"  # put a capture batch into the log of its change stream
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,15 @@
-"""Names of columns as Spark's parser takes them."""
+"""Names of columns and tables as Spark's parser takes them."""
 
 from __future__ import annotations
 
-__all__ = ["quoted"]
+__all__ = ["quoted", "spelled"]
 
 
 def quoted(name: str) -> str:
     """The name in backticks, dots and dollars included."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def spelled(part: str) -> str:
+    """A part of a table's name, in backticks only where it needs them."""
+    return part if part.isidentifier() else quoted(part)

@@ -15,8 +15,8 @@ with DAG("watch_shop", schedule=None) as watch_shop:
     create = CreateChangeStreamOperator(
         task_id="create",
         change_stream="ShopChanges",
-        watch={"shop.orders": None, "shop.payments": ["amount"]},
-        keys={"shop.orders": ["id"], "shop.payments": ["id"]},
+        watch={"shop.orders": None, "shop.invoices": ["amount"]},
+        keys={"shop.orders": ["id"], "shop.invoices": ["id"]},
         options={"retention_period": "7d", "value_capture_type": "NEW_ROW"},
         initial_partitions=4,
     )

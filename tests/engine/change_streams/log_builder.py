@@ -24,7 +24,7 @@ TYPES = [
 
 
 def at(seconds: float) -> datetime:
-    """So many seconds after the stream was made."""
+    """So many seconds after a stream was made that begins at BEGIN."""
     return BEGIN + timedelta(microseconds=round(seconds * 1_000_000))
 
 
@@ -35,6 +35,7 @@ class LogBuilder:
     spark: SparkSession
     path: Path
     uid: str = "s1"
+    begin: datetime = BEGIN
     gathered: list[dict[str, Any]] = field(default_factory=list)
     batch: int = 0
 
@@ -42,14 +43,18 @@ class LogBuilder:
         self.spark.sql(f"CREATE TABLE delta.`{self.path}` ({LOG_DDL}) USING delta PARTITIONED BY ({TOKEN_COLUMN})")
         return self
 
+    def at(self, seconds: float) -> datetime:
+        """So many seconds after the stream was made."""
+        return self.begin + timedelta(microseconds=round(seconds * 1_000_000))
+
     def stream(self, published: float | None = None, retention: timedelta = timedelta(days=1)) -> ChangeStream:
         table = WatchedTable(TableRef("db.t", "file:///t", "t1"), ("id",), None, 0)
         options = ChangeStreamOptions(retention=retention)
-        until = BEGIN if published is None else at(published)
-        return ChangeStream(self.uid, "s", False, (table,), options, BEGIN, str(self.path), until, self.batch)
+        until = self.begin if published is None else self.at(published)
+        return ChangeStream(self.uid, "s", False, (table,), options, self.begin, str(self.path), until, self.batch)
 
     def partition(self, token: str, start: float, *parents: str, lo: int = 0, hi: int = 65_536) -> LogBuilder:
-        row = {"record_type": "partition", "commit_timestamp": at(start), "token": token, "lo": lo, "hi": hi}
+        row = {"record_type": "partition", "commit_timestamp": self.at(start), "token": token, "lo": lo, "hi": hi}
         return self._row(META_TOKEN, **row, parents=list(parents))
 
     def record(
@@ -65,10 +70,10 @@ class LogBuilder:
         for number, key in enumerate(keys):
             row = {
                 "record_type": "data",
-                "commit_timestamp": at(seconds),
+                "commit_timestamp": self.at(seconds),
                 "record_sequence": f"{sequence:012d}",
                 "mod_number": number,
-                "raw_commit_timestamp": at(seconds),
+                "raw_commit_timestamp": self.at(seconds),
                 "server_transaction_id": f"t1:{int(seconds * 1000)}",
                 "table_name": "db.t",
                 "source_version": int(seconds * 1000),
@@ -90,7 +95,7 @@ class LogBuilder:
 
     def commit(self, published: float) -> LogBuilder:
         """The gathered rows are one batch, after which everything before `published` is in the log."""
-        self._row(META_TOKEN, record_type="window", commit_timestamp=at(published))
+        self._row(META_TOKEN, record_type="window", commit_timestamp=self.at(published))
         rows = [tuple(row.get(name) for name in LOG_COLUMNS) for row in self.gathered]
         frame = self.spark.createDataFrame(rows, LOG_DDL).coalesce(1)
         frame.write.format("delta").mode("append").save(str(self.path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -58,3 +59,34 @@ def commit(table: Path, version: int, *actions: dict[str, Any], at: datetime | N
 def born(table: Path, *actions: dict[str, Any], **configuration: str) -> DeltaLog:
     commit(table, 0, PROTOCOL, metadata(**configuration), *actions)
     return DeltaLog.open(str(table))
+
+
+SINGERS = (("SingerId", "long"), ("FirstName", "string"), ("LastName", "string"))
+
+
+def singers(
+    root: Path,
+    name: str,
+    *,
+    key: str | None = None,
+    versions: int = 1,
+    columns: Sequence[tuple[str, str]] = SINGERS,
+    **more: str,
+) -> Path:
+    """The table `name` of a lake, with row tracking and, maybe, a primary key; `more` are properties of it."""
+    place = root / name.replace(".", "/")
+    fields = [{"name": column, "type": kind, "nullable": True, "metadata": {}} for column, kind in columns]
+    properties = {"delta.enableRowTracking": "true", **more, **({"tidemark.primaryKey": key} if key else {})}
+    metadata = {
+        "id": f"id-of-{name}-{len(list(place.parent.glob('*')))}",
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": properties,
+        "format": {"provider": "parquet"},
+    }
+    features = ["rowTracking", *(["unheardOf"] if more.get("feature") else [])]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": features}
+    commit(place, 0, {"protocol": protocol}, {"metaData": metadata})
+    for version in range(1, versions):
+        commit(place, version)
+    return place

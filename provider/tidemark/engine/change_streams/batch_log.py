@@ -29,7 +29,6 @@ __all__ = ["append_batch", "find_batch", "meta_rows", "open_log"]
 _MARK = "tidemark_capture"
 _STATS = ("record_type", "batch", "commit_timestamp", "record_sequence")
 _PROPERTIES = {
-    "delta.appendOnly": "true",
     "delta.dataSkippingStatsColumns": ", ".join(_STATS),
 }
 

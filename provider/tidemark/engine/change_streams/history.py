@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructType
 
 from tidemark.engine.change_streams.modifications import modifications, shape_of
-from tidemark.engine.changes.every_change import plan_pages
+from tidemark.engine.changes.every_change import plan_pages, state_at
 from tidemark.engine.changes.rows import read_changed_images
 from tidemark.errors import (
     IncompatibleSchemaChange,
@@ -79,7 +79,7 @@ def open_history(stream: ChangeStream, taken: TableRange, options: Mapping[str, 
     watched = taken.watched
     with _changed_is_said(stream, taken):
         log = DeltaLog.open(watched.table.path, options)
-        before = log.state(taken.start)
+        before = state_at(log, taken.start)
         if before.table_id != watched.table.table_id:
             raise _changed(stream, taken, f"the table at {log.uri} is another one now, with the id {before.table_id}")
         commits: dict[int, SourceCommit] = {}

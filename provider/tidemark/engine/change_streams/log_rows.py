@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.engine.change_streams.log_table import META_TOKEN, TOKEN_COLUMN, TRIM_TOKEN
+from tidemark.engine.change_streams.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN, TRIM_TOKEN
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import Partition, Position
+from tidemark.model.change_streams import EPOCH, MICROSECOND, Partition, Position
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Row, SparkSession
 
 __all__ = ["About", "LogRows"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARTITION = ("token", "lo", "hi", "parents", "commit_timestamp AS started")
 _TIMED = ("window", "trimmed")
 
@@ -48,6 +47,21 @@ class LogRows:
         log = DeltaLog.open(log_path, options)
         return cls(spark.read.format("delta").option("versionAsOf", log.head()).load(log.uri))
 
+    @classmethod
+    def moving(cls, spark: SparkSession, log_path: str, options: Mapping[str, str] | None = None) -> LogRows:
+        """The log as it is whenever a query runs. Raises TableNotFound, NotADeltaTable."""
+        return cls(spark.read.format("delta").load(DeltaLog.open(log_path, options).uri))
+
+    @classmethod
+    def before_capture(cls, spark: SparkSession, partitions: Iterable[Partition]) -> LogRows:
+        """What the first batch will put in on the partitions that there are already."""
+        rows = []
+        for one in partitions:
+            row = {TOKEN_COLUMN: META_TOKEN, "record_type": "partition", "commit_timestamp": one.start, "batch": 0}
+            row |= {"token": one.token, "lo": one.lo, "hi": one.hi, "parents": list(one.parents)}
+            rows.append(tuple(row.get(name) for name in LOG_COLUMNS))
+        return cls(spark.createDataFrame(rows, LOG_DDL))
+
     @property
     def partitions(self) -> DataFrame:
         """token, lo, hi, parents, started (timestamp); only the Delta partition of what is no data is read."""
@@ -57,6 +71,11 @@ class LogRows:
     def windows(self) -> DataFrame:
         """One column, `until` (timestamp): of each batch, before which everything is in the log."""
         return self._meta("window").select(F.col("commit_timestamp").alias("until"))
+
+    @property
+    def trims(self) -> DataFrame:
+        """One column, `until` (timestamp): data before it may be gone."""
+        return self._trimmed.select(F.col("commit_timestamp").alias("until"))
 
     @property
     def all_data(self) -> DataFrame:
@@ -89,6 +108,17 @@ class LogRows:
         ended = begun.select(F.explode("parents").alias("token"))
         found = _collected(begun.join(ended, "token", "left_anti"))
         return tuple(sorted(found, key=lambda partition: partition.token))
+
+    def batches_until(self, time: datetime) -> tuple[int, datetime] | None:
+        """The newest batch that ends at `time` or before, and its end; None: there is none."""
+        row = self._meta("window").where(F.col("commit_timestamp") <= F.lit(time))
+        (found,) = row.select(F.max("batch"), F.unix_micros(F.max("commit_timestamp"))).collect()
+        return None if found[0] is None else (found[0], _instant(found[1]))
+
+    def newest_batch(self) -> int:
+        """The number of the newest batch. There is one."""
+        (row,) = self._meta("window").select(F.max("batch")).collect()
+        return int(row[0])
 
     def trimmed_until(self) -> datetime | None:
         """Data before it may be gone; None: nothing is."""
@@ -124,4 +154,4 @@ def _partition(row: Row) -> Partition:
 
 
 def _instant(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
+    return EPOCH + micros * MICROSECOND

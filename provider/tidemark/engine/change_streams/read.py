@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
@@ -14,13 +14,13 @@ from tidemark.engine.change_streams.log_rows import LogRows
 from tidemark.engine.change_streams.records import assembled, record_columns
 from tidemark.engine.change_streams.told import in_order, tell_children, tell_data, tell_heartbeats
 from tidemark.errors import ChangeStreamNotFound, OutOfRange, PartitionExpired, TableNotFound
-from tidemark.model.change_streams import ChangeStream, Position
-from tidemark.planning.change_streams.reading import ReadAsk, ask_to_read, plan_read, require_kept
+from tidemark.model.change_streams import ChangeStream, Partition, Position
+from tidemark.planning.change_streams.reading import ask_to_read, plan_read, require_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["read_change_stream", "read_mods", "read_records"]
+__all__ = ["log_of", "read_change_stream", "read_mods", "read_records"]
 
 
 def read_change_stream(
@@ -35,13 +35,15 @@ def read_change_stream(
     read_options: object = None,
     as_json: bool = False,
     options: Mapping[str, str] | None = None,
+    first: Sequence[Partition] = (),
 ) -> DataFrame:
     """READ_<stream>: one column ChangeRecord, in order; with `as_json` a JSON object a row.
 
     A batch read does not wait: it ends with what is captured, and unless the partition ended before, its last row is a
     heartbeat that says up to where that is. A `start_timestamp` later than that gets no rows for a token, and without
-    one the partitions that are open by now. `options` are those of the storage. Lazy, and pinned to the log of now; a
-    second call sees more. Raises, before any row is read, what `ask_to_read` and `plan_read` do, ChangeStreamNotFound.
+    one the partitions that are open by now. `options` are those of the storage; `first` the partitions that the store
+    knows, for a change stream whose first capture is still to come. Lazy, and pinned to the log of now; a second call
+    sees more. Raises, before any row is read, what `ask_to_read` and `plan_read` do, ChangeStreamNotFound.
     """
     ask = ask_to_read(
         stream,
@@ -52,7 +54,7 @@ def read_change_stream(
         heartbeat_milliseconds=heartbeat_milliseconds,
         read_options=read_options,
     )
-    log = _log_of(spark, stream, ask, options)
+    log = log_of(spark, stream, LogRows.pinned, options, first)
     if ask.token is None:
         require_kept(ask.start, log.trimmed_until())
         found = log.open_at(ask.start)
@@ -66,6 +68,27 @@ def read_change_stream(
     if asked.ended:
         told.append(tell_children(spark, asked.ended, [asked.children], as_json))
     return in_order(reduce(DataFrame.unionByName, told) if told else tell_children(spark, ask.start, [], as_json))
+
+
+def log_of(
+    spark: SparkSession,
+    stream: ChangeStream,
+    open_log: Callable[[SparkSession, str, Mapping[str, str] | None], LogRows],
+    options: Mapping[str, str] | None,
+    first: Sequence[Partition],
+) -> LogRows:
+    """The stream's log by `open_log`. Raises ChangeStreamNotFound where it is gone, OutOfRange where there is none yet
+    and no partition of it is known.
+    """
+    try:
+        return open_log(spark, stream.log_path, options)
+    except TableNotFound as error:
+        if stream.next_batch > 0:
+            raise ChangeStreamNotFound(stream=stream.name, known="(its log is gone)") from error
+        if not first:
+            problem = f"nothing of the change stream {stream.name} was captured yet; capture, and ask again"
+            raise OutOfRange(argument="published_until", value=stream.published_until, problem=problem) from error
+        return LogRows.before_capture(spark, first)
 
 
 def read_mods(
@@ -103,13 +126,3 @@ def read_records(
     """
     rows = read_mods(spark, log_path, token, start, end, options)
     return assembled(rows).sort("commit_timestamp", "record_sequence").select(*record_columns())
-
-
-def _log_of(spark: SparkSession, stream: ChangeStream, ask: ReadAsk, options: Mapping[str, str] | None) -> LogRows:
-    try:
-        return LogRows.pinned(spark, stream.log_path, options)
-    except TableNotFound as error:
-        if stream.next_batch == 0:
-            problem = "nothing of the change stream was captured yet; capture, and ask again"
-            raise OutOfRange(argument="start_timestamp", value=ask.start, problem=problem) from error
-        raise ChangeStreamNotFound(stream=stream.name, known="(its log is gone)") from error

@@ -15,6 +15,8 @@ __all__ = [
     "CHILDREN",
     "DATA",
     "HEARTBEAT",
+    "JSON_OPTIONS",
+    "KINDS",
     "RECORD_COLUMNS",
     "assembled",
     "child_record",
@@ -42,7 +44,7 @@ RECORD_COLUMNS = {
     "transaction_tag": "string",
     "is_system_transaction": "boolean",
 }
-_KINDS = {
+KINDS = {
     DATA: ", ".join(f"{name}: {kind}" for name, kind in RECORD_COLUMNS.items()),
     HEARTBEAT: "timestamp: timestamp",
     CHILDREN: (
@@ -51,11 +53,11 @@ _KINDS = {
     ),
 }
 CHANGE_RECORD = "ChangeRecord"
-CHANGE_RECORD_DDL = f"array<struct<{', '.join(f'{name}: array<struct<{kind}>>' for name, kind in _KINDS.items())}>>"
+CHANGE_RECORD_DDL = f"array<struct<{', '.join(f'{name}: array<struct<{kind}>>' for name, kind in KINDS.items())}>>"
 
 _PLACE = ("commit_timestamp", "record_sequence")
 _VALUES = ("keys", "new_values", "old_values")
-_JSON = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX", "ignoreNullFields": "false"}
+JSON_OPTIONS = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX", "ignoreNullFields": "false"}
 
 
 def assembled(rows: DataFrame, *beside: str) -> DataFrame:
@@ -85,13 +87,13 @@ def data_record(as_json: bool) -> Column:
     before, after = names[: names.index("column_types")], names[names.index("mods") + 1 :]
     mods = F.transform("mods", lambda mod: _object({name: mod[name] for name in _VALUES}))
     return F.concat(
-        F.rtrim(F.to_json(F.struct(*before), _JSON), F.lit("}")),
+        F.rtrim(F.to_json(F.struct(*before), JSON_OPTIONS), F.lit("}")),
         F.lit(',"column_types":'),
         F.col("column_types"),
         F.lit(',"mods":['),
         F.array_join(mods, ","),
         F.lit("],"),
-        F.ltrim(F.to_json(F.struct(*after), _JSON), F.lit("{")),
+        F.ltrim(F.to_json(F.struct(*after), JSON_OPTIONS), F.lit("{")),
     )
 
 
@@ -112,12 +114,12 @@ def framed(kind: str, record: Column, as_json: bool) -> Column:
     """
     if as_json:
         return _object({kind: record}).alias(CHANGE_RECORD)
-    arrays = (F.array(record) if name == kind else F.array() for name in _KINDS)
+    arrays = (F.array(record) if name == kind else F.array() for name in KINDS)
     return F.array(F.struct(*arrays)).cast(CHANGE_RECORD_DDL).alias(CHANGE_RECORD)
 
 
 def _plain(record: Column, as_json: bool) -> Column:
-    return F.to_json(record, _JSON) if as_json else record
+    return F.to_json(record, JSON_OPTIONS) if as_json else record
 
 
 def _object(members: dict[str, Column]) -> Column:

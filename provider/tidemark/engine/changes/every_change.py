@@ -16,7 +16,7 @@ from tidemark.model.table_log import Commit, Metadata, TableState
 from tidemark.planning.change_sets.folds import Fold, brings_rows_back, fold_commit
 from tidemark.planning.change_sets.plan import Candidate, ChangePlan, PlannedFile, choose_netting
 
-__all__ = ["ROWS_PER_PAGE", "plan_pages"]
+__all__ = ["ROWS_PER_PAGE", "plan_pages", "state_at"]
 
 ROWS_PER_PAGE = 1_000_000  # rows read, not rows changed
 FILES_PER_PAGE = 10_000  # what a driver plans without a thought
@@ -39,12 +39,14 @@ def plan_pages(
     one at least. So neither planning nor a page grows with the window, though a page may be as large as a commit. All
     pages show the columns of the version `schema_of` (default: `end`; R100), so that they can be united.
 
+    `start` -1 begins with the table itself, version 0 included.
+
     A change stands in the commit that made it, update images paired in it; a commit that only moves rows (OPTIMIZE)
     has none, nor has an update that changes no value (R54). Raises what `plan_changes` does, and InvalidArgument.
     """
     if rows_per_page < 1:
         raise InvalidArgument(argument="rows_per_page", value=rows_per_page, problem="it must be at least 1")
-    before = log.state(start)
+    before = state_at(log, start)
     shown = log.state(end if schema_of is None else schema_of).metadata
     page = _Page(log, before, shown, start, rows_per_page)
     require_one_readable_table(log, before, (), reader)
@@ -55,6 +57,13 @@ def plan_pages(
             yield page.close()
         page.take(commit, files)
     yield page.close()
+
+
+def state_at(log: DeltaLog, version: int) -> TableState:
+    """The table at a version; at -1, before its first, as at version 0 without a row. Raises what `log.state` does."""
+    if version >= 0:
+        return log.state(version)
+    return replace(log.state(0), version=version, row_id_high_water_mark=None)
 
 
 class _Page:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemark.planning.identifiers import spelled
 from tidemark.planning.statements import path_name
 from tidemark.planning.stream_sql.text import SqlName
 
@@ -12,7 +13,7 @@ def sql_name(name: SqlName) -> str:
     """The name with the parts that need it in backticks; a path as ``delta.`/path` ``."""
     if len(name.parts) == 2 and name.parts[0].lower() == "delta":
         return path_name(name.parts[1])
-    return ".".join(part if part.isidentifier() else "`" + part.replace("`", "``") + "`" for part in name.parts)
+    return ".".join(map(spelled, name.parts))
 
 
 def external_table_name(name: SqlName) -> str:

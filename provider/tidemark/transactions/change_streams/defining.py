@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidemark.control import partitions
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamNotFound
 from tidemark.lake.change_logs import remove_log
-from tidemark.model.change_streams import ChangeStream
+from tidemark.model.change_streams import ChangeStream, Partition
 from tidemark.planning.change_streams.definition import parse_keys, parse_watch, require_name, require_room
 from tidemark.planning.change_streams.options import changed_options, parse_options
 from tidemark.transactions.change_streams import definitions
 from tidemark.transactions.change_streams.watching import LakeTables, find_watched
 
-__all__ = ["alter", "create", "drop", "find"]
+__all__ = ["alter", "create", "drop", "find", "open_partitions"]
 
 
 def create(
@@ -83,13 +84,19 @@ def alter(
     return definitions.set_options(store, stream.name, chosen) if options else stream
 
 
-def drop(store: ControlStore, name: str, storage_options: Mapping[str, str] | None = None) -> None:
-    """End the change stream and its consumer groups, then delete its records.
+def drop(store: ControlStore, name: str, storage_options: Mapping[str, str] | None = None) -> ChangeStream:
+    """End the change stream and its consumer groups, then delete its records; what it was is returned.
 
     Killed in between it leaves a directory that nobody reads. Raises ChangeStreamNotFound; so does a second run.
     """
     dropped = definitions.drop_change_stream(store, name)
     remove_log(dropped.log_path, storage_options)
+    return dropped
+
+
+def open_partitions(store: ControlStore, stream: ChangeStream) -> tuple[Partition, ...]:
+    """Those that have not ended, for readers of a change stream whose log is still to come."""
+    return store.read(lambda connection: partitions.active(connection, stream.uid))
 
 
 def find(store: ControlStore, name: str) -> ChangeStream | None:

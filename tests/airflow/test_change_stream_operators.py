@@ -1,0 +1,146 @@
+"""Tasks that make, alter and drop change streams: worker and logs only, no JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from tests.airflow.runs import Outcome
+from tests.unit.lake.delta_directories import commit, singers
+from tidemark.errors import ChangeStreamNotFound
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.operators.change_streams import (
+    AlterChangeStreamOperator,
+    CreateChangeStreamOperator,
+    DropChangeStreamOperator,
+)
+from tidemark.transactions.change_streams.definitions import get_change_stream, list_change_streams
+
+pytestmark = pytest.mark.airflow
+RunDag = Callable[..., Outcome]
+StandIn = Callable[[str], Path]
+
+
+@pytest.fixture
+def music(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lake and a store of its own: singers with a key, albums without one."""
+    monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
+    singers(tmp_path / "lake", "music.singers", key="SingerId", versions=3)
+    singers(tmp_path / "lake", "music.albums")
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    return lambda: " ".join((caplog.text + capfd.readouterr().out).split())
+
+
+def one(operator: type[Any], dag_id: str, **arguments: Any) -> DAG:
+    params = {"name": "Names", "watch": {"music.singers": ["LastName"]}, "flag": True}
+    with DAG(dag_id, schedule=None, params=params, render_template_as_native_obj="native" in dag_id) as dag:
+        operator(task_id="it", **arguments)
+    return dag
+
+
+def test_a_change_stream_is_made_kept_altered_suspended_and_dropped_without_spark(
+    run_dag: RunDag, music: Path, hook: TidemarkHook, spark_submit: StandIn
+) -> None:
+    started = spark_submit("exit 9")
+    make = one(
+        CreateChangeStreamOperator,
+        "make",
+        change_stream="{{ params.name }}",
+        watch={"music.singers": ["LastName"], "music.albums": []},
+        keys={"music.albums": ["SingerId"]},
+        options={"retention_period": "7d", "exclude_insert": "{{ params.flag }}"},
+        initial_partitions="4",
+    )
+    facts = {"change_stream": "Names", "everything": False, "tables": ["music.singers", "music.albums"]}
+    assert run_dag(make).returned("it") == {**facts, "created": True}
+    made = get_change_stream(hook.open_store(), "names")
+    assert [(one.columns, one.captured) for one in made.tables] == [(("LastName",), 2), ((), 0)]
+    assert (made.options.retention.days, made.options.exclude_insert) == (7, True)
+    assert made.log_path.startswith(f"file://{music}/_tidemark/change_streams/")
+
+    assert run_dag(make).returned("it") == {**facts, "created": False}
+    other = one(CreateChangeStreamOperator, "other", change_stream="NAMES", watch="ALL")
+    assert run_dag(other).returned("it") == {**facts, "created": False}
+    assert get_change_stream(hook.open_store(), "names") == made
+
+    alter = one(
+        AlterChangeStreamOperator, "alter", change_stream="names", watch=["music.singers"],
+        options={"exclude_insert": "None", "value_capture_type": "NEW_ROW"},
+    )  # fmt: skip
+    for _ in range(2):
+        assert run_dag(alter).returned("it")["tables"] == ["music.singers"]
+    altered = get_change_stream(hook.open_store(), "names")
+    assert altered.options.given == ("retention_period", "value_capture_type")
+
+    suspend = one(AlterChangeStreamOperator, "suspend", change_stream="names", suspend="{{ params.flag }}")
+    assert run_dag(suspend).returned("it")["tables"] == []
+
+    log = Path(made.log_path.removeprefix("file://"))
+    commit(log, 0)
+    drop = one(DropChangeStreamOperator, "drop", change_stream="names")
+    assert [run_dag(drop).returned("it") for _ in range(2)] == [True, False]
+    assert not log.exists()
+    with pytest.raises(ChangeStreamNotFound):
+        get_change_stream(hook.open_store(), "names")
+    assert not started.exists()
+
+
+def test_a_watch_list_may_be_rendered(run_dag: RunDag, music: Path, hook: TidemarkHook) -> None:
+    dag = one(CreateChangeStreamOperator, "native_watch", change_stream="s", watch="{{ params.watch }}")
+    assert run_dag(dag).returned("it")["tables"] == ["music.singers"]
+    assert get_change_stream(hook.open_store(), "s").tables[0].columns == ("LastName",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"watch": "music.nowhere"}, "ChangeStreamRefused"),
+        ({"watch": "ALL"}, "ChangeStreamRefused"),
+        ({"watch": {"music.singers": ["SingerId"]}}, "ChangeStreamRefused"),
+        ({"watch": "music.singers", "options": {"retention_period": "1h"}}, "ChangeStreamRefused"),
+        ({"watch": "music.singers", "options": {"exclude_insert": "perhaps"}}, "ChangeStreamRefused"),
+        ({"watch": "music.singers", "options": ["exclude_insert"]}, "InvalidArgument"),
+        ({"watch": "music.singers", "keys": ["Age"]}, "InvalidArgument"),
+        ({"watch": "music.untracked"}, "RowTrackingDisabled"),
+        ({"change_stream": "no name"}, "InvalidArgument"),
+    ],
+)
+def test_what_cannot_be_is_said_by_name_and_nothing_is_made(
+    run_dag: RunDag, music: Path, hook: TidemarkHook, said: Callable[[], str], arguments: dict[str, Any], named: str
+) -> None:
+    singers(music, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
+    dag = one(CreateChangeStreamOperator, "refused", **{"change_stream": "s", **arguments})
+    assert run_dag(dag).task("it") == "failed"
+    assert named in said()
+    assert list_change_streams(hook.open_store()) == ()
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "named"),
+    [
+        (AlterChangeStreamOperator, {"watch": "ALL"}, "ChangeStreamNotFound"),
+        (AlterChangeStreamOperator, {"watch": "ALL", "suspend": True}, "InvalidArgument"),
+        (AlterChangeStreamOperator, {"suspend": "perhaps"}, "InvalidArgument"),
+        (DropChangeStreamOperator, {"if_exists": False}, "ChangeStreamNotFound"),
+    ],
+)
+def test_one_that_is_not_there_is_not_altered_or_dropped_unsaid(
+    run_dag: RunDag, music: Path, said: Callable[[], str], operator: type[Any], arguments: dict[str, Any], named: str
+) -> None:
+    assert run_dag(one(operator, "nobody", change_stream="nobody", **arguments)).task("it") == "failed"
+    assert named in said()
+
+
+def test_what_a_task_returns_is_json(run_dag: RunDag, music: Path) -> None:
+    dag = one(CreateChangeStreamOperator, "plain", change_stream="s", watch="music.singers")
+    assert json.loads(json.dumps(run_dag(dag).returned("it")))["tables"] == ["music.singers"]

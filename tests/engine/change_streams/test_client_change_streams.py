@@ -1,0 +1,351 @@
+"""Change streams from a notebook, in Python and in the SQL of Spanner: the examples of its pages, pasted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidemark.client import Lake, connect
+from tidemark.errors import (
+    ChangeStreamExists,
+    ChangeStreamNotFound,
+    ChangeStreamRefused,
+    InvalidArgument,
+    OutOfRange,
+    RowTrackingDisabled,
+    SqlCompilationError,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+SINGERS = "SingerId BIGINT, FirstName STRING, LastName STRING, Age BIGINT"
+KEYED = "TBLPROPERTIES ('delta.enableRowTracking' = 'true', 'tidemark.primaryKey' = 'SingerId')"
+
+
+class Bench:
+    """A client over a lake with the table music.Singers (SingerId, FirstName, LastName, Age), keyed and empty."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self.spark, self.path = spark, path
+        self.lake: Lake = connect(spark, f"sqlite:///{path}/control.db", lake_root=str(path / "lake"), who="ann")
+        self.table("music.Singers", SINGERS, KEYED)
+
+    def name(self, table: str) -> str:
+        return f"delta.`{self.path}/lake/{table.replace('.', '/')}`"
+
+    def table(self, table: str, columns: str, properties: str = "") -> None:
+        self.spark.sql(f"CREATE TABLE {self.name(table)} ({columns}) USING delta {properties}")
+
+    def write(self, text: str, table: str = "music.Singers") -> None:
+        self.spark.sql(text.format(t=self.name(table)))
+
+    def singers(self, *rows: str) -> None:
+        for row in rows:
+            self.write(f"INSERT INTO {{t}} VALUES ({row})")
+
+    def capture(self, name: str = "SingersNameStream") -> Any:
+        return self.lake.capture(name, allowed_skew=timedelta(0))
+
+    def tokens(self, name: str = "SingersNameStream") -> list[str]:
+        """Of the partitions that there are now."""
+        now = self.lake.describe_change_stream(name).published_until
+        told = self.lake.read_change_stream(name, start_timestamp=now)
+        return [child.token for row in told.collect() for child in one(row).child_partitions_record[0].child_partitions]
+
+    def records(self, name: str = "SingersNameStream", **arguments: Any) -> list[Any]:
+        """Data change records of the only partition since the stream was created."""
+        (token,) = self.tokens(name)
+        created = self.lake.describe_change_stream(name).created_at
+        told = self.lake.read_change_stream(name, start_timestamp=created, partition_token=token, **arguments)
+        return data(told)
+
+
+def one(row: Any) -> Any:
+    (record,) = row.ChangeRecord
+    return record
+
+
+def data(frame: DataFrame) -> list[Any]:
+    return [change for row in frame.collect() for change in one(row).data_change_record or ()]
+
+
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+@pytest.fixture
+def bench(spark: SparkSession, tmp_path: Path) -> Bench:
+    return Bench(spark.newSession(), tmp_path)
+
+
+def test_a_stream_is_defined_captured_read_altered_suspended_and_dropped_in_sql(bench: Bench) -> None:
+    lake = bench.lake
+    bench.singers("1, 'Marc', 'Richards', 40")
+    lake.sql(
+        """CREATE CHANGE STREAM SingersNameStream FOR `music`.`Singers`(FirstName, LastName)
+           OPTIONS ( retention_period = '7d', value_capture_type = 'NEW_ROW' )"""
+    )
+    assert bench.capture() is None, "what was there before the stream is not its business"
+
+    bench.singers("2, 'Catalina', 'Smith', 30")
+    bench.write("UPDATE {t} SET LastName = 'Ray' WHERE SingerId = 2")
+    bench.write("UPDATE {t} SET Age = 31 WHERE SingerId = 2")
+    bench.write("DELETE FROM {t} WHERE SingerId = 1")
+    captured = bench.capture()
+    assert (captured.transactions, captured.records, captured.rows) == (3, 3, 3)
+    assert bench.capture() is None
+
+    (token,) = bench.tokens()
+    created = lake.describe_change_stream("SINGERSNAMESTREAM").created_at
+    query = f"""SELECT ChangeRecord FROM READ_SingersNameStream (
+          start_timestamp => "{created.isoformat()}",
+          end_timestamp => NULL,
+          partition_token => "{token}",
+          heartbeat_milliseconds => 10000
+        );"""
+    found = data(lake.sql(query))
+    assert [change.mod_type for change in found] == ["INSERT", "UPDATE", "DELETE"]
+    assert [(mod.keys, mod.new_values) for change in found for mod in change.mods] == [
+        ('{"SingerId":"2"}', '{"FirstName":"Catalina","LastName":"Smith"}'),
+        ('{"SingerId":"2"}', '{"FirstName":"Catalina","LastName":"Ray"}'),
+        ('{"SingerId":"1"}', "{}"),
+    ]
+    assert found == bench.records()
+
+    lake.sql("ALTER CHANGE STREAM SingersNameStream SET FOR music.Singers()")
+    bench.write("UPDATE {t} SET LastName = 'Day' WHERE SingerId = 2")
+    bench.singers("3, 'Alice', 'Trentor', 20")
+    bench.capture()
+    assert [change.mod_type for change in bench.records()[3:]] == ["INSERT"]
+
+    lake.sql("ALTER CHANGE STREAM SingersNameStream DROP FOR ALL")
+    bench.singers("4, 'Lea', 'Martin', 20")
+    assert bench.capture() is None
+    assert len(bench.records()) == 4, "what was captured can be read on"
+    lake.sql("ALTER CHANGE STREAM SingersNameStream SET FOR music.Singers")
+    bench.singers("5, 'David', 'Lomond', 20")
+    bench.capture()
+    assert [mod["keys"] for change in bench.records()[4:] for mod in change.mods] == ['{"SingerId":"5"}']
+
+    log = Path(lake.describe_change_stream("SingersNameStream").log_path.removeprefix("file://"))
+    assert log.exists()
+    assert rows(lake.sql("DROP CHANGE STREAM SingersNameStream")) == [("SingersNameStream successfully dropped.",)]
+    assert not log.exists()
+    with pytest.raises(ChangeStreamNotFound, match="Change Stream not found: SingersNameStream"):
+        lake.read_change_stream("SingersNameStream", start_timestamp=created)
+    with pytest.raises(ChangeStreamNotFound):
+        lake.sql("DROP CHANGE STREAM SingersNameStream")
+    lake.sql("DROP CHANGE STREAM IF EXISTS SingersNameStream")
+    lake.drop_change_stream("SingersNameStream", if_exists=True)
+
+
+def test_the_function_for_postgresql_answers_in_json(bench: Bench) -> None:
+    lake = bench.lake
+    lake.create_change_stream("SingersNameStream", "music.Singers")
+    bench.singers("2, 'Catalina', 'Smith', NULL")
+    bench.capture()
+    (token,) = bench.tokens()
+    created = lake.describe_change_stream("SingersNameStream").created_at.isoformat()
+    told = lake.sql(
+        f"""SELECT * FROM "spanner"."read_json_SingersNameStream" ( '{created}', NULL, '{token}', 10000, NULL )"""
+    )
+    (found,) = [text for (text,) in told.collect() if "data_change_record" in text]
+    assert '"mod_type":"INSERT"' in found
+    assert '"Age":null' in found
+
+
+def test_read_may_be_part_of_another_query_and_of_a_write(bench: Bench) -> None:
+    lake = bench.lake
+    lake.create_change_stream("Names", {"music.Singers": ["LastName"]})
+    bench.singers("1, 'Marc', 'Richards', 40", "2, 'Catalina', 'Smith', 30")
+    bench.capture("Names")
+    (token,) = bench.tokens("Names")
+    since = lake.describe_change_stream("Names").created_at.isoformat()
+    read = f"READ_Names('{since}', NULL, '{token}', 10000)"
+    counted = f"SELECT count(*) FROM {read} WHERE size(ChangeRecord[0].data_change_record) = 1"
+    assert rows(lake.sql(counted)) == [(2,)]
+    bench.table("music.counts", "n BIGINT")
+    lake.sql(f"INSERT INTO {bench.name('music.counts')} {counted}")
+    assert rows(lake.sql("SELECT n FROM music.counts")) == [(2,)]
+
+
+def test_the_catalog_says_what_was_named_and_what_was_set(bench: Bench) -> None:
+    lake = bench.lake
+    bench.table("music.Albums", "SingerId BIGINT, AlbumId BIGINT, Title STRING", KEYED)
+    lake.sql("CREATE CHANGE STREAM Everything FOR ALL")
+    lake.sql("CREATE CHANGE STREAM some FOR music.Singers(LastName, FirstName), music.Albums")
+    lake.sql("CREATE CHANGE STREAM keys FOR music.Singers() OPTIONS (retention_period = '36h', exclude_insert = true)")
+    lake.sql("CREATE CHANGE STREAM nothing")
+
+    assert rows(lake.sql("SELECT CHANGE_STREAM_NAME, `ALL` FROM INFORMATION_SCHEMA.CHANGE_STREAMS")) == [
+        ("Everything", True), ("keys", False), ("nothing", False), ("some", False),
+    ]  # fmt: skip
+    assert rows(lake.sql("SELECT * FROM information_schema.change_stream_tables")) == [
+        ("", "", "keys", "", "music", "Singers", False),
+        ("", "", "some", "", "music", "Albums", True),
+        ("", "", "some", "", "music", "Singers", False),
+    ]
+    columns = "SELECT c.TABLE_NAME, c.COLUMN_NAME FROM INFORMATION_SCHEMA.CHANGE_STREAM_COLUMNS c"
+    assert rows(lake.sql(columns)) == [("Singers", "FirstName"), ("Singers", "LastName")]
+    options = "SELECT CHANGE_STREAM_NAME, OPTION_NAME, OPTION_TYPE, OPTION_VALUE FROM"
+    assert rows(lake.sql(f"{options} INFORMATION_SCHEMA.CHANGE_STREAM_OPTIONS")) == [
+        ("keys", "exclude_insert", "BOOL", "true"),
+        ("keys", "retention_period", "STRING", "36h"),
+    ]
+    assert [one.all for one in lake.change_streams()] == [True, False, False, False]
+    assert [one.all_columns for one in lake.change_stream_tables()] == [False, False, True]
+    assert [one.column_name for one in lake.change_stream_columns()] == ["FirstName", "LastName"]
+    assert [one.option_value for one in lake.change_stream_options()] == ["36h", "true"]
+    assert bench.spark.sql("SHOW VIEWS").count() == 0
+
+
+def test_for_all_takes_up_a_table_that_came_later_from_its_first_row_on(bench: Bench) -> None:
+    lake = bench.lake
+    bench.singers("1, 'Marc', 'Richards', 40")
+    lake.sql("CREATE CHANGE STREAM Everything FOR ALL")
+    bench.write(
+        f"CREATE TABLE {{t}} USING delta {KEYED} AS SELECT 7L AS SingerId, 'Total Junk' AS Title", "music.Albums"
+    )
+    bench.write("INSERT INTO {t} VALUES (8, 'Go, Go, Go')", "music.Albums")
+    bench.singers("2, 'Catalina', 'Smith', 30")
+    assert bench.capture("Everything").transactions == 3
+    found = bench.records("Everything")
+    assert [(change.table_name, [mod["keys"] for mod in change.mods]) for change in found] == [
+        ("music.Albums", ['{"SingerId":"7"}']),
+        ("music.Albums", ['{"SingerId":"8"}']),
+        ("music.Singers", ['{"SingerId":"2"}']),
+    ]
+    assert bench.capture("Everything") is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "problem"),
+    [
+        ("CREATE CHANGE STREAM s FOR music.Singers(SingerId)", ChangeStreamRefused, "primary key"),
+        ("CREATE CHANGE STREAM s FOR music.Singers, music.Singers()", ChangeStreamRefused, "more than once"),
+        ("CREATE CHANGE STREAM s FOR music.Nobody", ChangeStreamRefused, "music.Nobody cannot be watched"),
+        ("CREATE CHANGE STREAM s FOR a_view", ChangeStreamRefused, "it is a view"),
+        ("CREATE CHANGE STREAM s FOR a_stream", ChangeStreamRefused, "a_stream cannot be watched"),
+        ("CREATE CHANGE STREAM s FOR `ALL`", ChangeStreamRefused, "ALL cannot be watched"),
+        ("CREATE CHANGE STREAM s OPTIONS (retention_period = '1h')", ChangeStreamRefused, "from 1 to 30 days"),
+        ("CREATE CHANGE STREAM s OPTIONS (keys = 'x')", ChangeStreamRefused, "it has no option 'keys'"),
+        ("CREATE CHANGE STREAM there FOR ALL", ChangeStreamExists, "Duplicate name"),
+        ("CREATE CHANGE STREAM s FOR music.Singers,", SqlCompilationError, "line 1, column 42"),
+        ("ALTER CHANGE STREAM nowhere SET FOR ALL", ChangeStreamNotFound, "Change Stream not found: nowhere"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_sql(
+    refusing: Bench, statement: str, error: type[Exception], problem: str
+) -> None:
+    before = refusing.lake.change_streams()
+    with pytest.raises(error) as refused:
+        refusing.lake.sql(statement)
+    assert problem in str(refused.value)
+    assert refusing.lake.change_streams() == before
+
+
+@pytest.fixture(scope="module")
+def refusing(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    bench = Bench(spark.newSession(), tmp_path_factory.mktemp("refusing"))
+    bench.spark.sql(f"CREATE TEMPORARY VIEW a_view AS SELECT * FROM {bench.name('music.Singers')}")
+    bench.lake.create_stream("a_stream", on="music.Singers")
+    bench.lake.create_change_stream("there")
+    return bench
+
+
+def test_row_tracking_is_turned_on_by_sql_and_on_request(bench: Bench) -> None:
+    for table in ("music.a", "music.b"):
+        bench.table(table, "id BIGINT, v STRING", "TBLPROPERTIES ('tidemark.primaryKey' = 'id')")
+    with pytest.raises(RowTrackingDisabled):
+        bench.lake.create_change_stream("s", "music.a")
+    bench.lake.create_change_stream("s", "music.a", enable_row_tracking=True)
+    bench.lake.sql("ALTER CHANGE STREAM s SET FOR music.a, music.b")
+    bench.write("INSERT INTO {t} VALUES (1, 'x')", "music.a")
+    bench.write("INSERT INTO {t} VALUES (1, 'x')", "music.b")
+    assert bench.capture("s").transactions == 2
+
+
+def test_a_stream_may_watch_tables_of_sparks_catalog(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("CREATE DATABASE tunes")
+    try:
+        spark.sql(f"CREATE TABLE tunes.Singers ({SINGERS}) USING delta {KEYED}")
+        spark.sql("CREATE TABLE tunes.notes (a INT) USING parquet")
+        lake = connect(spark, f"sqlite:///{tmp_path}/control.db")
+        assert "tunes.singers" in lake._around.tables.names()
+        assert "tunes.notes" not in lake._around.tables.names()
+        made = lake.create_change_stream("s", {"TUNES.singers": None})
+        spark.sql("INSERT INTO tunes.Singers VALUES (1, 'Marc', 'Richards', 40)")
+        captured = lake.capture("s", allowed_skew=timedelta(0))
+        assert captured is not None
+        assert (captured.rows, made.tables[0].table.name) == (1, "TUNES.singers")
+    finally:
+        spark.sql("DROP DATABASE tunes CASCADE")
+
+
+def test_groups_read_on_their_own_until_nothing_is_left(bench: Bench) -> None:
+    lake = bench.lake
+    lake.create_change_stream("SingersNameStream", "music.Singers", initial_partitions=4)
+    bench.table("mart.copy", SINGERS)
+    bench.table("mart.log", "table_name STRING, mod_type STRING, partition_token STRING")
+    for group in ("copy", "log"):
+        lake.create_consumer_group("SingersNameStream", group)
+    bench.singers("1, 'Marc', 'Richards', 40", "2, 'Catalina', 'Smith', 30", "3, 'Alice', 'Trentor', 20")
+    bench.write("UPDATE {t} SET Age = Age + 1")
+    bench.capture()
+    merged = lake.consume_partitions("SingersNameStream", "copy", "merge", target="mart.copy")
+    assert (merged.left, merged.rows > 0) == (0, True)
+    expected = [(1, "Marc", "Richards", 41), (2, "Catalina", "Smith", 31), (3, "Alice", "Trentor", 21)]
+    assert rows(bench.spark.table(bench.name("mart.copy"))) == expected
+    assert lake.consume_partitions("SingersNameStream", "copy", "merge", target="mart.copy").chunks == 0
+
+    assert lake.describe_consumer_group("SingersNameStream", "log").low_watermark < merged.low_watermark
+    lake.pause_consumer_group("SingersNameStream", "log")
+    assert lake.consume_partitions("SingersNameStream", "log", "append", target="mart.log").chunks == 0
+    lake.resume_consumer_group("SingersNameStream", "log")
+    lake.consume_partitions("SingersNameStream", "log", "append", target="mart.log")
+    logged = rows(bench.spark.table(bench.name("mart.log")))
+    assert {row[0] for row in logged} == {"music.Singers"}
+    assert sorted({row[1] for row in logged}) == ["INSERT", "UPDATE"]
+    assert [group.name for group in lake.consumer_groups("SingersNameStream")] == ["copy", "log"]
+    lake.reset_consumer_group("SingersNameStream", "log", start="earliest")
+    again = lake.consume_partitions("SingersNameStream", "log", "append", target="mart.log")
+    assert again.rows == len(logged)
+    lake.drop_consumer_group("SingersNameStream", "log")
+    assert [group.name for group in lake.consumer_groups("SingersNameStream")] == ["copy"]
+
+
+def test_a_function_of_a_notebook_gets_records_and_one_that_no_job_can_find_is_refused(bench: Bench) -> None:
+    lake = bench.lake
+    lake.create_change_stream("SingersNameStream", "music.Singers")
+    lake.create_consumer_group("SingersNameStream", "g")
+    bench.singers("1, 'Marc', 'Richards', 40")
+    bench.capture()
+    with pytest.raises(InvalidArgument, match="at the top of a module"):
+        lake.consume_partitions("SingersNameStream", "g", lambda records, chunk: None)
+    seen.clear()
+    lake.consume_partitions("SingersNameStream", "g", see)
+    assert seen == [("SingersNameStream", "g", 1)]
+
+
+seen: list[tuple[str, str, int]] = []
+
+
+def see(records: DataFrame, chunk: Any) -> None:
+    seen.append((chunk.stream, chunk.group, records.count()))
+
+
+def test_a_read_is_refused_in_python_before_a_row_is_read(bench: Bench) -> None:
+    lake = bench.lake
+    lake.create_change_stream("SingersNameStream", "music.Singers")
+    bench.singers("1, 'Marc', 'Richards', 40")
+    bench.capture()
+    with pytest.raises(OutOfRange, match="too far in the past"):
+        lake.read_change_stream("SingersNameStream", start_timestamp=datetime(2020, 1, 1, tzinfo=UTC))
+    with pytest.raises(InvalidArgument, match="must not be null"):
+        lake.read_change_stream("SingersNameStream", start_timestamp=None)
