@@ -42,11 +42,13 @@ test: $(STAMP) ## lint, then all tests
 	@$(MAKE) lint
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak"
 
-soak: $(STAMP) ## long runs: the protocol at random, HISTORIES=300, VIEWS=300 and SCHEDULES=40 on real Spark, all kills
+soak: $(STAMP) ## long runs: the protocol at random, HISTORIES=300, VIEWS=300, SCHEDULES=40 and COMMITS=1000 on real Spark, all kills
 	@TIDEMARK_HISTORIES=$(or $(HISTORIES),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_histories.py
 	@TIDEMARK_VIEWS=$(or $(VIEWS),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_view_histories.py
 	@TIDEMARK_SCHEDULES=$(or $(SCHEDULES),40) TIDEMARK_SCHEDULE_STEPS=40 $(BIN)/python -m pytest -q --timeout 36000 \
 	  tests/guarantees/test_fresh_streams_are_readable.py
+	@TIDEMARK_COMMITS=$(or $(COMMITS),1000) $(BIN)/python -m pytest -q --timeout 36000 \
+	  tests/guarantees/test_all_records_are_the_change_history.py
 	@$(BIN)/python -m pytest -q -m soak
 	@TIDEMARK_KILLS=all $(BIN)/python -m pytest -q --timeout 7200 tests/guarantees/test_killed_*.py
 

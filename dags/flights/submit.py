@@ -15,6 +15,8 @@ NAMES = {
     "mirror": "nyc.board_mirror",
     "history": "nyc.board_history",
     "late": "nyc.late_departures",
+    "parallel": "nyc.board_in_parallel",
+    "continuous": "nyc.board_continuously",
 }
 
 

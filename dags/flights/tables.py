@@ -31,7 +31,9 @@ LATE_COLUMNS = (*KEY, "dest", "departure_delay")
 CHANGE_COLUMNS = (("METADATA$ACTION", "STRING"), ("METADATA$ISUPDATE", "BOOLEAN"), ("METADATA$ROW_ID", "STRING"))
 
 
-def create_missing_tables(spark: SparkSession, *, board: str, mirror: str, history: str, late: str) -> None:
+def create_missing_tables(
+    spark: SparkSession, *, board: str, mirror: str, history: str, late: str, parallel: str, continuous: str
+) -> None:
     """Create what is not there yet; a second call changes nothing.
 
     The board has row tracking, which a stream needs, and deletion vectors. The history has the board's columns and the
@@ -43,6 +45,8 @@ def create_missing_tables(spark: SparkSession, *, board: str, mirror: str, histo
     _create(spark, mirror, whole)
     _create(spark, history, f"{whole}, {changes}")
     _create(spark, late, _columns(LATE_COLUMNS))
+    _create(spark, parallel, whole)
+    _create(spark, continuous, whole)
 
 
 def _columns(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["CHANGE_STREAM_POINTS", "KILL_AT", "KILL_ONCE", "POINTS", "reach"]
+__all__ = ["CHANGE_STREAM_POINTS", "KILL_AT", "KILL_ONCE", "PARTITION_POINTS", "POINTS", "reach"]
 
 KILL_AT = "TIDEMARK_KILL_AT"
 KILL_ONCE = "TIDEMARK_KILL_ONCE"
@@ -34,6 +34,19 @@ CHANGE_STREAM_POINTS = (
     "capture.before",
     "capture.written",
     "trim.marked",
+)
+
+PARTITION_POINTS = (
+    "plan.before",
+    "plan.stored",
+    "read.begun",
+    "write1.before",
+    "write1.after",
+    "result.written",
+    "read.answered",
+    "read.stored",
+    "commit_wave.before",
+    "commit_wave.stored",
 )
 
 

@@ -29,21 +29,23 @@ class Shop:
 
     lake: Lake
     hook: TidemarkHook
+    table: str = "shop.orders"
+    stream: str = STREAM
     before: Snapshot | None = None
 
     @property
     def store(self) -> ControlStore:
         return self.hook.open_store()
 
-    def open(self, partitions: int = 1, watch: Any = "shop.orders", keys: Any = ("id",), **options: Any) -> Shop:
+    def open(self, partitions: int = 1, watch: Any = None, keys: Any = ("id",), **options: Any) -> Shop:
         from tidemark.lake.change_logs import logs_root
         from tidemark.operators._lake_tables import lake_tables_of
         from tidemark.transactions.change_streams import defining
 
         defining.create(
             self.store,
-            STREAM,
-            watch=watch,
+            self.stream,
+            watch=watch or self.table,
             keys=keys,
             options=options,
             tables=lake_tables_of(self.hook),
@@ -54,7 +56,7 @@ class Shop:
 
     def change(self, *statements: str) -> None:
         for statement in statements:
-            self.lake.sql(statement, "shop.orders")
+            self.lake.sql(statement, self.table)
 
     def capture(self, *, split_rows: int = 1_000_000, merge_rows: int = 1) -> Any:
         """In this process: what the operator does, without a task."""
@@ -63,7 +65,7 @@ class Shop:
 
         return capture(
             self.store,
-            STREAM,
+            self.stream,
             run=lambda spec: run(self.lake.spark, spec, say=lambda _: None),
             places=self.hook.job_places(),
             tables=self.hook.open_table,
@@ -74,18 +76,25 @@ class Shop:
 
     def check(self) -> Snapshot:
         """I1 to I9 hold, and nothing went back since the last look."""
-        self.before = require_invariants(self.store, STREAM, self.before)
+        self.before = require_invariants(self.store, self.stream, self.before)
         return self.before
 
     @classmethod
-    def at(cls, spark: SparkSession, root: Path, set_env: Callable[[str, str], None]) -> Shop:
+    def at(
+        cls,
+        spark: SparkSession,
+        root: Path,
+        set_env: Callable[[str, str], None],
+        table: str = "shop.orders",
+        stream: str = STREAM,
+    ) -> Shop:
         from tidemark.hooks.tidemark import TidemarkHook
 
         lake = Lake(spark, root / "lake")
         set_env("TIDEMARK_LAKE_ROOT", str(lake.root))
         set_env("TIDEMARK_CONTROL_STORE", f"sqlite:///{root}/control.db")
-        lake.create("shop.orders", COLUMNS, row_tracking=True)
-        return cls(lake, TidemarkHook())
+        lake.create(table, COLUMNS, row_tracking=True)
+        return cls(lake, TidemarkHook(), table, stream)
 
 
 def tokens_in_state(now: Snapshot, group: str) -> dict[str, int]:

@@ -88,7 +88,7 @@ def test_tokens_share_a_task_and_more_than_airflow_maps_over_is_never_planned(
     create_group(shop.store, STREAM, "bundled", "earliest")
     mods = "mods ARRAY<STRUCT<keys: STRING, new_values: STRING, old_values: STRING>>"
     shop.lake.create("shop.changes", f"commit_timestamp TIMESTAMP, record_sequence STRING, mod_type STRING, {mods}")
-    appended = {"write_as": "append", "target": "shop.changes", "waves": 4}
+    appended = {"write_as": "append", "target": "shop.changes", "waves": 3}
     done = run_dag(reading("bundled", plan={"chunks_per_task": 1}, **appended), at=DAY)
     shop.check()
     assert done.state == "success"

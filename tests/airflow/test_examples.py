@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.airflow.fan_out import Shop
 from tests.airflow.runs import Lake, Outcome
 from tests.dag_runs import run_registered
 from tests.engine.passing_time import pass_time
@@ -279,3 +280,56 @@ class MailServer:
         text = message_from_string(msg)
         bodies = [part.get_payload(decode=True) for part in text.walk() if not part.is_multipart()]
         self.sent.append((to_addrs, b"".join(body for body in bodies if isinstance(body, bytes)).decode()))
+
+
+@pytest.fixture
+def records(lake: Lake, tmp_path: Path, airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop with two orders, a change stream on them with two partitions, and empty targets."""
+    mine = Shop.at(lake.spark, tmp_path, monkeypatch.setenv)
+    mine.change("INSERT INTO {t} VALUES (1, 10, 'new'), (2, 10, 'new')")
+    mine.lake.create("shop.orders_mirror", ORDERS)
+    mods = "mods ARRAY<STRUCT<keys: STRING, new_values: STRING, old_values: STRING>>"
+    mine.lake.create("shop.order_changes", f"mod_type STRING, {mods}")
+    return mine.open(partitions=2)
+
+
+@pytest.mark.spark
+def test_a_mirror_begins_with_the_rows_and_goes_on_with_the_records(
+    run_dag: RunDag, records: Shop, warm_spark: Path
+) -> None:
+    from tests.airflow.examples.order_records import order_mirror
+
+    records.change("DELETE FROM {t} WHERE id = 1")  # after the version that is backfilled: captured by the same run
+    first = run_dag(order_mirror)
+    records.check()
+    assert (first.state, first.returned("backfill")["rows"]) == ("success", 2)
+    assert records.lake.rows("shop.orders_mirror") == [(2, 10, "new")]
+    records.change("UPDATE {t} SET status = 'paid'", "INSERT INTO {t} VALUES (3, 11, 'new')")
+    second = run_dag(order_mirror)
+    records.check()
+    assert (second.state, second.returned("backfill")["found"]) == ("success", True)
+    assert records.lake.rows("shop.orders_mirror") == [(2, 10, "paid"), (3, 11, "new")]
+
+
+@pytest.mark.spark
+def test_records_are_kept_and_delivered_again_after_a_reset(
+    run_dag: RunDag, records: Shop, warm_spark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.airflow.examples.order_records import order_history, reset_order_history, watch_order_records
+
+    records.change("INSERT INTO {t} VALUES (3, 11, 'new')")
+    kept = run_dag(order_history)
+    records.check()
+    assert (kept.state, [kind for kind, _ in records.lake.rows("shop.order_changes")]) == ("success", ["INSERT"])
+    assert kept.returned("finish")["left"] == 0
+
+    assert Outcome(run_registered(reset_order_history, run_conf={"start": "earliest"})).state == "success"
+    records.before = None  # another group of the same name
+    assert run_dag(order_history).state == "success"
+    records.check()
+    assert len(records.lake.rows("shop.order_changes")) == 2
+
+    assert run_dag(watch_order_records).task("stale") == "skipped"
+    monkeypatch.setattr(watch_order_records.get_task("stale"), "hours_left", 10_000)
+    (at_risk,) = run_dag(watch_order_records).returned("stale")
+    assert (at_risk["consumer_group"], at_risk["failed"]) == ("history", {})

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from tidemark.control import partitions
+from tidemark.control.store import ControlStore
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import (
     MICROSECOND,
     CaptureBatch,
     CaptureResult,
+    ChangeStream,
+    ChangeStreamOptions,
     LoadSegment,
     Partition,
     Position,
@@ -20,7 +26,11 @@ from tidemark.model.change_streams import (
 )
 from tidemark.model.streams import TableRef
 from tidemark.planning.change_streams.tokens import make_token
+from tidemark.transactions.change_streams.capture import close_batch, open_batch
+from tidemark.transactions.change_streams.definitions import create_change_stream, get_change_stream
+from tidemark.transactions.sources import Tables
 
+EXACT = {"delta.enableInCommitTimestamps": "true"}
 START = datetime(2026, 11, 22, 6, 0, tzinfo=UTC)
 
 
@@ -49,8 +59,7 @@ class CountingTable:
     versions: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        (self.root / "_delta_log").mkdir(parents=True)
-        self.recreate(self.table_id, START)
+        self.begin_anew(self.table_id, START)
 
     @property
     def ref(self) -> TableRef:
@@ -59,15 +68,28 @@ class CountingTable:
     def watched(self, captured: int = 0, columns: tuple[str, ...] | None = None) -> WatchedTable:
         return WatchedTable(self.ref, ("id",), columns, captured)
 
-    def recreate(self, table_id: str, at: datetime, columns: Sequence[str] | None = None) -> None:
-        """Another table's first version, or other columns of this one, at the next version."""
-        fields = [{"name": c, "type": "long", "nullable": True, "metadata": {}} for c in columns or self.columns]
+    def begin_anew(self, table_id: str, at: datetime) -> None:
+        """Whatever lay there is gone, and this is version 0."""
+        if self.root.exists():
+            self.remove()
+        (self.root / "_delta_log").mkdir(parents=True)
+        self.versions = 0
+        self.define(table_id, at, self.columns)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.root)
+
+    def lose(self, version: int) -> None:
+        (self.root / "_delta_log" / f"{version:020d}.json").unlink()
+
+    def define(self, table_id: str, at: datetime, columns: Sequence[str]) -> None:
+        """The next version says what table this is."""
+        fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in columns]
         schema = json.dumps({"type": "struct", "fields": fields})
-        more = {"delta.enableInCommitTimestamps": "true"}
         self.commit(
             at,
             {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}},
-            {"metaData": {"id": table_id, "schemaString": schema, "partitionColumns": [], "configuration": more}},
+            {"metaData": {"id": table_id, "schemaString": schema, "partitionColumns": [], "configuration": EXACT}},
         )
 
     def commit(self, at: datetime, *actions: object) -> None:
@@ -80,6 +102,52 @@ class CountingTable:
 
 def tables(table: TableRef | str) -> DeltaLog:
     return DeltaLog.open(table.path if isinstance(table, TableRef) else table)
+
+
+@dataclass
+class ChangeStreamWorld:
+    """A change stream `s` over one table of its own, by a clock of its own."""
+
+    store: ControlStore
+    root: Path
+    clock: Clock = field(default_factory=Clock)
+    tables: Tables = tables
+
+    def __post_init__(self) -> None:
+        self.store.clock = self.clock
+        self.table = self.new_table("t")
+        create_change_stream(
+            self.store,
+            name="s",
+            tables=[self.table.watched()],
+            everything=False,
+            options=ChangeStreamOptions(),
+            log_path="file:///log",
+            initial_partitions=2,
+        )
+
+    def new_table(self, name: str) -> CountingTable:
+        return CountingTable(self.root / name, f"db.{name}", f"id of {name}")
+
+    @property
+    def stream(self) -> ChangeStream:
+        return get_change_stream(self.store, "s")
+
+    def active(self) -> tuple[Partition, ...]:
+        uid = self.stream.uid
+        return self.store.read(lambda connection: partitions.active(connection, uid))
+
+    def opened(self, **how: Any) -> Any:
+        return open_batch(self.store, "s", tables=self.tables, **how)
+
+    def close(self, batch: CaptureBatch, *load: LoadSegment, **how: Any) -> ChangeStream:
+        return close_batch(self.store, batch, captured(batch, load, **how))
+
+    def batch(self, *load: LoadSegment, **how: Any) -> ChangeStream:
+        """A commit, and its capture."""
+        self.table.commit(self.clock.go())
+        self.clock.go()
+        return self.close(self.opened(), *load, **how)
 
 
 def captured(

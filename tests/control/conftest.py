@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.control.change_stream_model import ChangeStreamWorld
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 
@@ -34,3 +36,28 @@ def store(url: str) -> Iterator[ControlStore]:
     opened.migrate()
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite store at this release's revision, to be copied: that is quicker than migrating each."""
+    path = tmp_path_factory.mktemp("migrated") / "control.db"
+    store = ControlStore(f"sqlite:///{path}")
+    store.migrate()
+    store.close()
+    return path
+
+
+@pytest.fixture(params=STORES)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ChangeStreamWorld]:
+    """A change stream with two partitions, in each kind of store."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "control.db")
+        url = f"sqlite:///{tmp_path}/control.db"
+    else:
+        server: PostgresServer = request.getfixturevalue("postgresql")
+        url = server.url(server.new_database(template=request.getfixturevalue("migrated_database")))
+    store = ControlStore(url, keep_connections=True)
+    store.migrate()  # of a copy it draws the id
+    yield ChangeStreamWorld(store, tmp_path / "lake")
+    store.close()

@@ -1,90 +1,364 @@
-"""What the control store promises of change streams and their readers, whichever database it is."""
+"""What the control store promises of change streams and their captures, whichever database it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from tests.control.change_stream_model import START, Clock, CountingTable, captured, segment, tables
-from tidemark.control.store import ControlStore
-from tidemark.model.change_streams import CaptureBatch, ChangeStream, ChangeStreamOptions, LoadSegment, Partition
-from tidemark.transactions.change_streams.capture import close_batch, open_batch
-from tidemark.transactions.change_streams.definitions import create_change_stream, get_change_stream
-from tidemark.transactions.change_streams.groups import create_group, group_status
-from tidemark.transactions.change_streams.waves import begin_chunks, chunk_written, commit_wave, finish, plan_wave
+from tests.control.change_stream_model import START, ChangeStreamWorld, CountingTable, captured, segment
+from tidemark.control import partitions
+from tidemark.errors import (
+    CaptureChanged,
+    ChangeStreamExists,
+    ChangeStreamNotFound,
+    ChangeStreamRefused,
+    InvalidArgument,
+    TidemarkError,
+    WatchedTableChanged,
+)
+from tidemark.model.change_streams import MICROSECOND, CaptureResult, ChangeStreamOptions, ValueCaptureType
+from tidemark.model.codec import from_json, to_plain
+from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.planning.bounds import Bound
+from tidemark.transactions.change_streams.capture import capture, close_batch
+from tidemark.transactions.change_streams.definitions import (
+    create_change_stream,
+    drop_change_stream,
+    get_change_stream,
+    list_change_streams,
+    set_options,
+    suspend,
+    watch,
+)
+from tidemark.transactions.limits import JobPlaces
 
 MINUTE = timedelta(minutes=1)
+SKEW = timedelta(seconds=10)
 
 
-@dataclass
-class World:
-    """A change stream `s` over one table of its own."""
-
-    store: ControlStore
-    clock: Clock
-    table: CountingTable
-
-    @property
-    def stream(self) -> ChangeStream:
-        return get_change_stream(self.store, "s")
-
-    def opened(self, **how: object) -> CaptureBatch | None:
-        return open_batch(self.store, "s", tables=tables, **how)  # type: ignore[arg-type]
-
-    def batch(self, *load: LoadSegment, **how: object) -> ChangeStream:
-        """A commit, and its capture."""
-        self.table.commit(self.clock.go())
-        batch = self.opened()
-        assert batch is not None
-        return close_batch(self.store, batch, captured(batch, load, **how))  # type: ignore[arg-type]
-
-    def rest(self) -> ChangeStream:
-        """Nothing new, and a while later that is known."""
-        self.clock.go()
-        assert self.opened() is None
-        return self.stream
-
-    def active(self) -> tuple[Partition, ...]:
-        from tidemark.control import partitions
-
-        uid = self.stream.uid
-        return self.store.read(lambda c: partitions.active(c, uid))
+# --- definitions
 
 
-@pytest.fixture
-def world(store: ControlStore, tmp_path: Path) -> World:
-    clock = Clock()
-    store.clock = clock
-    table = CountingTable(tmp_path / "t")
-    create_change_stream(
-        store,
-        name="s",
-        tables=[table.watched()],
-        everything=False,
-        options=ChangeStreamOptions(),
-        log_path="file:///log",
-        initial_partitions=2,
+def test_a_change_stream_comes_back_as_it_was_defined(world: ChangeStreamWorld) -> None:
+    options = ChangeStreamOptions(
+        ValueCaptureType.NEW_ROW, timedelta(days=7, microseconds=3), given=("retention_period",)
     )
-    return World(store, clock, table)
+    made = create_change_stream(
+        world.store,
+        name="Ünï t",
+        tables=[world.table.watched(columns=("x",))],
+        everything=False,
+        options=options,
+        log_path=lambda uid: f"file:///logs/{uid}",
+        initial_partitions=3,
+    )
+    assert get_change_stream(world.store, "üNÏ T") == made
+    assert (made.log_path, made.published_until, made.next_batch) == (f"file:///logs/{made.uid}", START, 0)
+    assert [stream.name for stream in list_change_streams(world.store)] == ["s", "Ünï t"]
+    found = world.store.read(lambda c: partitions.active(c, made.uid))
+    assert [(one.lo, one.hi, one.start, one.end) for one in found] == [
+        (0, 21845, START, None),
+        (21845, 43690, START, None),
+        (43690, 65536, START, None),
+    ]
 
 
-def test_a_batch_is_read_once_from_capture_to_commit(world: World) -> None:
-    left, right = world.active()
-    create_group(world.store, "s", "g", "earliest")
-    at = world.clock.now + timedelta(seconds=5)
-    until = world.batch(segment(left.token, at, 7)).published_until
-    plan = plan_wave(world.store, "s", "g", run="r1", max_chunks=10, max_rows=100)
-    (chunk,) = plan.chunks
-    assert (chunk.token, chunk.number, chunk.expected, chunk.last) == (left.token, 0, 7, False)
-    assert (chunk.start.at, chunk.end.at) == (START, until)
-    assert begin_chunks(world.store, plan.chunks, "r1") == plan.chunks
-    assert chunk_written(world.store, chunk, 7, {"version": "3"})
-    done = commit_wave(world.store, "s", "g", run="r1")
-    assert (done.finished, done.children, done.low_watermark) == ((), (), until)
-    assert finish(world.store, "s", "g", run="r1") == 0
-    assert plan_wave(world.store, "s", "g", run="r2", max_chunks=10, max_rows=100).chunks == ()
-    assert group_status(world.store, "s", "g").counts == {"ready": 2}
-    assert right.token != left.token
+def test_names_are_taken_whatever_their_case_and_free_again_after_a_drop(world: ChangeStreamWorld) -> None:
+    def create(**how: bool) -> object:
+        return create_change_stream(
+            world.store, name="S", tables=[], everything=False, options=ChangeStreamOptions(), log_path="l", **how
+        )
+
+    first = world.stream
+    with pytest.raises(ChangeStreamExists, match="Duplicate name in schema"):
+        create()
+    assert create(if_not_exists=True) == first
+    assert drop_change_stream(world.store, "s") == first
+    with pytest.raises(ChangeStreamNotFound, match="there are: none"):
+        drop_change_stream(world.store, "s")
+    create()
+    assert world.stream.uid != first.uid
+
+
+@pytest.mark.parametrize("count", [0, -1, 65537])
+def test_partitions_are_as_many_as_there_can_be(world: ChangeStreamWorld, count: int) -> None:
+    with pytest.raises(InvalidArgument, match="initial_partitions"):
+        create_change_stream(
+            world.store,
+            name="t",
+            tables=[],
+            everything=False,
+            options=ChangeStreamOptions(),
+            log_path="l",
+            initial_partitions=count,
+        )
+    assert [stream.name for stream in list_change_streams(world.store)] == ["s"]
+
+
+def test_a_fourth_change_stream_on_a_column_is_refused(world: ChangeStreamWorld) -> None:
+    def create(name: str, columns: tuple[str, ...] | None) -> None:
+        create_change_stream(
+            world.store,
+            name=name,
+            tables=[world.table.watched(columns=columns)],
+            everything=False,
+            options=ChangeStreamOptions(),
+            log_path="l",
+        )
+
+    create("two", None)
+    create("x", ("x",))
+    for columns in (("x",), None):
+        with pytest.raises(ChangeStreamRefused, match=r"x of db\.t is watched by 3"):
+            create("more", columns)
+    create("keys", ())
+    create("y", ("y",))
+    with pytest.raises(ChangeStreamRefused, match="twice"):
+        watch(world.store, "y", [world.table.watched(), world.table.watched(columns=())], everything=False)
+    assert get_change_stream(world.store, "y").tables == (world.table.watched(columns=("y",)),)
+
+
+def test_a_table_that_stays_watched_goes_on_where_it_was_captured(world: ChangeStreamWorld) -> None:
+    world.batch()
+    altered = watch(world.store, "s", [world.table.watched(captured=77, columns=("x",))], everything=True)
+    assert altered == world.stream
+    assert (altered.everything, altered.tables[0].captured, altered.tables[0].columns) == (True, 1, ("x",))
+    assert suspend(world.store, "s").tables == ()
+    assert watch(world.store, "s", [world.table.watched(captured=9)], everything=False).tables[0].captured == 9
+
+
+def test_options_hold_from_the_next_batch_on(world: ChangeStreamWorld) -> None:
+    world.table.commit(world.clock.go())
+    opened = world.opened()
+    options = ChangeStreamOptions(retention=timedelta(hours=30), exclude_insert=True, given=("exclude_insert",))
+    assert set_options(world.store, "s", options).options == options
+    assert world.opened() == opened
+    world.close(opened)
+    world.table.commit(world.clock.go())
+    assert world.opened().stream.options == options
+
+
+# --- batches
+
+
+def test_a_batch_is_written_ahead_and_handed_back_unchanged(world: ChangeStreamWorld) -> None:
+    world.table.commit(world.clock.go())
+    now = world.clock.now
+    first = world.opened(split_rows=7, merge_rows=3)
+    (taken,) = first.ranges
+    assert (taken.watched, taken.start, taken.end) == (world.table.watched(), 0, 1)
+    assert (first.number, first.floor, first.safe_until, first.opened_at) == (0, START, now - SKEW, now)
+    assert (first.split_rows, first.merge_rows, first.active) == (7, 3, world.active())
+    world.table.commit(world.clock.go())
+    assert world.opened(split_rows=8, bounds=Bound(max_commits=1)) == first
+
+
+def test_captures_at_once_open_one_batch(world: ChangeStreamWorld) -> None:
+    world.table.commit(world.clock.go())
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(world.opened())) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert all(one == found[0] for one in found)
+
+
+def test_a_batch_is_closed_once_and_a_second_time_only_with_the_same_result(world: ChangeStreamWorld) -> None:
+    left, _ = world.active()
+    world.table.commit(world.clock.go())
+    batch = world.opened()
+    result = captured(batch, [segment(left.token, world.clock.now, 3)], closed=[left], opened=[(0, 9), (9, left.hi)])
+    closed = close_batch(world.store, batch, result)
+    assert (closed.next_batch, closed.published_until) == (1, result.published_until)
+    assert closed.tables == (world.table.watched(captured=1),)
+    assert [(one.lo, one.hi, one.quiet) for one in world.active()] == [(0, 9, 0), (9, left.hi, 0), (left.hi, 65536, 1)]
+    assert close_batch(world.store, batch, replace(result, found=True)) == closed == world.stream
+    world.table.commit(world.clock.go())
+    world.opened()
+    assert close_batch(world.store, batch, result) == world.stream
+    other = replace(result, rows=4)
+    with pytest.raises(CaptureChanged, match="another result"):
+        close_batch(world.store, batch, other)
+
+
+Spoil = Callable[[CaptureResult], CaptureResult]
+SPOILED: dict[str, Spoil] = {
+    "of another batch": lambda result: replace(result, number=result.number + 1),
+    "ends at its floor": lambda result: replace(result, published_until=START),
+    "leaves keys out": lambda result: replace(result, opened=result.opened[:1]),
+    "has keys twice": lambda result: replace(result, closed=()),
+    "changes elsewhere": lambda result: replace(result, published_until=result.published_until + MICROSECOND),
+    "has load of nobody": lambda result: replace(result, load=(segment("nobody", START, 1),)),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_result_that_cannot_be_is_refused_and_the_batch_stays_open(world: ChangeStreamWorld, name: str) -> None:
+    left, _ = world.active()
+    world.table.commit(world.clock.go())
+    batch, before = world.opened(), world.stream
+    sound = captured(batch, [], closed=[left], opened=[(0, 9), (9, left.hi)])
+    with pytest.raises(CaptureChanged):
+        close_batch(world.store, batch, SPOILED[name](sound))
+    assert (world.stream, world.opened(), len(world.active())) == (before, batch, 2)
+    close_batch(world.store, batch, sound)
+
+
+def test_a_batch_of_a_dropped_stream_is_closed_nowhere(world: ChangeStreamWorld) -> None:
+    world.table.commit(world.clock.go())
+    batch = world.opened()
+    drop_change_stream(world.store, "s")
+    with pytest.raises(ChangeStreamNotFound):
+        close_batch(world.store, batch, captured(batch))
+
+
+def test_nothing_new_moves_the_promise_without_a_batch(world: ChangeStreamWorld) -> None:
+    before = world.clock.go()
+    assert world.opened() is None
+    assert world.stream.published_until == before - SKEW
+    assert world.opened() is None
+    assert world.stream.published_until == before - SKEW + MICROSECOND
+    world.clock.now = START  # a clock that was set back takes no promise back
+    assert world.opened() is None
+    assert world.stream.published_until > before - SKEW
+    suspend(world.store, "s")
+    world.clock.now = before + MINUTE
+    assert world.opened() is None
+    assert (world.stream.published_until, world.stream.next_batch) == (before + MINUTE - SKEW, 0)
+
+
+def test_max_commits_counts_the_versions_of_each_table(world: ChangeStreamWorld) -> None:
+    other, idle = world.new_table("u"), world.new_table("v")
+    watch(world.store, "s", [world.table.watched(), other.watched(), idle.watched()], everything=False)
+    for _ in range(3):
+        world.table.commit(world.clock.go())
+    at = world.clock.now
+    other.commit(world.clock.go())
+    world.clock.go()
+    batch = world.opened(bounds=Bound(max_commits=2))
+    assert [(one.watched.table.name, one.start, one.end) for one in batch.ranges] == [("db.t", 0, 2), ("db.u", 0, 1)]
+    assert batch.safe_until == at  # a commit that waits is not promised away
+    world.close(batch)
+    assert [one.captured for one in world.stream.tables] == [2, 1, 0]
+    assert [(one.start, one.end) for one in world.opened(bounds=Bound(max_commits=2)).ranges] == [(2, 3)]
+
+
+def test_a_bound_by_time_takes_the_commits_of_all_tables_in_their_order(world: ChangeStreamWorld) -> None:
+    other = world.new_table("u")
+    watch(world.store, "s", [world.table.watched(), other.watched()], everything=False)
+    world.table.commit(world.clock.go())
+    until = world.clock.now
+    other.commit(world.clock.go())
+    world.clock.go()
+    batch = world.opened(bounds=Bound(until=until))
+    assert [(one.watched.table.name, one.end) for one in batch.ranges] == [("db.t", 1)]
+    world.close(batch)
+    waits = world.stream.published_until
+    assert world.opened(bounds=Bound(until=until)) is None
+    assert world.stream.published_until == max(waits + MICROSECOND, until + MINUTE)
+
+
+def test_for_all_takes_up_new_tables_once(world: ChangeStreamWorld) -> None:
+    watch(world.store, "s", [world.table.watched()], everything=True)
+    new = world.new_table("u")
+    found = lambda: [world.table.watched(5), new.watched(-1)]  # noqa: E731
+    batch = world.opened(new_tables=found)
+    assert [(one.watched.table.name, one.start, one.end) for one in batch.ranges] == [("db.u", -1, 0)]
+    assert world.close(batch).tables == (world.table.watched(0), new.watched(0))
+    assert world.opened(new_tables=found) is None
+    watch(world.store, "s", [world.table.watched()], everything=False)
+    assert world.opened(new_tables=found) is None
+    assert world.stream.tables == (world.table.watched(0),)
+
+
+def test_a_table_taken_off_while_a_batch_is_open_stays_off(world: ChangeStreamWorld) -> None:
+    other = world.new_table("u")
+    watch(world.store, "s", [world.table.watched(), other.watched()], everything=False)
+    world.table.commit(world.clock.go())
+    batch = world.opened()
+    watch(world.store, "s", [other.watched()], everything=False)
+    assert world.opened() == batch
+    assert world.close(batch).tables == (other.watched(),)
+
+
+Harm = Callable[[CountingTable, ChangeStreamWorld], None]
+HARMED: dict[str, tuple[Harm, str]] = {
+    "dropped": (lambda table, _: table.remove(), "not there any more"),
+    "recreated": (lambda table, world: table.begin_anew("other", world.clock.go()), "another table"),
+    "set back": (lambda table, world: table.begin_anew(table.table_id, world.clock.go()), "set back to version 0"),
+    "without key": (lambda table, world: table.define(table.table_id, world.clock.go(), ("x",)), "lost id"),
+    "without column": (lambda table, world: table.define(table.table_id, world.clock.go(), ("id",)), "lost x"),
+    "log cleaned": (lambda table, world: table.lose(2), "lacks version 2"),
+}
+
+
+@pytest.mark.parametrize("how", HARMED)
+def test_a_table_that_cannot_be_captured_any_more_is_named(world: ChangeStreamWorld, how: str) -> None:
+    watch(world.store, "s", [world.table.watched(columns=("x",))], everything=False)
+    world.batch()
+    for _ in range(2):
+        world.table.commit(world.clock.go())
+    before, (harm, said) = world.stream, HARMED[how]
+    harm(world.table, world)
+    with pytest.raises(WatchedTableChanged, match=said) as caught:
+        world.opened()
+    assert (caught.value.stream, caught.value.table, caught.value.version) == ("s", "db.t", 2)
+    assert world.stream == before
+    suspend(world.store, "s")
+    assert world.opened() is None
+
+
+def test_what_came_before_a_column_was_lost_is_captured(world: ChangeStreamWorld) -> None:
+    world.table.commit(world.clock.go())
+    world.table.define(world.table.table_id, world.clock.go(), ("x",))
+    assert world.opened(bounds=Bound(max_commits=1)).ranges[0].end == 1
+
+
+# --- capture by a job
+
+
+def places() -> JobPlaces:
+    return JobPlaces("file:///w", "file:///e", {"memory": "1g"})
+
+
+def test_a_capture_is_one_job_and_none_where_nothing_is_new(world: ChangeStreamWorld) -> None:
+    specs: list[JobSpec] = []
+
+    def run(spec: JobSpec) -> JobResult:
+        specs.append(spec)
+        batch = from_json(type(world.opened()), spec.options["batch"])
+        assert batch == world.opened()
+        return JobResult(facts=to_plain(captured(batch)))
+
+    def once() -> CaptureResult | None:
+        return capture(world.store, "s", run=run, places=places(), tables=world.tables)
+
+    assert (once(), specs) == (None, [])
+    world.table.commit(world.clock.go())
+    result = once()
+    assert result is not None
+    assert (result.number, result.published_until) == (0, world.stream.published_until)
+    (spec,) = specs
+    assert (spec.kind, spec.store_id, spec.options["memory"]) == (JobKind.CAPTURE_CHANGES, world.store.store_id, "1g")
+    assert once() is None
+
+
+def test_a_job_that_failed_leaves_the_batch_open_for_the_next(world: ChangeStreamWorld) -> None:
+    world.table.commit(world.clock.go())
+    error = WatchedTableChanged(stream="s", table="t", version=1, problem="no", remedy="none")
+
+    def fails(_: JobSpec) -> JobResult:
+        return JobResult(error=error.to_record())
+
+    with pytest.raises(TidemarkError, match="no"):
+        capture(world.store, "s", run=fails, places=places(), tables=world.tables)
+    batch = world.opened()
+    world.table.commit(world.clock.go())
+    assert world.opened() == batch
+    assert world.stream.next_batch == 0

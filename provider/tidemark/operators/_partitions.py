@@ -22,9 +22,12 @@ __all__ = ["TaskLimits", "number_of", "run_of", "seconds_of", "sink_of", "target
 
 
 def run_of(context: Context) -> str:
-    """The DAG run: a partition that failed in it is not handed out again in it."""
+    """The DAG run, and how often it was cleared: a partition that failed in it is not handed out again in it, but is
+    when the run is cleared.
+    """
     key = key_of(context)
-    return f"{key.dag_id}/{key.run_id}"
+    cleared = getattr(context.get("dag_run"), "clear_number", 0) or 0
+    return f"{key.dag_id}/{key.run_id}" + (f"#{cleared}" if cleared else "")
 
 
 def number_of(argument: str, value: int | str) -> int:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.operators._base import TidemarkOperator, flag_of
-from tidemark.operators._lake_tables import lake_tables_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -70,7 +69,6 @@ class CaptureChangesOperator(TidemarkOperator):
         from tidemark.operators._partitions import number_of, seconds_of
         from tidemark.transactions.change_streams.capture import capture
         from tidemark.transactions.change_streams.definitions import get_change_stream
-        from tidemark.transactions.change_streams.watching import find_new_tables
 
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
@@ -85,7 +83,6 @@ class CaptureChangesOperator(TidemarkOperator):
             run=self._job.run,
             places=self.hook.job_places(),
             tables=self.hook.open_table,
-            new_tables=lambda: find_new_tables(stream, lake_tables_of(self.hook)),
             bounds=bound,
             allowed_skew=skew,
             split_rows=split,
@@ -94,10 +91,10 @@ class CaptureChangesOperator(TidemarkOperator):
         if result is None:
             if flag_of("skip_when_empty", self.skip_when_empty):
                 raise AirflowSkipException("Nothing new to capture.")
-            return {"change_stream": self.change_stream, "batch": None}
+            return {"change_stream": stream.name, "batch": None}
         for token in result.unsplittable:
             self.log.warning("Partition %s is due for a split, but one key's bucket has all of its load.", token)
-        return _told(self.change_stream, result)
+        return _told(stream.name, result)
 
     def on_kill(self) -> None:
         """End the job; the batch stands written ahead, and the next attempt does it."""
@@ -105,10 +102,9 @@ class CaptureChangesOperator(TidemarkOperator):
             self._job.cancel()
 
 
-def _told(name: str, result: CaptureResult) -> dict[str, Any]:
-    """What the task returns."""
+def _told(stream: str, result: CaptureResult) -> dict[str, Any]:
     return {
-        "change_stream": name,
+        "change_stream": stream,
         "batch": result.number,
         "published_until": result.published_until.isoformat(),
         "transactions": result.transactions,

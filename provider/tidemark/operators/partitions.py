@@ -120,7 +120,8 @@ class ReadPartitionOperator(TidemarkOperator):
 
     A chunk that fails does not stop its siblings; the task fails after them, and only the failed ones are tried again.
     Returns {range, chunks, rows, found}. Raises TargetNotFound, TargetNotDelta, TargetDoesNotFit, MissingMergeKey,
-    UpdateOfMissingRow, SerialReused, ChunkChanged, PartitionsFailed, StatementRefused, InvalidArgument.
+    UpdateOfMissingRow, SerialReused, TargetForgetsTransactions, ChunkChanged, PartitionsFailed, StatementRefused,
+    InvalidArgument.
 
     :param bundle: what to read. (templated)
     :param change_stream: its name. (templated)

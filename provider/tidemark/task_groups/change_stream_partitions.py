@@ -72,14 +72,14 @@ def change_stream_partitions(
                 task_id=f"commit_{wave}", trigger_rule=TriggerRule.ALL_DONE, **of_group
             )
             before >> planned >> reading >> committed
-            steps += [planned, committed]
+            steps += [planned, reading, committed]
             before = committed
         finished = FinishPartitionsOperator(task_id="finish", trigger_rule=TriggerRule.ALL_DONE, **of_group)
         before >> finished
         if trigger_again:
             told = "ti.xcom_pull(task_ids='" + finished.task_id + "')"
             finished >> _Again(task_id="again", left="{{ 0 if " + told + ".paused else " + told + ".left }}")
-        # A step that failed is seen in the run's state, though later ones ran.
+        # Whatever failed is seen in the run's state, though later steps ran.
         [*steps, finished] >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
     return partitions
 
@@ -92,7 +92,7 @@ class _Again(TriggerDagRunOperator):
     def __init__(self, *, left: str, **kwargs: Any) -> None:
         super().__init__(
             trigger_dag_id="{{ dag.dag_id }}",
-            trigger_run_id="again__{{ dag_run.start_date | ts_nodash }}_{{ dag_run.id }}",
+            trigger_run_id="again__{{ dag_run.start_date | ts_nodash_with_tz }}",
             skip_when_already_exists=True,
             **kwargs,
         )

@@ -8,14 +8,23 @@ from airflow.sdk import DAG
 
 from tidemark.assets import stream_asset, stream_data_asset
 from tidemark.notifications.stale_stream import StaleStreamNotifier
+from tidemark.operators.backfill import BackfillTableOperator
+from tidemark.operators.capture import CaptureChangesOperator
 from tidemark.operators.change_streams import (
     AlterChangeStreamOperator,
     CreateChangeStreamOperator,
     DropChangeStreamOperator,
 )
 from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, CreateConsumerGroupOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
+from tidemark.operators.partitions import (
+    CommitPartitionsOperator,
+    FinishPartitionsOperator,
+    PlanPartitionsOperator,
+    ReadPartitionOperator,
+)
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
@@ -23,8 +32,10 @@ from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperat
 from tidemark.operators.transaction import WriteStreamOperator
 from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
+from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
 from tidemark.sensors.stale import StreamStaleSensor
 from tidemark.sensors.streams import StreamHasDataSensor
+from tidemark.task_groups.change_stream_partitions import change_stream_partitions
 from tidemark.task_groups.stream_transaction import stream_transaction
 
 with DAG(
@@ -54,5 +65,19 @@ with DAG(
     watch = CreateChangeStreamOperator(task_id="watch", change_stream="Shop", watch={"shop.orders": ["status"]})
     alter = AlterChangeStreamOperator(task_id="alter", change_stream="Shop", watch="ALL")
     forget = DropChangeStreamOperator(task_id="forget", change_stream="Shop")
+    of_group = {"change_stream": "Shop", "consumer_group": "mirror"}
+    readers = CreateConsumerGroupOperator(task_id="readers", **of_group)
+    pause = AlterConsumerGroupOperator(task_id="pause", **of_group, action="pause")
+    late = ConsumerGroupStaleSensor(task_id="late", **of_group)
+    rows = BackfillTableOperator(task_id="rows", **of_group, table="shop.orders", target="shop.rows")
+    capture = CaptureChangesOperator(task_id="capture", change_stream="Shop")
+    plan = PlanPartitionsOperator(task_id="plan", **of_group)
+    read = ReadPartitionOperator.partial(task_id="read", change_stream="Shop", write_as="m:f").expand(
+        bundle=plan.output
+    )
+    commit = CommitPartitionsOperator(task_id="commit", **of_group)
+    finish = FinishPartitionsOperator(task_id="finish", **of_group)
+    partitions = change_stream_partitions("partitions", **of_group, write_as="merge", target="shop.rows", waves=3)
     create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> files >> keyed >> again >> vacuum
     vacuum >> rebase >> drop >> watch >> alter >> forget
+    readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions

@@ -44,7 +44,9 @@ def backfill_table(
         return write_statement(session, delivering, statement, _never)
     _require_unread(target, application, ask)
     source = DeltaLog.open(ask.source.path, options)
-    rows = rows_as_of(session, source, ask.version, table=ask.source.name)
+    rows = rows_as_of(session, source, max(ask.version, 0), table=ask.source.name)
+    if ask.version < 0:  # it came after the change stream: its records begin with its first row
+        rows = rows.limit(0)
     if ask.columns is not None:
         rows = rows.select(*(F.col(quoted(name)) for name in ask.columns))
     schema = target_schema(open_target(statement, options))

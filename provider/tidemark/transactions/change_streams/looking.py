@@ -63,7 +63,10 @@ def _opened(stream: ChangeStream, watched: WatchedTable, tables: Tables) -> Delt
 def _head(stream: ChangeStream, watched: WatchedTable, log: DeltaLog) -> int:
     """The newest version, if every change up to it can be had."""
     head = log.head()
-    found = log.state(head).table_id
+    try:
+        found = log.state(head).table_id
+    except LogIncomplete as error:
+        raise _changed(stream, watched, str(error)) from error
     if found != watched.table.table_id:
         raise _changed(stream, watched, f"another table lies there now (id {found}, not {watched.table.table_id})")
     if head < watched.captured:

@@ -18,6 +18,7 @@ from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.change_streams.waves import begin_chunks, chunk_failed, chunk_written
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, RunJob
+from tidemark.transactions.targets import require_memory
 
 __all__ = ["BundleResult", "read_chunks"]
 
@@ -47,7 +48,7 @@ def read_chunks(
 
     A chunk that fails is kept as failed for this `run` and does not stop the others. A second run goes on with those
     that are missing. Raises ChunkChanged for chunks that are not as they were written ahead; an error of the job as a
-    whole, after all of its chunks were kept as failed.
+    whole, after all of its chunks were kept as failed; TargetForgetsTransactions before it starts.
     """
     open_ones = begin_chunks(store, chunks, run)
     reach("read.begun")
@@ -93,7 +94,9 @@ def _pinned(
     target = sink.target
     if target is None:
         return tuple(ChunkWrite(chunk) for chunk in chunks)
-    head = open_table(target.path).head()
+    log = open_table(target.path)
+    head = log.head()
+    require_memory(target.name, log.state(head).metadata, DEFAULT_LIMITS)
     return store.write(lambda c: tuple(ChunkWrite(chunk, chunk_sinks.pin(c, chunk, target, head)) for chunk in chunks))
 
 

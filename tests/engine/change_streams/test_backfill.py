@@ -1,0 +1,146 @@
+"""A backfill is the table as of the version behind which the group's records begin: no gap, no overlap, once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidemark.control.store import ControlStore
+from tidemark.engine.change_streams.backfill import backfill_table
+from tidemark.engine.change_streams.sinks import ChunkSink
+from tidemark.errors import InvalidArgument, TargetDoesNotFit
+from tidemark.jobs.run import run as run_job
+from tidemark.jobs.spark_work import own_session
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.backfill import BackfillAsk
+from tidemark.model.change_streams import ChangeStreamOptions, WatchedTable
+from tidemark.model.partition_sinks import ChunkWrite, Sink, SinkKind
+from tidemark.model.streams import Addressing, TableRef
+from tidemark.model.transactions import Evidence
+from tidemark.transactions.change_streams.backfill import BackfillPoint, begin_backfill
+from tidemark.transactions.change_streams.capture import capture
+from tidemark.transactions.change_streams.definitions import create_change_stream, get_change_stream
+from tidemark.transactions.change_streams.groups import create_group, reset_group
+from tidemark.transactions.change_streams.waves import plan_wave
+from tidemark.transactions.limits import JobPlaces
+
+pytestmark = pytest.mark.spark
+
+
+class World:
+    """A watched table `db.t` with two rows, and a target of the same columns."""
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self.spark, self.root = spark, root
+        self.store = ControlStore(f"sqlite:///{root}/control.db")
+        self.source = self.create("t", "id BIGINT, v STRING", "TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+        self.target = self.create("mirror", "id BIGINT, v STRING")
+        self.sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'b')")
+        create_change_stream(
+            self.store,
+            name="s",
+            tables=(WatchedTable(self.source, ("id",), None, 1),),
+            everything=False,
+            options=ChangeStreamOptions(),
+            log_path=str(root / "log"),
+        )
+
+    def create(self, name: str, columns: str, properties: str = "") -> TableRef:
+        path = str(self.root / name)
+        self.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta {properties}")
+        return TableRef(f"db.{name}", path, DeltaLog.open(path).state().table_id, Addressing.LAKE)
+
+    def sql(self, text: str) -> None:
+        self.spark.sql(text.format(t=f"delta.`{self.source.path}`"))
+
+    def capture(self) -> None:
+        capture(
+            self.store,
+            "s",
+            run=lambda spec: run_job(self.spark, spec, say=lambda _: None),
+            places=JobPlaces(str(self.root / "_tidemark"), str(self.root / "jobs")),
+            tables=lambda one: DeltaLog.open(one if isinstance(one, str) else one.path),
+            allowed_skew=timedelta(0),
+        )
+
+    def backfill(self, point: BackfillPoint, target: TableRef | None = None, *, overwrite: bool = False) -> Evidence:
+        ask = BackfillAsk(point.group.uid, self.source, point.version, None, target or self.target, overwrite)
+        return backfill_table(own_session(self.spark), self.store.store_id, ask, lambda: None)
+
+    def deliver(self, group: str) -> None:
+        """One wave of the group into the target."""
+        log_path = get_change_stream(self.store, "s").log_path
+        sink = Sink(SinkKind.MERGE, self.target)
+        wave = plan_wave(self.store, "s", group, run="r", max_chunks=9, max_rows=9)
+        for chunk in wave.chunks:
+            one = ChunkSink(own_session(self.spark), self.store.store_id, log_path, sink, lambda: None)
+            one.write(ChunkWrite(chunk))
+
+    def rows(self, table: TableRef) -> list[tuple[object, ...]]:
+        return sorted(tuple(row) for row in self.spark.read.format("delta").load(table.path).collect())
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> World:
+    return World(spark, tmp_path)
+
+
+def test_rows_and_records_together_are_the_table_whatever_is_captured_between(world: World) -> None:
+    world.sql("UPDATE {t} SET v = 'before' WHERE id = 1")
+    point = begin_backfill(world.store, "s", "g", "DB.T")
+    assert point.version == 1
+    world.sql("DELETE FROM {t} WHERE id = 2")
+    world.capture()
+    world.sql("INSERT INTO {t} VALUES (3, 'c')")
+    assert begin_backfill(world.store, "s", "g", "db.t").version == 1
+    assert world.backfill(point).found is False
+    assert world.rows(world.target) == [(1, "a"), (2, "b")]
+    world.deliver("g")
+    assert world.rows(world.target) == [(1, "before")]
+    again = world.backfill(begin_backfill(world.store, "s", "g", "db.t"))
+    assert (again.found, world.rows(world.target)) == (True, [(1, "before")])
+
+    later = begin_backfill(world.store, "s", "later", "db.t")
+    assert later.version == 3
+    world.capture()
+    assert begin_backfill(world.store, "s", "later", "db.t").version == 3
+
+
+def test_rows_that_would_go_are_asked_for_first(world: World) -> None:
+    point = begin_backfill(world.store, "s", "g", "db.t")
+    world.spark.sql(f"INSERT INTO delta.`{world.target.path}` VALUES (9, 'mine')")
+    with pytest.raises(InvalidArgument, match="say overwrite=True"):
+        world.backfill(point)
+    assert world.rows(world.target) == [(9, "mine")]
+    world.backfill(point, overwrite=True)
+    assert world.rows(world.target) == [(1, "a"), (2, "b")]
+
+
+def test_records_without_their_backfill_are_not_overwritten_by_it(world: World) -> None:
+    create_group(world.store, "s", "g", "earliest")
+    world.sql("INSERT INTO {t} VALUES (3, 'c')")
+    world.capture()
+    world.deliver("g")
+    with pytest.raises(InvalidArgument, match="reset the group"):
+        world.backfill(begin_backfill(world.store, "s", "g", "db.t"), overwrite=True)
+    reset_group(world.store, "s", "g", "now")
+    assert world.backfill(begin_backfill(world.store, "s", "g", "db.t"), overwrite=True).found is False
+    assert world.rows(world.target) == world.rows(world.source)
+
+
+def test_what_cannot_be_backfilled_is_refused_before_anything_is_written(world: World) -> None:
+    with pytest.raises(InvalidArgument, match=r"does not watch it; it watches db\.t"):
+        begin_backfill(world.store, "s", "g", "db.other")
+    narrow = world.create("narrow", "id BIGINT")
+    with pytest.raises(TargetDoesNotFit):
+        world.backfill(begin_backfill(world.store, "s", "g", "db.t"), narrow)
+    assert DeltaLog.open(narrow.path).head() == 0
+    first = get_change_stream(world.store, "s").published_until
+    world.sql("INSERT INTO {t} VALUES (3, 'c')")
+    world.capture()
+    create_group(world.store, "s", "between", first + timedelta(microseconds=1))
+    with pytest.raises(InvalidArgument, match="in the middle of a batch"):
+        begin_backfill(world.store, "s", "between", "db.t")

@@ -1,0 +1,149 @@
+"""Kill -9 at any step of plan, read and commit, then the same run again: each record once, the group at its end.
+
+Real Airflow tasks, real spark-submit. A point in the worker kills the worker, a point in the job kills driver and JVM.
+Two points, one of each; with TIDEMARK_KILLS=all (`make soak`) every one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.guarantees.kill_point_writes import name_of
+from tests.guarantees.killed_partitions import STREAM
+from tests.guarantees.partition_invariants import require_invariants
+from tidemark.control.store import ControlStore
+from tidemark.kill_points import KILL_AT, KILL_ONCE, PARTITION_POINTS
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_streams import ChangeStreamOptions, WatchedTable
+from tidemark.model.streams import Addressing, TableRef
+from tidemark.transactions.change_streams.capture import capture
+from tidemark.transactions.change_streams.definitions import create_change_stream
+from tidemark.transactions.change_streams.groups import create_group, group_status
+from tidemark.transactions.limits import JobPlaces
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+
+HERE = Path(__file__).parent
+IN_THE_JOB = ("write1.before", "write1.after", "result.written")
+KILLED = PARTITION_POINTS if os.environ.get("TIDEMARK_KILLS") == "all" else ("write1.after", "read.answered")
+MODS = "ARRAY<STRUCT<keys: STRING, new_values: STRING, old_values: STRING>>"
+EXPECTED = Counter({("INSERT", str(key)): 1 for key in range(6)} | {("DELETE", "5"): 1, ("UPDATE", "1"): 1})
+
+
+def expected_exit(point: str) -> int:
+    """A killed worker is gone; one whose job was killed fails, unless the job had left its whole result."""
+    if point not in IN_THE_JOB:
+        return -9
+    return 0 if point == "result.written" else 1
+
+
+class Installation:
+    """An Airflow home, and a lake with a captured change stream that a group for each point reads."""
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self.spark, self.home, self.lake = spark, home, home / "lake" / "kill"
+        self.store = ControlStore(f"sqlite:///{home}/tidemark.db")
+        self.environment = {
+            **os.environ,
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(HERE),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "TIDEMARK_SPARK_MASTER": "local[1]",
+            "TIDEMARK_LAKE_ROOT": str(home / "lake"),
+            "TIDEMARK_CONTROL_STORE": f"sqlite:///{home}/tidemark.db",
+            "PYTHONPATH": str(HERE.parent.parent),
+        }
+
+    def run(self, *arguments: str, kill_at: str | None = None) -> subprocess.CompletedProcess[str]:
+        more = {KILL_AT: kill_at, KILL_ONCE: str(self.home / f"killed_{kill_at}")} if kill_at else {}
+        return subprocess.run(
+            [sys.executable, *arguments],
+            env={**self.environment, **more},
+            start_new_session=True,
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+
+    def script(self, *points: str, kill_at: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self.run(str(HERE / "killed_partitions.py"), *points, kill_at=kill_at)
+
+    def prepare(self) -> None:
+        """Two partitions with records of inserts, an update and a delete."""
+        from tidemark.jobs.run import run
+
+        source = self.lake / "source"
+        tracked = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+        self.spark.sql(f"CREATE TABLE delta.`{source}` (id INT, name STRING) USING delta {tracked}")
+        table = TableRef("kill.source", str(source), DeltaLog.open(str(source)).state().table_id, Addressing.PATH)
+        create_change_stream(
+            self.store,
+            name=STREAM,
+            tables=(WatchedTable(table, ("id",), None, 0),),
+            everything=False,
+            options=ChangeStreamOptions(),
+            log_path=str(self.lake / "log"),
+            initial_partitions=2,
+        )
+        for point in KILLED:
+            target = self.lake / f"records_{name_of(point)}"
+            self.spark.sql(f"CREATE TABLE delta.`{target}` (mod_type STRING, mods {MODS}) USING delta")
+            create_group(self.store, STREAM, f"g_{name_of(point)}", "earliest")
+        self.spark.sql(f"INSERT INTO delta.`{source}` SELECT id, 'new' FROM range(6)")
+        self.spark.sql(f"UPDATE delta.`{source}` SET name = 'eins' WHERE id = 1")
+        self.spark.sql(f"DELETE FROM delta.`{source}` WHERE id = 5")
+        capture(
+            self.store,
+            STREAM,
+            run=lambda spec: run(self.spark, spec, say=lambda _: None),
+            places=JobPlaces(f"{self.home}/lake/_tidemark", f"{self.home}/jobs"),
+            tables=lambda one: DeltaLog.open(one if isinstance(one, str) else one.path),
+            allowed_skew=timedelta(0),
+        )
+
+
+Killed = tuple[Installation, dict[str, subprocess.CompletedProcess[str]]]
+
+
+@pytest.fixture(scope="module")
+def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """Each point's first attempt, then one process that runs them all again."""
+    installation = Installation(spark, tmp_path_factory.mktemp("killed_partitions"))
+    installation.prepare()
+    migrated = installation.run("-m", "airflow", "db", "migrate")
+    assert migrated.returncode == 0, migrated.stderr
+    first = {point: installation.script(point, kill_at=point) for point in KILLED}
+    retried = installation.script(*KILLED)
+    assert retried.returncode == 0, retried.stdout[-4000:] + retried.stderr[-4000:]
+    return installation, first
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("point", KILLED)
+def test_a_run_after_a_kill_delivers_each_record_once(killed: Killed, point: str) -> None:
+    installation, first = killed
+    assert (installation.home / f"killed_{point}").exists(), first[point].stdout[-3000:] + first[point].stderr[-3000:]
+    assert first[point].returncode == expected_exit(point)
+    path = str(installation.lake / f"records_{name_of(point)}")
+    rows = installation.spark.read.format("delta").load(path).collect()
+    found = Counter((row.mod_type, json.loads(mod["keys"])["id"]) for row in rows for mod in row.mods)
+    assert found == EXPECTED
+    log = DeltaLog.open(path)
+    numbers = [number for commit in log.commits(0, log.head()) for number in commit.transactions.items()]
+    assert len(numbers) == len(set(numbers)) == 2
+    require_invariants(installation.store, STREAM)
+    status = group_status(installation.store, STREAM, f"g_{name_of(point)}")
+    assert (status.open_chunks, status.failed) == (0, {})
+    assert status.low_watermark == status.published_until
