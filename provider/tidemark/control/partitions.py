@@ -24,6 +24,7 @@ __all__ = [
     "lookup_all",
     "of_stream",
     "partition_of",
+    "segment_before",
     "segments",
     "started_at",
 ]
@@ -123,16 +124,22 @@ def add_load(connection: sa.Connection, stream_uid: str, load: Iterable[LoadSegm
 
 
 def segments(
-    connection: sa.Connection, stream_uid: str, token: str, since: datetime, *, most: int
+    connection: sa.Connection, stream_uid: str, token: str, since: Position, *, most: int
 ) -> tuple[LoadSegment, ...]:
-    """The load of a token that begins at or after this time, in order, at most `most` of it."""
-    query = (
-        sa.select(_load.start_at, _load.start_sequence, _load.rows)
-        .where(_load.stream_uid == stream_uid, _load.token == token, _load.start_at >= since)
-        .order_by(_load.start_at, _load.start_sequence)
-        .limit(most)
-    )
-    return tuple(LoadSegment(token, Position(at, sequence), rows) for at, sequence, rows in connection.execute(query))
+    """The load of a token that begins at or after this place, in order, at most `most` of it."""
+    later = (_load.start_at > since.at) | (_load.start_sequence >= since.sequence)
+    query = _segments(stream_uid, token).where(_load.start_at >= since.at, later)
+    found = connection.execute(query.order_by(_load.start_at, _load.start_sequence).limit(most))
+    return tuple(LoadSegment(token, Position(at, sequence), rows) for at, sequence, rows in found)
+
+
+def segment_before(
+    connection: sa.Connection, stream_uid: str, token: str, at: datetime, *, since: datetime
+) -> tuple[LoadSegment, ...]:
+    """The last segment that begins before this time, and not before `since`; none where there is none."""
+    query = _segments(stream_uid, token).where(_load.start_at >= since, _load.start_at < at)
+    found = connection.execute(query.order_by(_load.start_at.desc(), _load.start_sequence.desc()).limit(1))
+    return tuple(LoadSegment(token, Position(start, sequence), rows) for start, sequence, rows in found)
 
 
 def forget(connection: sa.Connection, stream_uid: str, *, before: datetime) -> int:
@@ -160,6 +167,11 @@ def partition_of(row: Mapping[str, Any] | sa.RowMapping) -> Partition:
         hot=row["hot"],
         quiet=row["quiet"],
     )
+
+
+def _segments(stream_uid: str, token: str) -> sa.Select[Any]:
+    query = sa.select(_load.start_at, _load.start_sequence, _load.rows)
+    return query.where(_load.stream_uid == stream_uid, _load.token == token)
 
 
 def _many(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> tuple[Partition, ...]:

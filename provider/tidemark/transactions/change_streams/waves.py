@@ -20,6 +20,7 @@ from tidemark.model.change_streams import (
     ChunkState,
     ConsumerGroup,
     GroupPartition,
+    LoadSegment,
     PartitionState,
     Position,
     WavePlan,
@@ -164,7 +165,8 @@ def _planned(connection: sa.Connection, asked: _Ask, settled: Settled) -> WavePl
     group_partitions.schedule_again(connection, group.uid, [chunk.token for chunk in again])
     group_partitions.schedule(connection, group.uid, [chunk.token for chunk in made])
     chunks.insert(connection, made, run=asked.run)
-    return WavePlan((*again, *made), settled.advanced, _work(connection, sight) - len(again))
+    handed_out = (*again, *made)
+    return WavePlan(handed_out, settled.advanced, _work(connection, sight) - len(handed_out))
 
 
 def _next_chunks(connection: sa.Connection, asked: _Ask, sight: Sight, room: int) -> tuple[Chunk, ...]:
@@ -194,12 +196,14 @@ def _free_with_load(connection: sa.Connection, asked: _Ask, sight: Sight, room: 
 
 def _next_chunk(connection: sa.Connection, asked: _Ask, sight: Sight, one: GroupPartition) -> Chunk:
     token, group = one.partition.token, asked.group
-    since = sight.first_load if one.watermark == Position(group.start) else one.watermark.at
-    load = partitions.segments(connection, group.stream_uid, token, since, most=SEGMENTS_AT_ONCE)
+    load = partitions.segments(connection, group.stream_uid, token, one.watermark, most=SEGMENTS_AT_ONCE)
+    before: tuple[LoadSegment, ...] = ()
+    if one.watermark == Position(group.start):
+        before = partitions.segment_before(connection, group.stream_uid, token, group.start, since=sight.first_load)
     bounds = chunk_bounds(
         one.partition,
         one.watermark,
-        unread(load, one.watermark),
+        unread((*before, *load), one.watermark),
         published_until=asked.stream.published_until,
         max_rows=asked.max_rows,
         more=len(load) == SEGMENTS_AT_ONCE,
