@@ -35,7 +35,7 @@ from tidemark.model.change_streams import (
     ModType,
     Partition,
 )
-from tidemark.planning.change_streams.blocks import cut_blocks
+from tidemark.planning.change_streams.blocks import ROWS_PER_TASK, cut_blocks
 from tidemark.planning.change_streams.churn import decide_churn
 from tidemark.planning.change_streams.segments import load_segments
 from tidemark.planning.change_streams.timestamps import Published, SourceTransaction, publish, published_until
@@ -76,8 +76,12 @@ def capture_batch(
     say: Callable[[str], None] | None = None,
     mods_per_record: int = MODS_PER_RECORD,
     segment_rows: int = SEGMENT_ROWS,
+    rows_per_task: int = ROWS_PER_TASK,
 ) -> CaptureResult:
     """Put the batch into the stream's log, which is made if it is not there, and say what came of it.
+
+    A record has `mods_per_record` modifications at most, a load segment about `segment_rows` of them; a task sorts
+    about `rows_per_task`.
 
     A second run, also at the same time, writes nothing and answers the same, with `found` set. Raises
     WatchedTableChanged and KeyTwiceInTransaction before anything of the batch is written; SerialReused if the log has
@@ -96,7 +100,7 @@ def capture_batch(
     active = sorted(batch.active, key=lambda partition: partition.lo)
     with _kept(with_places(mods, active)) as staged:
         captured = _weighed(spark, batch, histories, staged, active)
-        blocks = cut_blocks(active, captured.load.tokens)
+        blocks = cut_blocks(active, captured.load.tokens, rows_per_task)
         blocked = with_blocks(staged, blocks)
         times = captured.transactions.select("table_no", "version", "at")
         with _kept(number_cells(blocked, times, mods_per_record)) as cells:

@@ -76,7 +76,7 @@ def json_of_chosen(row: Column, chosen: Sequence[tuple[StructField, Column]]) ->
         F.when(is_chosen[field.name], F.to_json(F.struct(_member(row, field)), _OPTIONS))
         for field in _in_order([field for field, _ in chosen])
     ]
-    members = F.transform(F.array(*objects), lambda text: F.substring(text, F.lit(2), F.length(text) - 2))
+    members = F.transform(F.array(*objects), lambda text: _within(text, 1))
     return F.concat(F.lit("{"), F.array_join(members, ","), F.lit("}"))  # array_join leaves NULLs out
 
 
@@ -137,8 +137,13 @@ def _as_name(key: Column, kind: DataType) -> Column:
     if isinstance(kind, StringType):
         return F.collate(key, "UTF8_BINARY")
     text = F.to_json(F.array(_shown(key, kind)), _OPTIONS)
-    inner = F.transform(F.array(text), lambda found: F.substring(found, F.lit(2), F.length(found) - 2))[0]
-    return F.trim(F.lit('"'), inner) if not isinstance(kind, ArrayType | StructType | MapType) else inner
+    return F.transform(F.array(text), lambda found: _within(found, F.when(found.startswith('["'), 2).otherwise(1)))[0]
+
+
+def _within(text: Column, marks: Column | int) -> Column:
+    """The text less so many characters at both ends."""
+    count = F.lit(marks) if isinstance(marks, int) else marks
+    return F.substring(text, count + 1, F.length(text) - 2 * count)
 
 
 def _changes(kind: DataType) -> bool:

@@ -22,7 +22,7 @@ class Block:
     task: int
 
 
-def cut_blocks(active: Sequence[Partition], load: Load, rows_per_task: int = ROWS_PER_TASK) -> tuple[Block, ...]:
+def cut_blocks(active: Sequence[Partition], load: Load, rows_per_task: int) -> tuple[Block, ...]:
     """Blocks that tile the key space, each of a partition (by its number in `active`, which is in order of ranges).
 
     A partition has several where it has more rows than a task should sort, as far as its sub-buckets can be parted; a

@@ -1,0 +1,188 @@
+"""A batch stands in the log once, whoever captures it and how often; what cannot be captured is refused beforehand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from tests.engine.change_streams.captured import Captured, on_one_table, table_ref
+from tests.engine.lakes import Lake
+from tidemark.engine.change_streams.capture import capture_batch
+from tidemark.engine.workspace import Workspace
+from tidemark.errors import ChangeStreamRefused, SerialReused, WatchedTableChanged
+from tidemark.jobs.run import run
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_streams import CaptureResult, WatchedTable
+from tidemark.model.codec import from_plain, to_json
+from tidemark.model.jobs import JobKind, JobSpec
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_second_attempt_answers_what_the_first_has_written(lake: Lake, workspace: Workspace) -> None:
+    lake.create()
+    captured = on_one_table(lake, workspace, partitions=2)
+    lake.sql("INSERT INTO {t} SELECT id, 'a' FROM range(9)")
+    batch = captured.batch(lake.version)
+
+    first = captured.run(batch)
+    head = DeltaLog.open(str(captured.log_path)).head()
+    lake.sql("DELETE FROM {t}")
+    second = captured.run(batch)
+
+    assert (first.found, second) == (False, replace(first, found=True))
+    assert DeltaLog.open(str(captured.log_path)).head() == head
+
+    captured.close(batch, first)
+    captured.capture(lake.version)
+    assert captured.run(batch) == second  # though a later batch stands in the log
+
+
+def test_the_job_answers_the_result_and_finds_it_again(lake: Lake, workspace: Workspace, tmp_path: Path) -> None:
+    lake.create()
+    captured = on_one_table(lake, workspace)
+    lake.sql("INSERT INTO {t} VALUES (1, 'a')")
+    batch = captured.batch(lake.version)
+    spec = JobSpec(
+        kind=JobKind.CAPTURE_CHANGES,
+        store_id="store",
+        workspace=f"file://{tmp_path}/_tidemark",
+        result_uri=f"{tmp_path}/result",
+        cancel_uri=f"{tmp_path}/cancel",
+        deadline=datetime.now(UTC) + timedelta(hours=1),
+        options={"batch": to_json(batch)},
+    )
+    answers = [run(lake.spark, spec) for _ in range(2)]
+    assert [answer.error for answer in answers] == [None, None]
+    first, second = (from_plain(CaptureResult, answer.facts) for answer in answers)
+    assert (first.rows, first.found, second) == (1, False, replace(first, found=True))
+
+
+def test_two_captures_at_once_make_one_commit_and_answer_the_same(
+    lake: Lake, workspace: Workspace, tmp_path: Path
+) -> None:
+    lake.create()
+    captured = on_one_table(lake, workspace)
+    lake.sql("INSERT INTO {t} SELECT id, 'a' FROM range(50)")
+    batch = captured.batch(lake.version)
+    together = Barrier(2)
+
+    def capture(number: int) -> CaptureResult:
+        with Workspace(f"file://{tmp_path}/_tidemark", f"capture{number}") as own:
+            together.wait()
+            return capture_batch(lake.spark.newSession(), batch, own)
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(capture, range(2))
+    assert replace(one, found=True) == replace(other, found=True)
+    assert {one.found, other.found} == {False, True}
+    log = DeltaLog.open(str(captured.log_path))
+    with_batch = [commit for commit in log.commits(-1, log.head()) if batch.stream.uid in commit.transactions]
+    assert (len(with_batch), len(captured.rows()), len(captured.rows("window"))) == (1, 50, 1)
+
+
+def test_a_number_that_another_batch_has_is_refused(lake: Lake, workspace: Workspace) -> None:
+    lake.create()
+    captured = on_one_table(lake, workspace)
+    lake.sql("INSERT INTO {t} VALUES (1, 'a')")
+    batch = captured.batch(lake.version)
+    captured.run(batch)
+    lake.sql("INSERT INTO {t} VALUES (2, 'a')")
+    with pytest.raises(SerialReused):  # as from a store that was restored from a backup
+        captured.run(captured.batch(lake.version))
+    assert len(captured.rows()) == 1
+
+
+def test_a_table_that_is_no_log_is_left_alone(lake: Lake, workspace: Workspace) -> None:
+    lake.create().sql("INSERT INTO {t} VALUES (1, 'a')")
+    captured = replace(on_one_table(lake, workspace), log_path=lake.path)
+    head = lake.version
+    with pytest.raises(ChangeStreamRefused, match="is not its log"):
+        captured.capture(lake.version)
+    assert lake.version == head
+
+
+def test_tables_with_equal_and_backward_clocks_have_times_of_their_own(
+    lake: Lake, workspace: Workspace, tmp_path: Path
+) -> None:
+    lake.create().sql("INSERT INTO {t} VALUES (1, 'a')", "UPDATE {t} SET v = 'b'")
+    other = Lake(lake.spark, tmp_path / "other", workspace).create()
+    other.sql("INSERT INTO {t} VALUES (1, 'x')", "DELETE FROM {t}")
+    watched = [WatchedTable(table_ref(table, name), ("k",), None, 0) for table, name in ((lake, "a"), (other, "b"))]
+    captured = Captured(lake.spark, workspace, tmp_path / "log", watched, partitions=4)
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
+    for table in (lake, other):
+        set_times(table, {0: noon - 5, 1: noon, 2: noon - 60})
+
+    captured.capture(2, 2, safe_until=datetime(2026, 1, 1, 13, tzinfo=UTC))
+    late = lake.sql("UPDATE {t} SET v = 'c'")
+    set_times(lake, {late: noon + 1})
+    captured.capture(late, 2)
+
+    found = {row["server_transaction_id"]: row for row in captured.rows()}
+    ids = [table.log.state().table_id for table in (lake, other)]
+    order = [f"{table_id}:1" for table_id in sorted(ids)] + [f"{table_id}:2" for table_id in sorted(ids)]
+    assert list(found) == [*order, f"{ids[0]}:{late}"]
+    times = [(row["commit_timestamp"] - int(noon * 1_000_000)) for row in found.values()]
+    assert times == [0, 1, 1_000, 1_001, 3_600_000_000]  # Delta takes a file's time as a millisecond after the last
+    assert {row["raw_commit_timestamp"] - int(noon * 1_000_000) for row in found.values()} == {0, 1_000, 1_000_000}
+    assert {row["table_name"] for row in found.values()} == {"a", "b"}
+
+
+def set_times(table: Lake, times: dict[int, float]) -> None:
+    for version, time in times.items():
+        os.utime(table.path / "_delta_log" / f"{version:020d}.json", (time, time))
+
+
+def dropped(lake: Lake) -> None:
+    shutil.rmtree(lake.path)
+
+
+def recreated(lake: Lake) -> None:
+    shutil.rmtree(lake.path)
+    lake.create().sql("INSERT INTO {t} VALUES (1, 'a')", "INSERT INTO {t} VALUES (2, 'a')")
+
+
+def untracked(lake: Lake) -> None:
+    lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'false')")
+
+
+def without_its_key(lake: Lake) -> None:
+    lake.sql("ALTER TABLE {t} RENAME COLUMN k TO id")
+
+
+def without_a_listed_column(lake: Lake) -> None:
+    lake.sql("ALTER TABLE {t} DROP COLUMN v")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (dropped, "no table at"),
+        (recreated, "another one now"),
+        (untracked, "row tracking"),
+        (without_its_key, "key column k is gone"),
+        (without_a_listed_column, "watched column v is gone"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_watched_table_that_changed_is_an_error_before_anything_is_written(
+    lake: Lake, workspace: Workspace, change: Callable[[Lake], None], problem: str
+) -> None:
+    lake.create(delta__columnMapping__mode="name")
+    captured = on_one_table(lake, workspace, columns=("v",))
+    lake.sql("INSERT INTO {t} VALUES (1, 'a')")
+    change(lake)
+    end = max(captured.tables[0].captured + 1, lake.version if lake.path.exists() else 0)
+    with pytest.raises(WatchedTableChanged, match=problem):
+        captured.capture(end)
+    assert captured.rows("window") == []
+    assert captured.rows() == []
