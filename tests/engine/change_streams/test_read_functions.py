@@ -100,7 +100,7 @@ def test_what_is_wrong_fails_the_query_also_where_there_is_no_row_or_rows_are_co
 ) -> None:
     statement = called(log, "READ_s", **{"start_timestamp": 1.0, "heartbeat_milliseconds": 1000, **named})
     statement = statement.replace("[]", "array()")
-    for query in (statement, statement.replace("*", "count(*)")):
+    for query in (statement, statement.replace("*", "count(*)"))[: 1 + ("end" in text)]:
         with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION") as raised:
             log.spark.sql(query).collect()
         assert text in str(raised.value)
@@ -117,7 +117,7 @@ def test_a_partition_that_is_too_old_is_no_longer_valid(spark: SparkSession, tmp
 def test_a_function_sees_what_is_captured_after_it_was_made(spark: SparkSession, tmp_path: Path) -> None:
     log = LogBuilder(spark.newSession(), tmp_path, begin=NOW - timedelta(hours=1)).create().partition(ROOT, 0).commit(1)
     register_read_functions(log.spark, log.stream(1))
-    text = called(log, "read_json_s", 0.0, partition_token=ROOT, heartbeat_milliseconds=1000)
+    text = called(log, "read_json_s", 0.0, partition_token=ROOT, heartbeat_milliseconds=300_000)
     assert ["data" in row[0] for row in log.spark.sql(text).collect()] == [False]
     log.record(ROOT, 2).commit(10)
     told = [json.loads(row[0]) for row in log.spark.sql(text).collect()]
@@ -134,7 +134,7 @@ def test_only_the_files_of_the_token_and_the_time_are_read(log: LogBuilder) -> N
 def test_arguments_may_be_session_variables(log: LogBuilder) -> None:
     for name, kind, value in (("since", "TIMESTAMP", literal(log, HOUR)), ("whose", "STRING", literal(log, LEFT))):
         log.spark.sql(f"DECLARE OR REPLACE VARIABLE {name} {kind} DEFAULT {value}")
-    text = "SELECT * FROM READ_s(since, partition_token => whose, heartbeat_milliseconds => 1000)"
+    text = "SELECT * FROM READ_s(since, partition_token => whose, heartbeat_milliseconds => 300000)"
     assert len(log.spark.sql(text).collect()) == 2
 
 

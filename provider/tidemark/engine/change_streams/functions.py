@@ -153,12 +153,17 @@ SELECT {CHANGE_RECORD} FROM (
   UNION ALL
   SELECT at, {AFTER_ALL}, sequence, {children} FROM born
   UNION ALL
-  SELECT NULL, NULL, NULL, NULL FROM known WHERE {_refused()}
+  SELECT NULL, NULL, NULL, NULL FROM (SELECT max({_problem()}) AS problem FROM known)
+  WHERE CASE WHEN problem IS NULL THEN FALSE ELSE raise_error(problem) IS NULL END
 ) ORDER BY {", ".join(PLACE)}"""
 
 
-def _refused() -> str:
-    """False, or it fails the query: the checks of `planning.change_streams.reading` in their order and words."""
+def _problem() -> str:
+    """Null, or what is wrong: the checks of `planning.change_streams.reading` in their order and words.
+
+    It is raised above an aggregate, which the optimizer pushes nothing below: an error inside a broadcast would reach
+    Python without its class.
+    """
     least, most = reading.HEARTBEATS
     checks = (
         ("known.start IS NULL", "INVALID_ARGUMENT", reading.START_NULL),
@@ -184,10 +189,8 @@ def _refused() -> str:
             f"{reading.OUTSIDE} [', started, ', ', coalesce(CAST(ended AS STRING), 'open'), ']",
         ),
     )
-    cases = " ".join(
-        f"WHEN {condition} THEN raise_error(concat('{kind}: {problem}')) IS NULL" for condition, kind, problem in checks
-    )
-    return f"CASE {cases} ELSE FALSE END"
+    cases = " ".join(f"WHEN {condition} THEN concat('{kind}: {problem}')" for condition, kind, problem in checks)
+    return f"CASE {cases} END"
 
 
 def _framed(kind: str, fields: str, as_json: bool) -> str:
