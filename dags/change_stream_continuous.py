@@ -47,7 +47,7 @@ with DAG(
     capture = CaptureChangesOperator(task_id="capture", change_stream=STREAM, allowed_skew_seconds=0)
 
     @task(outlets=[PARTITIONS])
-    def wake(*, outlet_events: Any = None, run_id: str = "") -> list[str]:
+    def wake(*, outlet_events: Any = None, run_id: Any = None) -> list[str]:
         """One event a partition. Without any the task is skipped, since a success with an outlet is an event itself."""
         from airflow.sdk.exceptions import AirflowSkipException
 
@@ -86,7 +86,7 @@ with DAG(
 
     # A task of its own: one that adds no key would be an event with the run's own, and start this run again and again.
     @task(outlets=[PARTITIONS], trigger_rule=TriggerRule.ALL_SUCCESS)
-    def wake_next(token: str, *, outlet_events: Any = None, run_id: str = "") -> list[str]:
+    def wake_next(token: str, *, outlet_events: Any = None, run_id: Any = None) -> list[str]:
         """The partition itself, where it goes on, and its children that can be read now."""
         from airflow.sdk.exceptions import AirflowSkipException
 
