@@ -589,6 +589,25 @@ def test_what_all_have_read_and_retention_has_passed_is_forgotten(readers: Reade
     require_invariants(readers.store, "s")
 
 
+def test_what_is_forgotten_ends_with_a_batch_so_that_a_group_may_start_amid_one(readers: Readers) -> None:
+    left, _ = readers.world.active()
+    loaded(readers.world, left)
+    readers.wave()
+    at = readers.world.clock.now + timedelta(seconds=1)
+    readers.world.batch(segment(left.token, at, 5))
+    while readers.wave()[0].chunks:
+        pass
+    readers.world.clock.now = at + timedelta(days=1, seconds=20)
+    readers.world.opened()
+    readers.commit()
+    amid = trim_before(readers.store, "s")
+    assert at < amid < at + MINUTE
+    assert forget(readers.store, "s").chunks == 1
+    create_group(readers.store, "s", "h", "earliest")
+    (chunk,) = plan_wave(readers.store, "s", "h", run="r", max_chunks=9, max_rows=9).chunks
+    assert (chunk.token, chunk.start, chunk.expected) == (left.token, Position(amid), 5)
+
+
 def _of(partition: Partition) -> tuple[int, int]:
     return partition.lo, partition.hi
 

@@ -16,11 +16,14 @@ from hypothesis import strategies as st
 
 from tests.guarantees.partition_world import KEYS, MortalStore, PartitionWorld, clear, memory_store
 from tidemark.control import change_streams, partitions
+from tidemark.model.change_streams import MICROSECOND, ConsumerGroup
 from tidemark.transactions.change_streams.groups import (
+    GroupStart,
     create_group,
     group_status,
     list_groups,
     pause_group,
+    reset_group,
     resume_group,
 )
 from tidemark.transactions.change_streams.retention import forget
@@ -66,9 +69,9 @@ def test_each_record_once_for_each_group_and_keys_in_order(store: MortalStore, s
         clear(store)
 
 
-def _step(world: PartitionWorld, groups: dict[str, object], chance: random.Random) -> None:
+def _step(world: PartitionWorld, groups: dict[str, ConsumerGroup], chance: random.Random) -> None:
     lives = chance.choice((None, None, chance.randrange(12)))
-    act = chance.choices(("capture", "wave", "rest", "group", "pause", "forget"), (10, 10, 1, 2, 1, 1))[0]
+    act = chance.choices(("capture", "wave", "rest", "group", "pause", "forget"), (10, 10, 1, 4, 1, 2))[0]
     if act == "capture":
         for _ in range(chance.randrange(1, 4)):
             world.commit([key_of(chance) for _ in range(chance.randrange(12))])
@@ -83,13 +86,14 @@ def _step(world: PartitionWorld, groups: dict[str, object], chance: random.Rando
         world.runs += chance.random() < 0.7
         run, most, rows = f"r{world.runs}", chance.choice((1, 2, 50)), chance.choice((1, 4, 1000))
         world.mortally(lives, lambda: world.wave(name, run, chance, max_chunks=most, max_rows=rows, fails=fails))
-    elif act == "group" and "h" not in groups:
-        groups["h"] = create_group(world.store, "s", "h", _any_start(world, chance))  # type: ignore[arg-type]
+    elif act == "group":
+        begin = reset_group if "h" in groups else create_group
+        groups["h"] = begin(world.store, "s", "h", _any_start(world, chance))
         world.check()
     elif act == "pause":
         chance.choice((pause_group, resume_group))(world.store, "s", chance.choice(sorted(groups)))
     elif act == "forget":
-        _forget(world)
+        _forget(world, chance)
 
 
 def key_of(chance: random.Random) -> int:
@@ -110,20 +114,22 @@ def _age(world: PartitionWorld, chance: random.Random) -> None:
     world.store.write(age)
 
 
-def _any_start(world: PartitionWorld, chance: random.Random) -> object:
+def _any_start(world: PartitionWorld, chance: random.Random) -> GroupStart:
     """Named, or amid what is published, often at a record or just beside it."""
     stream = world.stream
     times = [one.at.at + timedelta(microseconds=chance.randrange(-1, 2)) for one in world.log]
     earliest = max(stream.created_at, stream.trimmed_until or stream.created_at)
     times = [at for at in times if earliest <= at <= stream.published_until]
-    return chance.choice(["earliest", *(chance.sample(times, min(3, len(times))) or ["now"])])
+    starts: list[GroupStart] = ["earliest", *(chance.sample(times, min(3, len(times))) or ["now"])]
+    return chance.choice(starts)
 
 
-def _forget(world: PartitionWorld) -> None:
-    """Retention is over for all that every group has."""
-    uid, stream = world.stream_uid, world.stream
+def _forget(world: PartitionWorld, chance: random.Random) -> None:
+    """Retention is over for all that every group has, or for some of it, up to amid a batch."""
+    uid, created = world.stream_uid, world.stream.created_at
     low = min(group_status(world.store, "s", group.name).low_watermark for group in list_groups(world.store, "s"))
-    if low > stream.created_at:
-        world.store.write(lambda c: change_streams.trim(c, uid, low))
+    until = chance.choice([low, *(at for one in world.log if (at := one.at.at + MICROSECOND) <= low)])
+    if until > created:
+        world.store.write(lambda c: change_streams.trim(c, uid, until))
         forget(world.store, "s")
         world.check()

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tidemark.control import change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamExists, InvalidArgument
-from tidemark.model.change_streams import BUCKETS, ChangeStream, ChangeStreamOptions, WatchedTable
+from tidemark.model.change_streams import BUCKETS, ChangeStream, ChangeStreamOptions, Partition, WatchedTable
 from tidemark.planning.change_streams.definition import require_room
 from tidemark.planning.change_streams.tokens import first_partitions
 from tidemark.transactions.streams import require_name
@@ -60,18 +60,8 @@ def create_change_stream(
         next_batch=0,
     )
 
-    def create(connection: sa.Connection) -> ChangeStream:
-        existing = change_streams.lookup(connection, name)
-        if existing is not None:
-            if if_not_exists:
-                return existing
-            raise ChangeStreamExists(stream=existing.name)
-        _require_room(connection, wanted, new=True)
-        change_streams.insert(connection, wanted)
-        partitions.insert(connection, uid, first_partitions(uid, now, initial_partitions))
-        return wanted
-
-    return store.write(create)
+    first = first_partitions(uid, now, initial_partitions)
+    return store.write(lambda connection: _create(connection, wanted, first, if_not_exists))
 
 
 def watch(store: ControlStore, name: str, tables: Sequence[WatchedTable], everything: bool) -> ChangeStream:
@@ -142,6 +132,20 @@ def get_change_stream(store: ControlStore, name: str) -> ChangeStream:
 def list_change_streams(store: ControlStore) -> tuple[ChangeStream, ...]:
     """Every change stream that is not dropped, by name."""
     return store.read(change_streams.live)
+
+
+def _create(
+    connection: sa.Connection, wanted: ChangeStream, first: Sequence[Partition], if_not_exists: bool
+) -> ChangeStream:
+    existing = change_streams.lookup(connection, wanted.name)
+    if existing is not None:
+        if if_not_exists:
+            return existing
+        raise ChangeStreamExists(stream=existing.name)
+    _require_room(connection, wanted, new=True)
+    change_streams.insert(connection, wanted)
+    partitions.insert(connection, wanted.uid, first)
+    return wanted
 
 
 def _require_room(connection: sa.Connection, wanted: ChangeStream, *, new: bool) -> None:
