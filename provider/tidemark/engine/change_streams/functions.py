@@ -39,6 +39,55 @@ _ARGUMENTS = (
     "start_timestamp TIMESTAMP, end_timestamp TIMESTAMP DEFAULT NULL, partition_token STRING DEFAULT NULL, "
     "heartbeat_milliseconds BIGINT DEFAULT NULL, read_options ARRAY<STRING> DEFAULT NULL"
 )
+_GIVEN = {
+    "start": "start_timestamp",
+    "end": "end_timestamp",
+    "token": "partition_token",
+    "beat": "heartbeat_milliseconds",
+    "options": "read_options",
+}
+_SLOT = "{0} + pmod(unix_micros(asked.start) - {0}, asked.beat * 1000)"  # the end of a time's slot, as in `told`
+_KNOWN = """
+WITH asked AS (SELECT {asked}),
+kept AS (SELECT greatest(current_timestamp() - {retention}, {created}, max(until)) AS oldest
+  FROM {trims}),
+captured AS (SELECT greatest({published}, max(until)) AS captured FROM {windows}),
+known AS (SELECT asked.*, oldest, captured, mine.token AS known, started, ended, children,
+    least(captured, ended, asked.end + INTERVAL 1 MICROSECOND) AS until,
+    ended IS NOT NULL AND (asked.end IS NULL OR ended <= asked.end) AS complete
+  FROM asked CROSS JOIN kept CROSS JOIN captured LEFT JOIN {partitions} AS mine ON mine.token = asked.token),
+ends AS (SELECT *, timestamp_micros(unix_micros(until) - 1) AS last FROM known
+  WHERE known IS NOT NULL AND until > known.start),
+taken AS (SELECT at FROM {times} WHERE {in_range}),
+slots AS (SELECT DISTINCT {slot_of_window} AS slot,
+    unix_micros(asked.start) AS begun,
+    unix_micros(asked.last) - IF(asked.complete, 0, asked.beat * 1000) AS latest
+  FROM ends AS asked JOIN {windows} AS closed ON closed.until > asked.start AND closed.until <= asked.until),
+taken_slots AS (SELECT DISTINCT {slot_of_record} AS slot FROM asked CROSS JOIN taken),
+beats AS (
+  SELECT timestamp_micros(slot) AS at FROM slots LEFT ANTI JOIN taken_slots USING (slot)
+  WHERE slot > begun AND slot <= latest
+  UNION ALL
+  SELECT last AS at FROM ends LEFT ANTI JOIN taken ON taken.at = last WHERE NOT complete),
+born AS (
+  SELECT ended AS at, '00000000' AS sequence, children FROM known WHERE complete
+  UNION ALL
+  SELECT asked.start, lpad(CAST(row_number() OVER (ORDER BY open.token) - 1 AS STRING), 8, '0'),
+    array(struct(open.token, CAST(array() AS ARRAY<STRING>) AS parent_partition_tokens))
+  FROM asked JOIN {partitions} AS open
+    ON asked.token IS NULL AND started <= asked.start AND (ended IS NULL OR ended > asked.start))
+"""
+_ANSWER = """
+SELECT {row} FROM (
+  SELECT at, kind, sequence, {row} FROM {records} WHERE {in_range}
+  UNION ALL
+  SELECT at, {in_time}, '', {beat} FROM beats
+  UNION ALL
+  SELECT at, {after_all}, sequence, {children} FROM born
+  UNION ALL
+  SELECT NULL, NULL, NULL, NULL FROM (SELECT max({problem}) AS problem FROM known)
+  WHERE CASE WHEN problem IS NULL THEN FALSE ELSE raise_error(problem) IS NULL END
+) ORDER BY {place}"""
 
 
 def register_read_functions(
@@ -101,61 +150,30 @@ def _views(log: LogRows, stream: ChangeStream, as_json: bool) -> dict[str, DataF
 
 
 def _body(stream: ChangeStream, function: str, views: Sequence[str], as_json: bool) -> str:
-    records, times, partitions, windows, trims = views
-    given = {
-        "start": "start_timestamp",
-        "end": "end_timestamp",
-        "token": "partition_token",
-        "beat": "heartbeat_milliseconds",
-        "options": "read_options",
-    }
-    asked = ", ".join(f"{function}.{argument} AS {name}" for name, argument in given.items())
-    slot = "{0} + pmod(unix_micros(asked.start) - {0}, asked.beat * 1000)"
-    of_token = f"{TOKEN_COLUMN} = {function}.partition_token AND at >= {function}.start_timestamp"
-    to_end = f"({function}.end_timestamp IS NULL OR at <= {function}.end_timestamp)"
-    beat = _framed(HEARTBEAT, "at AS timestamp", as_json)
-    children = _framed(
-        CHILDREN, "at AS start_timestamp, sequence AS record_sequence, children AS child_partitions", as_json
+    names = dict(zip(("records", "times", "partitions", "windows", "trims"), views, strict=True))
+    listed = ", ".join(f"{function}.{argument} AS {name}" for name, argument in _GIVEN.items())
+    in_range = (
+        f"{TOKEN_COLUMN} = {function}.partition_token AND at >= {function}.start_timestamp "
+        f"AND ({function}.end_timestamp IS NULL OR at <= {function}.end_timestamp)"
     )
-    return f"""
-WITH asked AS (SELECT {asked}),
-kept AS (SELECT greatest(current_timestamp() - {_interval(stream)}, {_time(stream.created_at)}, max(until)) AS oldest
-  FROM {trims}),
-captured AS (SELECT greatest({_time(stream.published_until)}, max(until)) AS captured FROM {windows}),
-known AS (SELECT asked.*, oldest, captured, mine.token AS known, started, ended, children,
-    least(captured, ended, asked.end + INTERVAL 1 MICROSECOND) AS until,
-    ended IS NOT NULL AND (asked.end IS NULL OR ended <= asked.end) AS complete
-  FROM asked CROSS JOIN kept CROSS JOIN captured LEFT JOIN {partitions} AS mine ON mine.token = asked.token),
-ends AS (SELECT *, timestamp_micros(unix_micros(until) - 1) AS last FROM known
-  WHERE known IS NOT NULL AND until > known.start),
-taken AS (SELECT at FROM {times} WHERE {of_token} AND {to_end}),
-slots AS (SELECT DISTINCT {slot.format("(unix_micros(closed.until) - 1)")} AS slot,
-    unix_micros(asked.start) AS begun,
-    unix_micros(asked.last) - IF(asked.complete, 0, asked.beat * 1000) AS latest
-  FROM ends AS asked JOIN {windows} AS closed ON closed.until > asked.start AND closed.until <= asked.until),
-taken_slots AS (SELECT DISTINCT {slot.format("unix_micros(at)")} AS slot FROM asked CROSS JOIN taken),
-beats AS (
-  SELECT timestamp_micros(slot) AS at FROM slots LEFT ANTI JOIN taken_slots USING (slot)
-  WHERE slot > begun AND slot <= latest
-  UNION ALL
-  SELECT last AS at FROM ends LEFT ANTI JOIN taken ON taken.at = last WHERE NOT complete),
-born AS (
-  SELECT ended AS at, '00000000' AS sequence, children FROM known WHERE complete
-  UNION ALL
-  SELECT asked.start, lpad(CAST(row_number() OVER (ORDER BY open.token) - 1 AS STRING), 8, '0'),
-    array(struct(open.token, CAST(array() AS ARRAY<STRING>) AS parent_partition_tokens))
-  FROM asked JOIN {partitions} AS open
-    ON asked.token IS NULL AND started <= asked.start AND (ended IS NULL OR ended > asked.start))
-SELECT {CHANGE_RECORD} FROM (
-  SELECT at, kind, sequence, {CHANGE_RECORD} FROM {records} WHERE {of_token} AND {to_end}
-  UNION ALL
-  SELECT at, {IN_TIME}, '', {beat} FROM beats
-  UNION ALL
-  SELECT at, {AFTER_ALL}, sequence, {children} FROM born
-  UNION ALL
-  SELECT NULL, NULL, NULL, NULL FROM (SELECT max({_problem()}) AS problem FROM known)
-  WHERE CASE WHEN problem IS NULL THEN FALSE ELSE raise_error(problem) IS NULL END
-) ORDER BY {", ".join(PLACE)}"""
+    child = "at AS start_timestamp, sequence AS record_sequence, children AS child_partitions"
+    return (_KNOWN + _ANSWER).format(
+        **names,
+        asked=listed,
+        in_range=in_range,
+        retention=f"INTERVAL {stream.options.retention // MICROSECOND} MICROSECOND",
+        created=_time(stream.created_at),
+        published=_time(stream.published_until),
+        slot_of_window=_SLOT.format("(unix_micros(closed.until) - 1)"),
+        slot_of_record=_SLOT.format("unix_micros(at)"),
+        row=CHANGE_RECORD,
+        in_time=IN_TIME,
+        after_all=AFTER_ALL,
+        beat=_framed(HEARTBEAT, "at AS timestamp", as_json),
+        children=_framed(CHILDREN, child, as_json),
+        problem=_problem(),
+        place=", ".join(PLACE),
+    )
 
 
 def _problem() -> str:
@@ -209,7 +227,3 @@ def _text(value: str) -> str:
 
 def _time(time: datetime) -> str:
     return f"timestamp_micros({(time - EPOCH) // MICROSECOND})"
-
-
-def _interval(stream: ChangeStream) -> str:
-    return f"INTERVAL {stream.options.retention // MICROSECOND} MICROSECOND"
