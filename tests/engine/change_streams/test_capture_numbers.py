@@ -18,7 +18,7 @@ from tidemark.model.change_streams import EPOCH, MICROSECOND, CaptureResult, Pos
 pytestmark = pytest.mark.spark
 
 ORDER = ("DELETE", "UPDATE", "INSERT")
-MODS, SEGMENT, TASK = 7, 50, 60
+MODS, SEGMENT, TASK = 7, 50, 90
 
 
 def test_a_large_commit_is_cut_into_records_over_all_tokens(lake: Lake, workspace: Workspace) -> None:

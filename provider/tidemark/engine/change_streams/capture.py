@@ -119,13 +119,20 @@ def _modifications(
     workspace: Workspace,
     say: Callable[[str], None] | None,
 ) -> DataFrame | None:
-    """The modifications of all tables, less those that the stream leaves out; None if nothing has to be read."""
-    frames = [
-        _without_excluded(batch, history, frame).withColumn("table_no", F.lit(table_no))
-        for table_no, history in enumerate(histories)
-        for frame in read_modifications(spark, batch.stream, history, workspace, say)
-    ]
-    return reduce(DataFrame.unionByName, frames) if frames else None
+    """The modifications of all tables, less those that the stream leaves out; None if nothing has to be read.
+
+    What one task can sort is in one partition from here on: nothing is shuffled later, which is most of what a small
+    batch costs.
+    """
+    frames, to_read = [], 0
+    for table_no, history in enumerate(histories):
+        for rows, frame in read_modifications(spark, batch.stream, history, workspace, say):
+            frames.append(_without_excluded(batch, history, frame).withColumn("table_no", F.lit(table_no)))
+            to_read += rows
+    if not frames:
+        return None
+    mods = reduce(DataFrame.unionByName, frames)
+    return mods if to_read > ROWS_PER_TASK else mods.coalesce(1)
 
 
 def _without_excluded(batch: CaptureBatch, history: TableHistory, mods: DataFrame) -> DataFrame:

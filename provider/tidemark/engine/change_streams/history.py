@@ -101,10 +101,9 @@ def read_modifications(
     history: TableHistory,
     workspace: Workspace,
     say: Callable[[str], None] | None = None,
-) -> Iterator[DataFrame]:
-    """The modifications of the range, a DataFrame with the columns MODIFICATION for each page that reads anything.
-
-    Each commit is shown under the schema that it left. Raises WatchedTableChanged.
+) -> Iterator[tuple[int, DataFrame]]:
+    """The modifications of the range, a DataFrame with the columns MODIFICATION for each page that reads anything, and
+    how many rows it reads. Each commit is shown under the schema that it left. Raises WatchedTableChanged.
     """
     watched = history.range.watched
     for start, end in history.pieces:
@@ -118,7 +117,7 @@ def read_modifications(
                     continue
                 shape = shape_of(StructType.fromJson(json.loads(metadata.schema_json)), watched)
                 images = read_changed_images(spark, history.log, plan, workspace)
-                yield modifications(images, shape, stream.options)
+                yield plan.rows(), modifications(images, shape, stream.options)
 
 
 def _require_columns(stream: ChangeStream, taken: TableRange, metadata: Metadata, version: int) -> None:

@@ -91,7 +91,8 @@ def numbered(blocked: DataFrame, cells: DataFrame, count: int, tasks: int, mods_
     numbers = cells.select(*_GROUP, "block", "at", "first", "before", "total", "tokens", "last")
     if count <= _CELLS_TO_BROADCAST:  # more of them are small, and Spark may shuffle by them
         numbers = F.broadcast(numbers)
-    rows = blocked.repartition(tasks, "task").join(numbers, [*_GROUP, "block"])
+    parted = blocked.repartitionById(tasks, "task") if tasks > 1 else blocked.coalesce(1)
+    rows = parted.join(numbers, [*_GROUP, "block"])
     cell = Window.partitionBy("task", "block", "at", "kind", "changed").orderBy(bucket_of(F.col("digest")), "keys")
     place = F.col("before") + F.row_number().over(cell) - 1
     record = F.col("first") + F.floor(F.col("place") / mods_per_record)
