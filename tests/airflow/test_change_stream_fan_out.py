@@ -15,7 +15,7 @@ from tests.airflow.fan_out import COLUMNS, STREAM, Shop, tokens_in_state
 from tests.airflow.runs import Lake, Outcome
 from tidemark.planning.change_streams.tokens import parse_token
 from tidemark.task_groups.change_stream_partitions import change_stream_partitions
-from tidemark.transactions.change_streams.groups import create_group, pause_group, resume_group
+from tidemark.transactions.change_streams.groups import create_group
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]
@@ -126,36 +126,3 @@ def test_a_failing_partition_blocks_its_descendants_alone_and_is_taken_up_by_the
     root, upper = order[0], next(token for token in order if parse_token(token).hi == 0x10000 and parse_token(token).lo)
     assert order.index(upper) > order.index(root)
     assert parse_token(order[-1]).hi - parse_token(order[-1]).lo == 0x10000
-
-
-def test_a_paused_group_is_handed_out_nothing_and_no_job_starts(run_dag: RunDag, shop: Shop, warm_spark: Path) -> None:
-    create_group(shop.store, STREAM, "paused", "earliest")
-    pause_group(shop.store, STREAM, "paused")
-    shop.lake.create("shop.unread", COLUMNS)
-    dag = reading("paused", waves=1, write_as="merge", target="shop.unread", trigger_again=True)
-    done = run_dag(dag)
-    shop.check()
-    assert (done.state, done.returned("deliver.plan_1"), done.task("deliver.commit_1")) == ("success", [], "success")
-    assert done.returned("deliver.finish")["paused"]
-    assert done.task("deliver.again") == "skipped"
-    assert not warm_spark.exists()
-    resume_group(shop.store, STREAM, "paused")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"write_as": "merge", "target": "shop.nowhere"}, {"write_as": "upsert", "target": "shop.mirror"}],
-)
-def test_a_sink_that_cannot_be_written_fails_the_run_before_spark_starts(
-    run_dag: RunDag,
-    shop: Shop,
-    warm_spark: Path,
-    arguments: dict[str, Any],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    create_group(shop.store, STREAM, "refused", "earliest", if_not_exists=True)
-    done = run_dag(reading("refused", waves=1, **arguments))
-    shop.check()
-    assert done.state == "failed"
-    assert states(done, "deliver.read_1") == ["failed"]
-    assert not warm_spark.exists()

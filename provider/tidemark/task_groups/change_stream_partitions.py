@@ -76,11 +76,15 @@ def change_stream_partitions(
             before = committed
         finished = FinishPartitionsOperator(task_id="finish", trigger_rule=TriggerRule.ALL_DONE, **of_group)
         before >> finished
-        if trigger_again:
+        steps.append(finished)
+        if trigger_again:  # not after a failure, which would only come again
             told = "ti.xcom_pull(task_ids='" + finished.task_id + "')"
-            finished >> _Again(task_id="again", left="{{ 0 if " + told + ".paused else " + told + ".left }}")
+            left = "{{ 0 if " + told + ".paused else " + told + ".left }}"
+            again = _Again(task_id="again", left=left, trigger_rule=TriggerRule.NONE_FAILED)
+            steps >> again
+            steps.append(again)
         # Whatever failed is seen in the run's state, though later steps ran.
-        [*steps, finished] >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
+        steps >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
     return partitions
 
 

@@ -1,0 +1,190 @@
+"""A bundle that is read: what its job answered is kept, whatever else happened; and who is woken next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.control.change_stream_model import ChangeStreamWorld, CountingTable, segment, tables
+from tidemark.control.store import ControlStore
+from tidemark.errors import ChunkChanged, JobDied, JobFailed, PartitionsFailed, TargetForgetsTransactions
+from tidemark.model.change_streams import Chunk
+from tidemark.model.codec import from_json, to_plain
+from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.partition_sinks import ChunkAnswer, ReadAsk, Sink, SinkKind
+from tidemark.model.transactions import TransactionKey
+from tidemark.transactions.change_streams.continuous import ready_after, ready_now
+from tidemark.transactions.change_streams.groups import create_group, group_status
+from tidemark.transactions.change_streams.reading import BundleResult, read_chunks
+from tidemark.transactions.change_streams.waves import commit_wave, finish, plan_wave
+from tidemark.transactions.limits import JobPlaces
+
+PLACES = JobPlaces("file:///lake/_tidemark", "/tmp/jobs")
+KEY = TransactionKey("dag", "run", "read", 0)
+
+
+@dataclass
+class Reading:
+    """A change stream with load in both of its partitions, a group `g`, and a target for its sink."""
+
+    world: ChangeStreamWorld
+    target: CountingTable
+    asks: list[ReadAsk] = field(default_factory=list)
+
+    @property
+    def store(self) -> ControlStore:
+        return self.world.store
+
+    def load(self) -> None:
+        at = self.world.clock.now + timedelta(seconds=1)
+        self.world.batch(*(segment(one.token, at, 5) for one in self.world.active()))
+
+    def plan(self, run: str = "r", group: str = "g") -> tuple[Chunk, ...]:
+        return plan_wave(self.store, "s", group, run=run, max_chunks=9, max_rows=9).chunks
+
+    def read(
+        self,
+        chunks: Sequence[Chunk],
+        answer: Callable[[ReadAsk], JobResult],
+        run: str = "r",
+        target: CountingTable | None = None,
+    ) -> BundleResult:
+        def job(spec: JobSpec) -> JobResult:
+            self.asks.append(from_json(ReadAsk, spec.options["ask"]))
+            return answer(self.asks[-1])
+
+        sink = Sink(SinkKind.APPEND, (target or self.target).ref)
+        return read_chunks(self.store, chunks, sink, run=run, key=KEY, open_table=tables, run_job=job, places=PLACES)
+
+    def finish(self, run: str = "r") -> int:
+        commit_wave(self.store, "s", "g", run=run)
+        return finish(self.store, "s", "g", run=run)
+
+
+@pytest.fixture
+def reading(tmp_path: Path) -> Reading:
+    world = ChangeStreamWorld(ControlStore(f"sqlite:///{tmp_path}/control.db"), tmp_path)
+    create_group(world.store, "s", "g", "earliest")
+    made = Reading(world, world.new_table("target"))
+    made.load()
+    return made
+
+
+def written(ask: ReadAsk) -> JobResult:
+    answers = [ChunkAnswer(one.chunk.token, one.chunk.number, 5, facts={"version": "1"}) for one in ask.writes]
+    return JobResult(facts={"chunks": to_plain(answers)})
+
+
+def first_fails(ask: ReadAsk) -> JobResult:
+    error = JobFailed(error="ValueError", message="it is bad").to_record()
+    answers = [replace(ChunkAnswer(one.chunk.token, one.chunk.number, 5)) for one in ask.writes]
+    return JobResult(facts={"chunks": to_plain([replace(answers[0], rows=None, error=error), *answers[1:]])})
+
+
+def dies(ask: ReadAsk) -> JobResult:
+    raise JobDied(key=str(KEY), exit_code=-9, tail="")
+
+
+def refuses(ask: ReadAsk) -> JobResult:
+    return JobResult(error=JobFailed(error="ValueError", message="all is bad").to_record())
+
+
+def test_what_a_job_answered_is_kept_and_a_second_task_starts_none(reading: Reading) -> None:
+    chunks = reading.plan()
+    assert reading.read(chunks, written) == BundleResult(chunks=2, rows=10, found=0, failed=())
+    assert reading.read(chunks, dies) == BundleResult(chunks=2, rows=0, found=2, failed=())
+    assert (len(reading.asks), reading.finish()) == (1, 0)
+    assert reading.read(chunks, dies).found == 2
+
+
+def test_a_chunk_that_fails_waits_for_another_run_and_its_sibling_goes_on(reading: Reading) -> None:
+    chunks = reading.plan()
+    failed = reading.read(chunks, first_fails).failed
+    assert [token for token, _ in failed] == [chunks[0].token]
+    assert reading.plan() == ()
+    with pytest.raises(PartitionsFailed, match="it is bad"):
+        reading.finish()
+    (again,) = reading.plan("another")
+    assert (again.token, again.start, again.end) == (chunks[0].token, chunks[0].start, chunks[0].end)
+    reading.read([again], written, "another")
+    assert reading.finish("another") == 0
+
+
+def test_a_task_that_is_tried_again_in_its_run_mends_it(reading: Reading) -> None:
+    chunks = reading.plan()
+    reading.read(chunks, first_fails)
+    assert reading.read(chunks, written).found == 1
+    assert reading.finish() == 0
+
+
+@pytest.mark.parametrize(("answer", "error"), [(dies, JobDied), (refuses, JobFailed)])
+def test_a_job_that_fails_as_a_whole_fails_its_chunks(
+    reading: Reading, answer: Callable[[ReadAsk], JobResult], error: type[Exception]
+) -> None:
+    chunks = reading.plan()
+    with pytest.raises(error):
+        reading.read(chunks, answer)
+    assert set(group_status(reading.store, "s", "g").failed) == {chunk.token for chunk in chunks}
+    with pytest.raises(PartitionsFailed):
+        reading.finish()
+
+
+def test_each_attempt_looks_for_its_marks_from_the_same_version_on(reading: Reading) -> None:
+    chunks = reading.plan()
+    with pytest.raises(JobDied):
+        reading.read(chunks, dies)
+    for _ in range(3):
+        reading.target.commit(reading.world.clock.go())
+    reading.read(chunks, written)
+    assert [[one.base_version for one in ask.writes] for ask in reading.asks] == [[0, 0], [0, 0]]
+
+
+def test_a_chunk_that_goes_to_another_table_is_looked_for_in_that_one(reading: Reading) -> None:
+    chunks = reading.plan()
+    other = reading.world.new_table("other")
+    other.commit(reading.world.clock.go())
+    for target in (reading.target, other):
+        with pytest.raises(JobDied):
+            reading.read(chunks, dies, target=target)
+    assert [[one.base_version for one in ask.writes] for ask in reading.asks] == [[0, 0], [1, 1]]
+
+
+def test_other_bounds_under_the_same_number_start_no_job(reading: Reading) -> None:
+    chunk = reading.plan()[0]
+    later = replace(chunk.end, at=chunk.end.at + timedelta(seconds=1))
+    with pytest.raises(ChunkChanged):
+        reading.read([replace(chunk, end=later)], written)
+    assert reading.asks == []
+
+
+def test_a_target_that_forgets_is_refused_before_a_job_starts(reading: Reading) -> None:
+    table = reading.target
+    forgets = {"delta.setTransactionRetentionDuration": "interval 1 hour"}
+    schema = '{"type": "struct", "fields": []}'
+    described = {"id": table.table_id, "schemaString": schema, "partitionColumns": [], "configuration": forgets}
+    table.commit(reading.world.clock.go(), {"metaData": described})
+    with pytest.raises(TargetForgetsTransactions):
+        reading.read(reading.plan(), written)
+    assert reading.asks == []
+
+
+def test_a_child_is_woken_by_the_last_of_its_parents(reading: Reading) -> None:
+    world = reading.world
+    parents = world.active()
+    world.batch(*(segment(one.token, world.clock.now, 5) for one in parents), closed=parents, opened=[(0, 65_536)])
+    (child,) = world.active()
+    world.batch(segment(child.token, world.clock.now + timedelta(seconds=1), 5))
+    ready = ready_now(reading.store, "s", "g", run="c", max_chunks=9, max_rows=99)
+    assert set(ready) == {one.token for one in parents}
+    woken = []
+    for parent in parents:
+        chunks = plan_wave(reading.store, "s", "g", run="r", max_chunks=9, max_rows=99, token=parent.token).chunks
+        reading.read(chunks, written)
+        commit_wave(reading.store, "s", "g", run="r")
+        woken.append(ready_after(reading.store, "s", "g", parent.token, run="r", max_rows=99))
+    assert woken == [[], [child.token]]
+    assert ready_after(reading.store, "s", "g", parents[0].token, run="r", max_rows=99) == [child.token]
