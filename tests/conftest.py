@@ -15,6 +15,11 @@ from tidemark.testing import SHORT_LIVED_JVM
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers that tests submit
 
 IF_THERE_IS_TIME = (
+    "tests/engine/change_streams/test_read_functions.py",
+    "tests/engine/change_streams/test_capture_numbers.py",
+    "tests/engine/change_streams/test_reassembly.py",
+    "tests/engine/change_streams/test_trim.py",
+    "tests/engine/change_streams/test_backfill.py",
     "tests/engine/test_quarantine_once.py",
     "tests/engine/test_retention.py",
     "tests/properties",
