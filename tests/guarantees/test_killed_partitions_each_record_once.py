@@ -63,7 +63,7 @@ class Installation:
             "TIDEMARK_SPARK_MASTER": "local[1]",
             "TIDEMARK_LAKE_ROOT": str(home / "lake"),
             "TIDEMARK_CONTROL_STORE": f"sqlite:///{home}/tidemark.db",
-            "PYTHONPATH": str(HERE.parent.parent),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(HERE.parent.parent), os.environ.get("PYTHONPATH")))),
         }
 
     def run(self, *arguments: str, kill_at: str | None = None) -> subprocess.CompletedProcess[str]:
