@@ -1,13 +1,13 @@
 """Runs DAGs that read a change stream, for the kill tests, in a process group of its own: give it the points.
 
-Each point has a consumer group and a table of its own; the key of its run is the same every time.
+Each point has a consumer group and a table of its own. `again` in front of them: the next run of each.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import DAG, TriggerRule
 
@@ -39,13 +39,14 @@ def dag_of(point: str) -> DAG:
     return dag
 
 
-def run(points: list[str]) -> None:
+def run(points: list[str], at: datetime) -> None:
     for point in points:
-        finished = run_registered(dag_of(point), logical_date=LOGICAL_DATE, run_after=LOGICAL_DATE)
+        finished = run_registered(dag_of(point), logical_date=at, run_after=at)
         if str(finished.state) != "success":
             sys.exit(f"{point}: the run ended as {finished.state}")
 
 
 if __name__ == "__main__":
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-    run(sys.argv[1:])
+    is_next = sys.argv[1] == "again"
+    run(sys.argv[1 + is_next :], LOGICAL_DATE + timedelta(days=is_next))

@@ -1,4 +1,4 @@
-"""Kill -9 at any step of plan, read and commit, then the same run again: each record once, the group at its end.
+"""Kill -9 at any step of plan, read and commit, then the next run: each record once, the group at its end.
 
 Real Airflow tasks, real spark-submit. A point in the worker kills the worker, a point in the job kills driver and JVM.
 Two points, one of each; with TIDEMARK_KILLS=all (`make soak`) every one.
@@ -119,13 +119,13 @@ Killed = tuple[Installation, dict[str, subprocess.CompletedProcess[str]]]
 
 @pytest.fixture(scope="module")
 def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Killed:
-    """Each point's first attempt, then one process that runs them all again."""
+    """Each point's first attempt, then one process with the next run of each."""
     installation = Installation(spark, tmp_path_factory.mktemp("killed_partitions"))
     installation.prepare()
     migrated = installation.run("-m", "airflow", "db", "migrate")
     assert migrated.returncode == 0, migrated.stderr
     first = {point: installation.script(point, kill_at=point) for point in KILLED}
-    retried = installation.script(*KILLED)
+    retried = installation.script("again", *KILLED)
     assert retried.returncode == 0, retried.stdout[-4000:] + retried.stderr[-4000:]
     return installation, first
 
