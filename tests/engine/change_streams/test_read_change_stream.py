@@ -245,7 +245,7 @@ def test_a_bad_token_is_refused_by_what_the_log_says(log: LogBuilder) -> None:
 
 def test_a_stream_without_a_log_was_dropped_or_never_captured(spark: SparkSession, tmp_path: Path) -> None:
     log = LogBuilder(spark, tmp_path / "none")
-    with pytest.raises(OutOfRange, match="nothing of the change stream was captured yet"):
+    with pytest.raises(OutOfRange, match="nothing of the change stream s was captured yet"):
         frame_of(log, 1)
     log.batch = 3
     with pytest.raises(ChangeStreamNotFound, match="Change Stream not found"):
