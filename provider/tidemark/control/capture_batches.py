@@ -17,10 +17,12 @@ __all__ = [
     "discard",
     "discarded",
     "forget",
+    "has_records_until",
     "insert",
     "last_end",
     "lookup",
     "open_batch",
+    "trimmed",
 ]
 
 _of = capture_batches.c
@@ -90,11 +92,25 @@ def discard(connection: sa.Connection, stream_uid: str, number: int) -> bool:
 def discarded(connection: sa.Connection, stream_uid: str) -> tuple[int, ...]:
     """The numbers that were given up since the last batch that was captured, ascending."""
     of_stream = _of.stream_uid == stream_uid
-    captured = sa.select(sa.func.max(_of.number)).where(of_stream, _of.state == BatchState.CAPTURED.value)
+    captured = sa.select(sa.func.max(_of.number)).where(of_stream, _of.published_until.is_not(None))
     last = connection.execute(captured).scalar_one()
     given_up = sa.select(_of.number).where(of_stream, _of.state == BatchState.DISCARDED.value)
     later = given_up if last is None else given_up.where(_of.number > last)
     return tuple(connection.execute(later.order_by(_of.number)).scalars())
+
+
+def has_records_until(connection: sa.Connection, stream_uid: str, until: datetime) -> bool:
+    """Whether the log has records of a batch that ended at or before this time."""
+    with_records = (_of.state == BatchState.CAPTURED.value) & (_of.rows > 0)
+    ended = (_of.stream_uid == stream_uid) & (_of.published_until <= until)
+    return connection.execute(sa.select(_of.number).where(ended, with_records).limit(1)).first() is not None
+
+
+def trimmed(connection: sa.Connection, stream_uid: str, until: datetime) -> int:
+    """The records of batches that ended at or before this time have left the log; of how many that was news."""
+    ended = (_of.stream_uid == stream_uid) & (_of.published_until <= until)
+    news = capture_batches.update().where(ended, _of.state == BatchState.CAPTURED.value)
+    return connection.execute(news.values(state=BatchState.TRIMMED.value)).rowcount
 
 
 def last_end(connection: sa.Connection, stream_uid: str, at: datetime) -> datetime | None:

@@ -152,6 +152,7 @@ class BatchState(StrEnum):
 
     OPEN = "open"  # written ahead: a second capture does the same batch
     CAPTURED = "captured"  # it stands in the log, and the store knows what came of it
+    TRIMMED = "trimmed"  # its records have left the log, as their retention is over
     DISCARDED = "discarded"  # given up when the stream was altered; its number is used up
 
 

@@ -101,7 +101,7 @@ def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult)
         digest = _digest(result)
         if stored is None or stored.batch != batch or result.number != batch.number:
             raise _refused(batch, "it was not opened as it was captured")
-        if stored.state is BatchState.CAPTURED:
+        if stored.state in (BatchState.CAPTURED, BatchState.TRIMMED):
             if stored.digest != digest:
                 raise _refused(batch, "it was closed already, with another result")
             return stream
