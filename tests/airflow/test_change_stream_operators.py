@@ -14,6 +14,7 @@ from tests.airflow.runs import Outcome
 from tests.unit.lake.delta_directories import commit, singers
 from tidemark.errors import ChangeStreamNotFound
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.operators.capture import CaptureChangesOperator
 from tidemark.operators.change_streams import (
     AlterChangeStreamOperator,
     CreateChangeStreamOperator,
@@ -94,6 +95,18 @@ def test_a_change_stream_is_made_kept_altered_suspended_and_dropped_without_spar
     with pytest.raises(ChangeStreamNotFound):
         get_change_stream(hook.open_store(), "names")
     assert not started.exists()
+
+
+def test_a_capture_for_all_takes_up_tables_that_came_later_from_their_first_version(
+    run_dag: RunDag, music: Path, hook: TidemarkHook, spark_submit: StandIn
+) -> None:
+    spark_submit("exit 9")
+    keys = {"music.albums": ["SingerId"]}
+    run_dag(one(CreateChangeStreamOperator, "make_all", change_stream="everything", watch="ALL", keys=keys))
+    singers(music, "music.concerts", key="SingerId")
+    run_dag(one(CaptureChangesOperator, "capture_all", change_stream="everything"))
+    stored = get_change_stream(hook.open_store(), "everything").tables
+    assert [one.captured for one in stored if one.table.name == "music.concerts"] == [-1]
 
 
 def test_the_statements_of_spanner_are_run_by_a_task_and_a_retry_of_them_finds_its_work_done(

@@ -66,9 +66,11 @@ class CaptureChangesOperator(TidemarkOperator):
         """What the batch brought; of nothing new only {change_stream, batch: None}."""
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._bounds import bound_of
+        from tidemark.operators._lake_tables import lake_tables_of
         from tidemark.operators._partitions import number_of, seconds_of
         from tidemark.transactions.change_streams.capture import capture
         from tidemark.transactions.change_streams.definitions import get_change_stream
+        from tidemark.transactions.change_streams.watching import find_new_tables
 
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
@@ -83,6 +85,7 @@ class CaptureChangesOperator(TidemarkOperator):
             run=self._job.run,
             places=self.hook.job_places(),
             tables=self.hook.open_table,
+            new_tables=lambda: find_new_tables(stream, lake_tables_of(self.hook)),
             bounds=bound,
             allowed_skew=skew,
             split_rows=split,
