@@ -14,12 +14,16 @@ from tests.airflow.runs import Outcome
 from tests.unit.lake.delta_directories import commit, singers
 from tidemark.errors import ChangeStreamNotFound
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.operators.backfill import BackfillTableOperator
+from tidemark.operators.capture import CaptureChangesOperator
 from tidemark.operators.change_streams import (
     AlterChangeStreamOperator,
     CreateChangeStreamOperator,
     DropChangeStreamOperator,
 )
+from tidemark.operators.partitions import FinishPartitionsOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
+from tidemark.transactions.change_streams.backfill import begin_backfill, finish_backfill
 from tidemark.transactions.change_streams.definitions import get_change_stream, list_change_streams
 
 pytestmark = pytest.mark.airflow
@@ -93,6 +97,46 @@ def test_a_change_stream_is_made_kept_altered_suspended_and_dropped_without_spar
     assert not log.exists()
     with pytest.raises(ChangeStreamNotFound):
         get_change_stream(hook.open_store(), "names")
+    assert not started.exists()
+
+
+def test_a_capture_for_all_takes_up_tables_that_came_later_from_their_first_version(
+    run_dag: RunDag, music: Path, hook: TidemarkHook, spark_submit: StandIn
+) -> None:
+    spark_submit("exit 9")
+    keys = {"music.albums": ["SingerId"]}
+    run_dag(one(CreateChangeStreamOperator, "make_all", change_stream="everything", watch="ALL", keys=keys))
+    singers(music, "music.nameless")
+    capture = one(CaptureChangesOperator, "capture_all", change_stream="everything")
+    nothing = {"change_stream": "everything", "batch": None, "left_out": ["music.nameless"]}
+    assert run_dag(capture).returned("it") == nothing
+    singers(music, "music.concerts", key="SingerId")
+    assert run_dag(capture).task("it") == "failed", "the stand-in of Spark fails; the batch is written ahead"
+    stored = get_change_stream(hook.open_store(), "everything").tables
+    assert [one.captured for one in stored if one.table.name == "music.concerts"] == [-1]
+
+
+def test_a_backfill_that_is_done_starts_no_spark_and_until_then_nothing_is_handed_out(
+    run_dag: RunDag, music: Path, hook: TidemarkHook, spark_submit: StandIn
+) -> None:
+    started = spark_submit("exit 9")
+    singers(music, "music.mirror")
+    run_dag(one(CreateChangeStreamOperator, "make_source", change_stream="s", watch="music.singers"))
+    backfill = one(
+        BackfillTableOperator, "backfill", change_stream="s", consumer_group="g", table="music.singers",
+        target="music.mirror",
+    )  # fmt: skip
+    assert run_dag(backfill).task("it") == "failed"
+    assert started.exists()
+    started.unlink()
+    finish = one(FinishPartitionsOperator, "finish", change_stream="s", consumer_group="g")
+    assert run_dag(finish).returned("it")["paused"] is True
+
+    store = hook.open_store()
+    finish_backfill(store, begin_backfill(store, "s", "g", "music.singers", hook.table("music.mirror")), 3)
+    done = run_dag(backfill).returned("it")
+    assert (done["version"], done["rows"], done["found"]) == (2, 3, True)
+    assert run_dag(finish).returned("it")["paused"] is False
     assert not started.exists()
 
 

@@ -179,9 +179,24 @@ def test_for_all_takes_every_table_and_finds_those_that_come_later_from_their_fi
     again = alter(store, lake, watch="ALL")
     assert set(watched(again)) == {"music.singers", "music.albums"}, "the next capture takes it up from its beginning"
 
+
+def test_for_all_leaves_out_what_cannot_be_watched_and_takes_the_rest(
+    store: ControlStore, lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = create(store, lake, watch="ALL", keys={"music.albums": ["SingerId"]})
     singers(lake, "music.nameless")
-    with pytest.raises(ChangeStreamRefused, match=r"table music\.nameless has no primary key"):
-        find_new_tables(made, tables(lake))
+    untracked = singers(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
+    singers(lake, "music.concerts", key="SingerId")
+    left_out: list[str] = []
+    assert [new.table.name for new in find_new_tables(made, tables(lake), left_out.append)] == ["music.concerts"]
+    assert sorted(left_out) == ["music.nameless", "music.untracked"]
+    assert "music.nameless has no primary key" in caplog.text
+
+    first = json.loads((untracked / "_delta_log" / f"{0:020d}.json").read_text().splitlines()[1])
+    first["metaData"]["configuration"]["delta.enableRowTracking"] = "true"
+    commit(untracked, 1, first)
+    found = {new.table.name: new.captured for new in find_new_tables(made, tables(lake))}
+    assert found == {"music.concerts": -1, "music.untracked": 1}, "what it had before cannot be told"
 
 
 def test_altering_keeps_the_place_of_a_table_that_stays_and_begins_a_new_one_at_its_head(

@@ -20,7 +20,13 @@ from tidemark.errors import (
     TidemarkError,
     WatchedTableChanged,
 )
-from tidemark.model.change_streams import MICROSECOND, CaptureResult, ChangeStreamOptions, ValueCaptureType
+from tidemark.model.change_streams import (
+    MICROSECOND,
+    CaptureResult,
+    ChangeStreamOptions,
+    ValueCaptureType,
+    WatchedTable,
+)
 from tidemark.model.codec import from_json, to_plain
 from tidemark.model.jobs import JobKind, JobResult, JobSpec
 from tidemark.planning.bounds import Bound
@@ -275,6 +281,23 @@ def test_for_all_takes_up_new_tables_once(world: ChangeStreamWorld) -> None:
     watch(world.store, "s", [world.table.watched()], everything=False)
     assert world.opened(new_tables=found) is None
     assert world.stream.tables == (world.table.watched(0),)
+
+
+def test_for_all_goes_on_without_a_table_that_was_dropped_and_takes_up_one_that_was_made_anew(
+    world: ChangeStreamWorld,
+) -> None:
+    gone, anew = world.new_table("gone"), world.new_table("anew")
+    watch(world.store, "s", [world.table.watched(), gone.watched(), anew.watched()], everything=True)
+    world.table.commit(world.clock.go())
+    gone.remove()
+    anew.begin_anew("another id", world.clock.go())
+    now = WatchedTable(replace(anew.ref, table_id="another id"), ("id",), None, -1)
+    batch = world.opened(new_tables=lambda: [now])
+    assert [(one.watched.table.name, one.start, one.end) for one in batch.ranges] == [
+        ("db.t", 0, 1),
+        ("db.anew", -1, 0),
+    ]
+    assert world.close(batch).tables == (world.table.watched(1), replace(now, captured=0))
 
 
 def test_a_table_taken_off_while_a_batch_is_open_stays_off(world: ChangeStreamWorld) -> None:

@@ -61,8 +61,8 @@ class ReadersOfChangeStreams:
 
         `max_commits`, `max_rows`: bounds of the batch. `limits`: allowed_skew, split_rows, merge_rows. A second run
         takes what is new since; a batch that is open is done first, as it was written ahead. Raises
-        ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction, ChangeStreamRefused for a new table of FOR ALL
-        that has no key.
+        ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction. FOR ALL leaves tables that cannot be watched
+        out with a warning in the log, and those that were dropped.
         """
         around = self._around
         stream = get_change_stream(around.store, name)

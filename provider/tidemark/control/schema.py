@@ -10,6 +10,7 @@ from sqlalchemy.types import TypeDecorator
 
 __all__ = [
     "UtcDateTime",
+    "backfills",
     "capture_batches",
     "change_streams",
     "chunks",
@@ -308,6 +309,18 @@ sa.Index(
     unique=True,
     sqlite_where=consumer_groups.c.dropped_at.is_(None),
     postgresql_where=consumer_groups.c.dropped_at.is_(None),
+)
+
+backfills = sa.Table(
+    "tidemark_backfill",
+    metadata,
+    sa.Column("group_uid", sa.String(36), sa.ForeignKey(consumer_groups.c.uid), primary_key=True),
+    sa.Column("source_id", sa.String(64), primary_key=True),
+    sa.Column("target_id", sa.String(64), nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),  # of the source; -1: before its first
+    sa.Column("holds", sa.Boolean, nullable=False),  # the group had read nothing: it waits until this is done
+    sa.Column("rows", sa.BigInteger),
+    sa.Column("done_at", UtcDateTime),
 )
 
 group_partitions = sa.Table(

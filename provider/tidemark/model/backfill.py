@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from tidemark.model.streams import TableRef
 
-__all__ = ["BackfillAsk"]
+__all__ = ["Backfill", "BackfillAsk"]
 
 
 @dataclass(frozen=True)
 class BackfillAsk:
     """What a BACKFILL_TABLE job does. `version`: of the watched table; the group's records begin behind it.
 
-    `columns`: those that are watched, with the keys; None: all. `overwrite`: rows that the target has may go.
+    `keys`, `columns`: those that are watched, None: all that Delta does not generate. `overwrite`: rows that the
+    target has may go.
     """
 
     group_uid: str
     source: TableRef
     version: int
+    keys: tuple[str, ...]
     columns: tuple[str, ...] | None
     target: TableRef
     overwrite: bool
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """What a consumer group's backfill of one table is, for ever: from which version (-1: before its first), into which
+    table. `rows`, `done_at`: None until they are there.
+    """
+
+    group_uid: str
+    source_id: str
+    target_id: str
+    version: int
+    rows: int | None = None
+    done_at: datetime | None = None

@@ -308,6 +308,7 @@ class GroupStatus:
     behind now, `seconds_until_expiry` how long until retention passes it; `stale`: most of the retention is used up.
 
     `counts`: partitions by state, those without any left out; `failed`: token → what its last attempt said.
+    `backfilling`: nothing is handed out, since the rows before its records are not in their target yet.
     """
 
     group: ConsumerGroup
@@ -320,3 +321,4 @@ class GroupStatus:
     counts: Mapping[str, int]
     open_chunks: int
     failed: Mapping[str, str] = field(default_factory=dict)
+    backfilling: bool = False

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.hooks.spark_job import SparkJob
+    from tidemark.transactions.change_streams.backfill import BackfillPoint
 
 __all__ = ["BackfillTableOperator"]
 
@@ -20,9 +21,9 @@ class BackfillTableOperator(TidemarkOperator):
     those of the versions after it: no gap and no overlap.
 
     The target has exactly these rows then. Once there, they are written no second time, whatever the group has
-    delivered since; a second run says `found`. Put it in front of `change_stream_partitions` with a merge. Returns
-    {table, version, rows, found, start}. Raises ChangeStreamNotFound, TargetNotFound, TargetNotDelta, TargetDoesNotFit,
-    SplitUnreadable, InvalidArgument.
+    delivered since, and no Spark starts; a second run says `found`. Until then a new group is handed out nothing. Put
+    it in front of `change_stream_partitions` with a merge. Returns {table, version, rows, found, start}. Raises
+    ChangeStreamNotFound, TargetNotFound, TargetNotDelta, TargetDoesNotFit, SplitUnreadable, InvalidArgument.
 
     :param change_stream: its name. (templated)
     :param consumer_group: the group that reads on from there; it is created where it is not there. (templated)
@@ -57,31 +58,39 @@ class BackfillTableOperator(TidemarkOperator):
         from tidemark.model.backfill import BackfillAsk
         from tidemark.operators._jobs import backfill_table
         from tidemark.operators._partitions import target_of
-        from tidemark.transactions.change_streams.backfill import begin_backfill
+        from tidemark.transactions.change_streams.backfill import begin_backfill, finish_backfill
 
+        store = self.hook.open_store()
         overwrite, target = flag_of("overwrite", self.overwrite), target_of(self.hook, self.target)
         self._job = SparkJob(self.hook.settings)
         self._job.require_ready()
-        point = begin_backfill(self.hook.open_store(), self.change_stream, self.consumer_group, self.table)
-        columns = point.watched.columns
+        point = begin_backfill(store, self.change_stream, self.consumer_group, self.table, target)
+        if point.rows is not None:
+            return _told(point, point.rows, found=True)
         ask = BackfillAsk(
             group_uid=point.group.uid,
             source=point.watched.table,
             version=point.version,
-            columns=None if columns is None else tuple(dict.fromkeys((*point.watched.keys, *columns))),
+            columns=point.watched.columns,
+            keys=point.watched.keys,
             target=target,
             overwrite=overwrite,
         )
         facts = backfill_table(self.hook, ask, key=key_of(context), run=self._job.run)
-        return {
-            "table": point.watched.table.name,
-            "version": point.version,
-            "rows": facts["rows"],
-            "found": facts["found"],
-            "start": point.group.start.isoformat(),
-        }
+        finish_backfill(store, point, facts["rows"])
+        return _told(point, facts["rows"], found=facts["found"])
 
     def on_kill(self) -> None:
         """End the job; the group keeps its place, and with it the version."""
         if self._job is not None:
             self._job.cancel()
+
+
+def _told(point: BackfillPoint, rows: int, *, found: bool) -> dict[str, Any]:
+    return {
+        "table": point.watched.table.name,
+        "version": point.version,
+        "rows": rows,
+        "found": found,
+        "start": point.group.start.isoformat(),
+    }

@@ -23,8 +23,9 @@ class CaptureChangesOperator(TidemarkOperator):
 
     The batch is written ahead: a retry, a clear, or a second capture at the same time does the same batch, and it
     stands in the log once. Where nothing is new no JVM starts; heartbeats go on. Returns {change_stream, batch,
-    published_until, transactions, records, rows, opened, closed, unsplittable, found}. Raises ChangeStreamNotFound,
-    WatchedTableChanged, KeyTwiceInTransaction, InvalidArgument.
+    published_until, transactions, records, rows, opened, closed, unsplittable, found, left_out}; `left_out`: tables of
+    FOR ALL that cannot be watched. Raises ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction,
+    InvalidArgument.
 
     :param change_stream: its name. (templated)
     :param max_commits: take at most this many versions of each table. (templated)
@@ -63,12 +64,14 @@ class CaptureChangesOperator(TidemarkOperator):
         self._job: SparkJob | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What the batch brought; of nothing new only {change_stream, batch: None}."""
+        """What the batch brought; of nothing new only {change_stream, batch: None, left_out}."""
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._bounds import bound_of
+        from tidemark.operators._lake_tables import lake_tables_of
         from tidemark.operators._partitions import number_of, seconds_of
         from tidemark.transactions.change_streams.capture import capture
         from tidemark.transactions.change_streams.definitions import get_change_stream
+        from tidemark.transactions.change_streams.watching import find_new_tables
 
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
@@ -77,12 +80,14 @@ class CaptureChangesOperator(TidemarkOperator):
         self._job.require_ready()
         store = self.hook.open_store()
         stream = get_change_stream(store, self.change_stream)
+        left_out: set[str] = set()
         result = capture(
             store,
             stream.name,
             run=self._job.run,
             places=self.hook.job_places(),
             tables=self.hook.open_table,
+            new_tables=lambda: find_new_tables(stream, lake_tables_of(self.hook), left_out.add),
             bounds=bound,
             allowed_skew=skew,
             split_rows=split,
@@ -91,10 +96,10 @@ class CaptureChangesOperator(TidemarkOperator):
         if result is None:
             if flag_of("skip_when_empty", self.skip_when_empty):
                 raise AirflowSkipException("Nothing new to capture.")
-            return {"change_stream": stream.name, "batch": None}
+            return {"change_stream": stream.name, "batch": None, "left_out": sorted(left_out)}
         for token in result.unsplittable:
             self.log.warning("Partition %s is due for a split, but one key's bucket has all of its load.", token)
-        return _told(stream.name, result)
+        return {**_told(stream.name, result), "left_out": sorted(left_out)}
 
     def on_kill(self) -> None:
         """End the job; the batch stands written ahead, and the next attempt does it."""

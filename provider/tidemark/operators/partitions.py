@@ -28,7 +28,8 @@ class PlanPartitionsOperator(TidemarkOperator):
 
     A partition is handed out when all of its parents are finished, in chunks whose bounds are written ahead; open
     chunks of an earlier run come first, unchanged. Chunks of partitions that lie side by side share a task. A partition
-    that failed in this run waits for the next one, a paused group hands out nothing. A second run returns the open
+    that failed in this run waits for the next one; a paused group, and a new one whose backfill is not done, hand out
+    nothing. A second run returns the open
     chunks again. The limit of Airflow on mapped tasks is kept before anything is written. Returns [{range, chunks}].
     Raises ChangeStreamNotFound, ConsumerGroupNotFound, PartitionTokenInvalid, InvalidArgument.
 
@@ -240,8 +241,9 @@ class CommitPartitionsOperator(TidemarkOperator):
 class FinishPartitionsOperator(TidemarkOperator):
     """The end of a run: fails it where a partition failed, and says what is left for the next one.
 
-    Returns {left, paused, low_watermark, lag_seconds}; `left`: partitions with work for another run. A second run says
-    it anew. Raises PartitionsFailed, ChangeStreamNotFound, ConsumerGroupNotFound.
+    Returns {left, paused, low_watermark, lag_seconds}; `left`: partitions with work for another run; `paused`: by hand,
+    or until the backfill is done. A second run says it anew. Raises PartitionsFailed, ChangeStreamNotFound,
+    ConsumerGroupNotFound.
 
     :param change_stream: its name. (templated)
     :param consumer_group: whose progress it is. (templated)
@@ -264,7 +266,7 @@ class FinishPartitionsOperator(TidemarkOperator):
         status = group_status(store, self.change_stream, self.consumer_group)
         told = {
             "left": left,
-            "paused": status.group.paused,
+            "paused": status.group.paused or status.backfilling,
             "low_watermark": status.low_watermark.isoformat(),
             "lag_seconds": status.lag_seconds,
         }

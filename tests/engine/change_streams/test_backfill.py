@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from tidemark.control.store import ControlStore
@@ -20,9 +21,9 @@ from tidemark.model.change_streams import ChangeStreamOptions, WatchedTable
 from tidemark.model.partition_sinks import ChunkWrite, Sink, SinkKind
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.model.transactions import Evidence
-from tidemark.transactions.change_streams.backfill import BackfillPoint, begin_backfill
+from tidemark.transactions.change_streams.backfill import BackfillPoint, begin_backfill, finish_backfill
 from tidemark.transactions.change_streams.capture import capture
-from tidemark.transactions.change_streams.definitions import create_change_stream, get_change_stream
+from tidemark.transactions.change_streams.definitions import create_change_stream, get_change_stream, watch
 from tidemark.transactions.change_streams.groups import create_group, reset_group
 from tidemark.transactions.change_streams.waves import plan_wave
 from tidemark.transactions.limits import JobPlaces
@@ -66,9 +67,14 @@ class World:
             allowed_skew=timedelta(0),
         )
 
+    def begin(self, group: str, table: str = "db.t", target: TableRef | None = None) -> BackfillPoint:
+        return begin_backfill(self.store, "s", group, table, target or self.target)
+
     def backfill(self, point: BackfillPoint, target: TableRef | None = None, *, overwrite: bool = False) -> Evidence:
-        ask = BackfillAsk(point.group.uid, self.source, point.version, None, target or self.target, overwrite)
-        return backfill_table(own_session(self.spark), self.store.store_id, ask, lambda: None)
+        ask = BackfillAsk(point.group.uid, self.source, point.version, ("id",), None, target or self.target, overwrite)
+        done = backfill_table(own_session(self.spark), self.store.store_id, ask, lambda: None)
+        finish_backfill(self.store, point, sum(done.rows.values()))
+        return done
 
     def deliver(self, group: str) -> None:
         """One wave of the group into the target."""
@@ -90,27 +96,27 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
 
 def test_rows_and_records_together_are_the_table_whatever_is_captured_between(world: World) -> None:
     world.sql("UPDATE {t} SET v = 'before' WHERE id = 1")
-    point = begin_backfill(world.store, "s", "g", "DB.T")
+    point = world.begin("g", "DB.T")
     assert point.version == 1
     world.sql("DELETE FROM {t} WHERE id = 2")
     world.capture()
     world.sql("INSERT INTO {t} VALUES (3, 'c')")
-    assert begin_backfill(world.store, "s", "g", "db.t").version == 1
+    assert world.begin("g").version == 1
     assert world.backfill(point).found is False
     assert world.rows(world.target) == [(1, "a"), (2, "b")]
     world.deliver("g")
     assert world.rows(world.target) == [(1, "before")]
-    again = world.backfill(begin_backfill(world.store, "s", "g", "db.t"))
+    again = world.backfill(world.begin("g"))
     assert (again.found, world.rows(world.target)) == (True, [(1, "before")])
 
-    later = begin_backfill(world.store, "s", "later", "db.t")
+    later = world.begin("later")
     assert later.version == 3
     world.capture()
-    assert begin_backfill(world.store, "s", "later", "db.t").version == 3
+    assert world.begin("later").version == 3
 
 
 def test_rows_that_would_go_are_asked_for_first(world: World) -> None:
-    point = begin_backfill(world.store, "s", "g", "db.t")
+    point = world.begin("g")
     world.spark.sql(f"INSERT INTO delta.`{world.target.path}` VALUES (9, 'mine')")
     with pytest.raises(InvalidArgument, match="say overwrite=True"):
         world.backfill(point)
@@ -125,22 +131,35 @@ def test_records_without_their_backfill_are_not_overwritten_by_it(world: World) 
     world.capture()
     world.deliver("g")
     with pytest.raises(InvalidArgument, match="reset the group"):
-        world.backfill(begin_backfill(world.store, "s", "g", "db.t"), overwrite=True)
+        world.backfill(world.begin("g"), overwrite=True)
     reset_group(world.store, "s", "g", "now")
-    assert world.backfill(begin_backfill(world.store, "s", "g", "db.t"), overwrite=True).found is False
+    assert world.backfill(world.begin("g"), overwrite=True).found is False
     assert world.rows(world.target) == world.rows(world.source)
 
 
 def test_what_cannot_be_backfilled_is_refused_before_anything_is_written(world: World) -> None:
     with pytest.raises(InvalidArgument, match=r"does not watch it; it watches db\.t"):
-        begin_backfill(world.store, "s", "g", "db.other")
+        world.begin("g", "db.other")
     narrow = world.create("narrow", "id BIGINT")
     with pytest.raises(TargetDoesNotFit):
-        world.backfill(begin_backfill(world.store, "s", "g", "db.t"), narrow)
+        world.backfill(world.begin("g", target=narrow), narrow)
     assert DeltaLog.open(narrow.path).head() == 0
     first = get_change_stream(world.store, "s").published_until
     world.sql("INSERT INTO {t} VALUES (3, 'c')")
     world.capture()
     create_group(world.store, "s", "between", first + timedelta(microseconds=1))
     with pytest.raises(InvalidArgument, match="in the middle of a batch"):
-        begin_backfill(world.store, "s", "between", "db.t")
+        world.begin("between")
+
+
+def test_what_delta_generates_is_left_out_as_the_records_leave_it_out(world: World) -> None:
+    (DeltaTable.create(world.spark).location(str(world.root / "made"))
+        .addColumn("id", "BIGINT").addColumn("v", "STRING")
+        .addColumn("shout", "STRING", generatedAlwaysAs="upper(v)")
+        .property("delta.enableRowTracking", "true").execute())  # fmt: skip
+    path = str(world.root / "made")
+    world.source = TableRef("db.made", path, DeltaLog.open(path).state().table_id, Addressing.LAKE)
+    world.spark.sql(f"INSERT INTO delta.`{path}` (id, v) VALUES (1, 'a')")
+    watch(world.store, "s", (WatchedTable(world.source, ("id",), None, 1),), everything=False)
+    world.backfill(world.begin("g", "db.made"))
+    assert world.rows(world.target) == [(1, "a")]

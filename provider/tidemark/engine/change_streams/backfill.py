@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
+from tidemark.engine.change_streams.modifications import shape_of
 from tidemark.engine.writes.exactly_once import Delivering, look, open_target, target_schema, write_statement
 from tidemark.engine.writes.fit import fit_columns
 from tidemark.engine.writes.past_rows import rows_as_of
 from tidemark.errors import InvalidArgument
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.backfill import BackfillAsk
+from tidemark.model.change_streams import WatchedTable
 from tidemark.model.transactions import Evidence, PlannedWrite, SchemaEvolution, Statement, WriteAs
 from tidemark.planning.delivery import Finding
 from tidemark.planning.identifiers import quoted
@@ -47,8 +51,7 @@ def backfill_table(
     rows = rows_as_of(session, source, max(ask.version, 0), table=ask.source.name)
     if ask.version < 0:  # it came after the change stream: its records begin with its first row
         rows = rows.limit(0)
-    if ask.columns is not None:
-        rows = rows.select(*(F.col(quoted(name)) for name in ask.columns))
+    rows = rows.select(*(F.col(quoted(name)) for name in _shown(ask, source)))
     schema = target_schema(open_target(statement, options))
     fitted = fit_columns(rows.schema, schema, target_name=ask.target.name, evolution=SchemaEvolution.FAIL)
     shaped = rows.select(*(column.expression for column in fitted))
@@ -58,6 +61,12 @@ def backfill_table(
         raise InvalidArgument(argument="overwrite", value=False, problem=problem)
     writer = shaped.write.format("delta").mode(mode)
     return write_statement(session, delivering, statement, lambda: writer.save(ask.target.path))
+
+
+def _shown(ask: BackfillAsk, source: DeltaLog) -> list[str]:
+    """The columns that the records show; Spark's schema of a table does not tell which are generated."""
+    schema = StructType.fromJson(json.loads(source.state(max(ask.version, 0)).metadata.schema_json))
+    return [field.name for field in shape_of(schema, WatchedTable(ask.source, ask.keys, ask.columns, 0)).columns]
 
 
 def _statement(ask: BackfillAsk, app_id: str, target: DeltaLog) -> Statement:

@@ -24,7 +24,7 @@ from tidemark.model.jobs import JobKind, JobSpec
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.bounds import UNBOUNDED, Bound
 from tidemark.planning.change_streams.waves import tiles
-from tidemark.transactions.change_streams.looking import Look, look
+from tidemark.transactions.change_streams.looking import Look, look, still_there
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.sources import Tables
 
@@ -58,14 +58,15 @@ def open_batch(
 
     None where no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
     published; not after a batch was discarded, since the next one bars it from the log. With FOR ALL tables of
-    `new_tables` are taken up. `split_rows`, `merge_rows`: rows of a batch over which a partition is hot, and under
-    which two neighbours together are quiet. Raises ChangeStreamNotFound, WatchedTableChanged.
+    `new_tables` are taken up, and those that are gone left. `split_rows`, `merge_rows`: rows of a batch over which a
+    partition is hot, and under which two neighbours together are quiet. Raises ChangeStreamNotFound,
+    WatchedTableChanged.
     """
     while True:
         stream, waiting = store.read(lambda c: _standing(c, name))
         if waiting is not None:
             return waiting
-        wanted = _with_new_tables(stream, new_tables) if stream.everything else stream
+        wanted = _with_new_tables(still_there(stream, tables), new_tables) if stream.everything else stream
         started = store.clock()
         seen = look(wanted, tables, bounds, started=started, allowed_skew=allowed_skew)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from tidemark.control import change_streams, chunks, consumer_groups, group_partitions, partitions
+from tidemark.control import backfills, change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.store import ControlStore
 from tidemark.errors import ConsumerGroupExists, InvalidArgument, OutOfRange
 from tidemark.model.change_streams import ChangeStream, ConsumerGroup, GroupStatus
@@ -18,6 +18,7 @@ from tidemark.transactions.streams import require_name
 __all__ = [
     "STALE_AT",
     "GroupStart",
+    "begin_group",
     "create_group",
     "drop_group",
     "group_status",
@@ -50,7 +51,7 @@ def create_group(
             if if_not_exists:
                 return existing
             raise ConsumerGroupExists(stream=watched.name, group=existing.name, start=existing.start.isoformat())
-        return _begin(connection, store, watched, uid, group, start)
+        return begin_group(connection, store, watched, uid, group, start)
 
     return store.write(create)
 
@@ -66,7 +67,7 @@ def reset_group(store: ControlStore, stream: str, group: str, start: GroupStart)
         watched = change_streams.find(connection, stream)
         old = consumer_groups.find(connection, watched, group)
         _end(connection, store, old)
-        begun = _begin(connection, store, watched, uid, old.name, start)
+        begun = begin_group(connection, store, watched, uid, old.name, start)
         consumer_groups.set_paused(connection, uid, paused=old.paused)
         return replace(begun, paused=old.paused)
 
@@ -123,6 +124,7 @@ def group_status(store: ControlStore, stream: str, group: str) -> GroupStatus:
             counts=group_partitions.counts(connection, found.uid),
             open_chunks=chunks.count_open(connection, found.uid),
             failed=group_partitions.failures(connection, found.uid),
+            backfilling=backfills.holds(connection, found.uid),
         )
 
     return store.read(look)
@@ -137,10 +139,12 @@ def _pause(store: ControlStore, stream: str, group: str, *, paused: bool) -> Con
     return store.write(move)
 
 
-def _begin(
+def begin_group(
     connection: sa.Connection, store: ControlStore, stream: ChangeStream, uid: str, name: str, start: GroupStart
 ) -> ConsumerGroup:
-    """The group's first partitions are those that are active at its start."""
+    """In the caller's transaction; the group's first partitions are those that are active at its start. Raises
+    OutOfRange, InvalidArgument.
+    """
     now = store.clock()
     at = _start(stream, start, now)
     group = ConsumerGroup(uid, stream.uid, name, at, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,7 +14,9 @@ from tidemark.model.change_streams import MICROSECOND, ChangeStream, TableRange,
 from tidemark.planning.bounds import Bound, within
 from tidemark.transactions.sources import Tables, in_order
 
-__all__ = ["Look", "look"]
+__all__ = ["Look", "look", "still_there"]
+
+log = logging.getLogger(__name__)
 
 REMEDY = (
     "Alter the change stream: with restart=[<the table>] it is watched from its newest version on, and what was"
@@ -54,6 +57,23 @@ def look(stream: ChangeStream, tables: Tables, bound: Bound, *, started: datetim
     return Look(
         tuple(TableRange(watched, watched.captured, end) for watched, _, end in taken if end > watched.captured), safe
     )
+
+
+def still_there(stream: ChangeStream, tables: Tables) -> ChangeStream:
+    """The stream without the tables that were dropped, or made anew: FOR ALL blocks neither. What such a table had that
+    was not captured is gone with it.
+    """
+    kept = []
+    for watched in stream.tables:
+        try:
+            if tables(watched.table).state().table_id == watched.table.table_id:
+                kept.append(watched)
+                continue
+            problem = "it was made anew"
+        except (TableNotFound, NotADeltaTable) as error:
+            problem = str(error)
+        log.warning("Change stream %s watches %s no longer. %s", stream.name, watched.table.name, problem)
+    return replace(stream, tables=tuple(kept))
 
 
 def _opened(stream: ChangeStream, watched: WatchedTable, tables: Tables) -> DeltaLog:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tidemark.errors import ChangeStreamRefused, NotADeltaTable, RowTrackingDisabled, TableNotFound
+from tidemark.errors import ChangeStreamRefused, NotADeltaTable, RowTrackingDisabled, SourceError, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import ChangeStream, WatchedTable
 from tidemark.model.streams import TableRef
@@ -19,6 +20,8 @@ from tidemark.planning.change_streams.definition import (
 from tidemark.planning.source_support import require_readable
 
 __all__ = ["LakeTables", "find_new_tables", "find_watched"]
+
+log = logging.getLogger(__name__)
 
 BEFORE_ITS_FIRST = -1  # version from which on a table is captured that came after the stream
 
@@ -54,24 +57,43 @@ def find_watched(
     return tuple(table if table.table.table_id in old else _tracked(table, tables) for table in watched)
 
 
-def find_new_tables(stream: ChangeStream, tables: LakeTables) -> tuple[WatchedTable, ...]:
-    """What a stream FOR ALL does not watch yet: tables that came after it, each from its first version on.
+def find_new_tables(
+    stream: ChangeStream, tables: LakeTables, left_out: Callable[[str], object] = lambda name: None
+) -> tuple[WatchedTable, ...]:
+    """What a stream FOR ALL does not watch yet: tables that came after it, each from its first version on, or from its
+    newest one where the log has lost the first, or row tracking was turned on later.
 
-    Nothing for any other stream. Raises ChangeStreamRefused for a table without key, RowTrackingDisabled,
-    UnsupportedTableFeature.
+    One that cannot be watched, as it has no key or no row tracking, stops none of the others: it is left out with a
+    warning, and `left_out` is told its name. Nothing for any other stream.
     """
     if not stream.everything:
         return ()
     known = {table.table.table_id for table in stream.tables}
     new = []
     for name in tables.names():
-        found = _found(stream.name, name, tables)
-        if found.ref.table_id in known:
-            continue
-        require_readable(tables.open(found.ref).state(), name)
-        keys = decide_keys(stream.name, name, found.metadata, ())
-        new.append(WatchedTable(table=found.ref, keys=keys, columns=None, captured=BEFORE_ITS_FIRST))
-    return tuple(new)
+        try:
+            new.append(_new_table(stream.name, name, tables, known))
+        except (ChangeStreamRefused, SourceError) as error:
+            log.warning("Change stream %s leaves %s out. %s", stream.name, name, error)
+            left_out(name)
+    return tuple(table for table in new if table is not None)
+
+
+def _new_table(stream: str, name: str, tables: LakeTables, known: Collection[str]) -> WatchedTable | None:
+    """The table, if it is not known; None: a question, not a failure. Raises as `find_watched`."""
+    ref = _reference(name, tables)
+    if ref.table_id in known:
+        return None
+    opened = tables.open(ref)
+    state = opened.state()
+    require_readable(state, name)
+    keys = decide_keys(stream, name, state.metadata, ())
+    whole = opened.goes_on_from(BEFORE_ITS_FIRST) and opened.state(0).row_tracking
+    if not whole:
+        log.warning(
+            "Change stream %s watches %s from version %s on; before it no change is told.", stream, name, state.version
+        )
+    return WatchedTable(table=ref, keys=keys, columns=None, captured=BEFORE_ITS_FIRST if whole else state.version)
 
 
 def _found(stream: str, name: str, tables: LakeTables) -> FoundTable:

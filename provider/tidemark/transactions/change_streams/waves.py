@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tidemark.control import change_streams, chunks, consumer_groups, group_partitions, partitions
+from tidemark.control import backfills, change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.group_partitions import Sight
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChunkChanged, InvalidArgument, PartitionExpired, PartitionsFailed, PartitionTokenInvalid
@@ -47,7 +47,8 @@ def plan_wave(
     """Write the next chunks of a group ahead, one of a partition, and return them; open ones first, as they were.
 
     At most `max_chunks`, each of about `max_rows` rows. A partition that failed in `run` waits for another run.
-    `token`: of this partition alone. A second run hands out the same chunks. Raises ChangeStreamNotFound,
+    `token`: of this partition alone. A paused group gets nothing, nor a new one whose
+    backfill is not done. A second run hands out the same chunks. Raises ChangeStreamNotFound,
     ConsumerGroupNotFound, PartitionTokenInvalid, PartitionExpired (an OutOfRange), InvalidArgument.
     """
     for argument, value in (("max_chunks", max_chunks), ("max_rows", max_rows)):
@@ -159,7 +160,7 @@ def _planned(connection: sa.Connection, asked: _Ask, settled: Settled) -> WavePl
     _require_kept(connection, asked, sight)
     again: tuple[Chunk, ...] = ()
     made: tuple[Chunk, ...] = ()
-    if not group.paused:
+    if not group.paused and not backfills.holds(connection, group.uid):
         again = chunks.open_ones(connection, asked.stream, group, run=asked.run, token=asked.token)[: asked.max_chunks]
         made = _next_chunks(connection, asked, sight, asked.max_chunks - len(again))
     group_partitions.schedule_again(connection, group.uid, [chunk.token for chunk in again])

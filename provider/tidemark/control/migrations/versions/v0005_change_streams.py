@@ -14,7 +14,7 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Eight new tables; those of streams stay as they are."""
+    """Nine new tables; those of streams stay as they are."""
     _definitions()
     _batches()
     _partitions()
@@ -140,6 +140,18 @@ def _groups() -> None:
         sqlite_where=sa.text("dropped_at IS NULL"),
         postgresql_where=sa.text("dropped_at IS NULL"),
     )
+    op.create_table(
+        "tidemark_backfill",
+        sa.Column("group_uid", sa.String(36), nullable=False),
+        sa.Column("source_id", sa.String(64), nullable=False),
+        sa.Column("target_id", sa.String(64), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.Column("holds", sa.Boolean(), nullable=False),
+        sa.Column("rows", sa.BigInteger()),
+        sa.Column("done_at", TIME),
+        sa.PrimaryKeyConstraint("group_uid", "source_id", name="pk_tidemark_backfill"),
+        sa.ForeignKeyConstraint(["group_uid"], ["tidemark_consumer_group.uid"], name="fk_tidemark_backfill_group_uid"),
+    )
 
 
 def _progress() -> None:
@@ -192,6 +204,7 @@ def downgrade() -> None:
     for table in (
         "tidemark_chunk",
         "tidemark_group_partition",
+        "tidemark_backfill",
         "tidemark_consumer_group",
         "tidemark_partition_load",
         "tidemark_partition",

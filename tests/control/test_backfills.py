@@ -1,0 +1,98 @@
+"""What the store keeps of a backfill: its version and target for ever, and that the group waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from tests.control.change_stream_model import ChangeStreamWorld, segment
+from tidemark.control.store import ControlStore
+from tidemark.errors import InvalidArgument
+from tidemark.model.streams import TableRef
+from tidemark.transactions.change_streams.backfill import BackfillPoint, begin_backfill, finish_backfill
+from tidemark.transactions.change_streams.groups import create_group, group_status, reset_group
+from tidemark.transactions.change_streams.retention import forget, trim_before
+from tidemark.transactions.change_streams.waves import chunk_written, commit_wave, plan_wave
+
+MIRROR = TableRef("db.mirror", "file:///mirror", "mirror-1")
+
+
+@dataclass
+class Mirrored:
+    """A change stream whose group `g` begins with a backfill."""
+
+    world: ChangeStreamWorld
+
+    @property
+    def store(self) -> ControlStore:
+        return self.world.store
+
+    def begin(self, group: str = "g", target: TableRef = MIRROR) -> BackfillPoint:
+        return begin_backfill(self.store, "s", group, "db.t", target)
+
+    def capture(self) -> None:
+        at = self.world.clock.go()
+        self.world.batch(*(segment(one.token, at, 5) for one in self.world.active()))
+
+    def wave(self, run: str) -> int:
+        chunks = plan_wave(self.store, "s", "g", run=run, max_chunks=9, max_rows=9).chunks
+        for chunk in chunks:
+            chunk_written(self.store, chunk, 5, {})
+        commit_wave(self.store, "s", "g", run=run)
+        return len(chunks)
+
+
+@pytest.fixture
+def mirrored(world: ChangeStreamWorld) -> Mirrored:
+    return Mirrored(world)
+
+
+def test_a_new_group_is_handed_out_nothing_before_its_backfill_is_done(mirrored: Mirrored) -> None:
+    point = mirrored.begin()
+    mirrored.capture()
+    assert (mirrored.wave("failed"), group_status(mirrored.store, "s", "g").backfilling) == (0, True)
+    finish_backfill(mirrored.store, point, 7)
+    assert group_status(mirrored.store, "s", "g").backfilling is False
+    assert mirrored.wave("next") > 0
+
+
+def test_a_group_that_has_read_something_goes_on_whatever_becomes_of_a_backfill(mirrored: Mirrored) -> None:
+    create_group(mirrored.store, "s", "g", "now")
+    mirrored.capture()
+    assert mirrored.wave("first") > 0
+    mirrored.begin()
+    mirrored.capture()
+    assert mirrored.wave("second") > 0
+
+
+def test_the_version_stays_when_the_batches_that_told_it_are_forgotten(mirrored: Mirrored) -> None:
+    point = mirrored.begin()
+    finish_backfill(mirrored.store, point, 7)
+    for run in ("one", "two", "three"):
+        mirrored.capture()
+        mirrored.wave(run)
+    mirrored.world.clock.go(timedelta(days=9))
+    mirrored.capture()
+    mirrored.wave("late")
+    trim_before(mirrored.store, "s")
+    assert forget(mirrored.store, "s").batches > 0
+    again = mirrored.begin()
+    assert (again.version, again.rows) == (point.version, 7)
+
+
+def test_the_rows_of_a_group_are_in_one_target_and_a_reset_begins_anew(mirrored: Mirrored) -> None:
+    other = TableRef("db.other", "file:///other", "other-1")
+    mirrored.begin(target=other)
+    finish_backfill(mirrored.store, mirrored.begin(), 7)
+    with pytest.raises(InvalidArgument, match="in another table already"):
+        mirrored.begin(target=other)
+    reset_group(mirrored.store, "s", "g", "now")
+    assert mirrored.begin(target=other).rows is None
+
+
+def test_a_backfill_that_is_refused_creates_no_group(mirrored: Mirrored) -> None:
+    with pytest.raises(InvalidArgument, match="does not watch it"):
+        begin_backfill(mirrored.store, "s", "g", "db.other", MIRROR)
+    create_group(mirrored.store, "s", "g", "now")
