@@ -10,7 +10,13 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamNotFound
 from tidemark.lake.change_logs import remove_log
 from tidemark.model.change_streams import ChangeStream, Partition
-from tidemark.planning.change_streams.definition import parse_keys, parse_watch, require_name, require_room
+from tidemark.planning.change_streams.definition import (
+    parse_keys,
+    parse_watch,
+    require_name,
+    require_partitions,
+    require_room,
+)
 from tidemark.planning.change_streams.options import changed_options, parse_options
 from tidemark.transactions.change_streams import definitions
 from tidemark.transactions.change_streams.watching import LakeTables, find_watched
@@ -38,6 +44,7 @@ def create(
     require_name(name)
     if if_not_exists and (kept := find(store, name)) is not None:
         return kept
+    require_partitions(initial_partitions)
     asked, chosen = parse_watch(watch), parse_options(name, options)
     by_table = parse_keys(keys, asked.tables)
     others = [one for one in definitions.list_change_streams(store) if one.name.casefold() != name.casefold()]

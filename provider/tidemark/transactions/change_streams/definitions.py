@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from tidemark.control import change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import ChangeStreamExists, InvalidArgument
-from tidemark.model.change_streams import BUCKETS, ChangeStream, ChangeStreamOptions, Partition, WatchedTable
-from tidemark.planning.change_streams.definition import require_room
+from tidemark.errors import ChangeStreamExists
+from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, Partition, WatchedTable
+from tidemark.planning.change_streams.definition import require_partitions, require_room
 from tidemark.planning.change_streams.tokens import first_partitions
 from tidemark.transactions.streams import require_name
 
@@ -44,9 +44,7 @@ def create_change_stream(
     twice, a fourth stream on a column, an eleventh at all), InvalidArgument.
     """
     require_name(name)
-    if not 1 <= initial_partitions <= BUCKETS:
-        problem = f"from 1 to {BUCKETS}"
-        raise InvalidArgument(argument="initial_partitions", value=initial_partitions, problem=problem)
+    require_partitions(initial_partitions)
     now, uid = store.clock(), store.new_id()
     wanted = ChangeStream(
         uid=uid,
