@@ -296,6 +296,25 @@ def test_for_all_leaves_a_new_table_out_that_has_as_many_watchers_as_there_may_b
     assert [one.watched.table.name for one in world.opened(new_tables=found).ranges] == ["db.full"]
 
 
+@pytest.mark.parametrize("closed", [False, True], ids=["while its batch is open", "after its batch"])
+def test_a_table_that_a_capture_of_all_takes_up_while_the_list_is_made_is_captured_once(
+    world: ChangeStreamWorld, closed: bool
+) -> None:
+    seen = watch(world.store, "s", [world.table.watched()], everything=True)
+    new = world.new_table("u")
+    found = lambda: [new.watched(-1)]  # noqa: E731
+    batch = world.opened(new_tables=found)
+    if closed:
+        world.close(batch)
+    watch(world.store, "s", seen.tables, everything=True, known=seen.tables)
+    if not closed:
+        world.close(batch)
+    assert world.stream.tables == (world.table.watched(0), new.watched(0))
+    assert world.opened(new_tables=found) is None
+    watch(world.store, "s", (), everything=True, known=world.stream.tables)
+    assert world.stream.tables == ()
+
+
 def test_a_table_taken_off_while_a_batch_is_open_stays_off(world: ChangeStreamWorld) -> None:
     other = world.new_table("u")
     watch(world.store, "s", [world.table.watched(), other.watched()], everything=False)

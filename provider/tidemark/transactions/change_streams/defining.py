@@ -87,7 +87,7 @@ def alter(
         if asked.everything and stream.everything:  # the next capture takes up what came after it, from its beginning
             watched = tuple(table for table in watched if table in stream.tables)
         require_room(stream.name, watched, others, everything=asked.everything, new=False)
-        stream = definitions.watch(store, stream.name, watched, asked.everything)
+        stream = definitions.watch(store, stream.name, watched, asked.everything, known=stream.tables)
     return definitions.set_options(store, stream.name, chosen) if options else stream
 
 

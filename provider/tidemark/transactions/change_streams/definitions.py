@@ -62,9 +62,19 @@ def create_change_stream(
     return store.write(lambda connection: _create(connection, wanted, first, if_not_exists))
 
 
-def watch(store: ControlStore, name: str, tables: Sequence[WatchedTable], everything: bool) -> ChangeStream:
+def watch(
+    store: ControlStore,
+    name: str,
+    tables: Sequence[WatchedTable],
+    everything: bool,
+    *,
+    known: Sequence[WatchedTable] | None = None,
+) -> ChangeStream:
     """Watch these tables from now on. One that was watched before goes on from where it was captured up to, so nothing
     of it is lost; a batch that is open still is captured by the old list. A second run changes nothing.
+
+    `known`: what was watched when `tables` were looked for. A capture of ALL may have taken up others since, and those
+    stay, since off the list and on again they would be captured twice; None: nothing has come since.
 
     What others did to a table before it is taken off the list, and was not captured, never is. Raises
     ChangeStreamNotFound, ChangeStreamRefused as `create_change_stream`.
@@ -73,7 +83,8 @@ def watch(store: ControlStore, name: str, tables: Sequence[WatchedTable], everyt
     def alter(connection: sa.Connection) -> ChangeStream:
         stream = change_streams.find(connection, name)
         captured = {one.table.table_id: one.captured for one in stream.tables}
-        going_on = (replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in tables)
+        wanted = (*tables, *_taken_up_since(stream, tables, known)) if everything and known is not None else tables
+        going_on = (replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in wanted)
         altered = replace(stream, tables=tuple(going_on), everything=everything)
         _require_room(connection, altered, new=False)
         change_streams.watch(connection, stream.uid, altered.tables, everything=everything)
@@ -144,6 +155,13 @@ def _create(
     change_streams.insert(connection, wanted)
     partitions.insert(connection, wanted.uid, first)
     return wanted
+
+
+def _taken_up_since(
+    stream: ChangeStream, tables: Sequence[WatchedTable], known: Sequence[WatchedTable]
+) -> tuple[WatchedTable, ...]:
+    ids = {one.table.table_id for one in (*tables, *known)}
+    return tuple(one for one in stream.tables if one.table.table_id not in ids)
 
 
 def _require_room(connection: sa.Connection, wanted: ChangeStream, *, new: bool) -> None:
