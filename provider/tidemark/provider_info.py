@@ -30,6 +30,7 @@ def get_provider_info() -> dict[str, object]:
             "tidemark.operators.consumer_groups",
             "tidemark.operators.backfill",
             "tidemark.operators.partitions",
+            "tidemark.operators.trim_change_log",
         ),
         "sensors": _modules("tidemark.sensors.streams", "tidemark.sensors.stale", "tidemark.sensors.consumer_groups"),
         "triggers": _modules("tidemark.triggers.streams", "tidemark.triggers.stale", "tidemark.triggers.watchers"),

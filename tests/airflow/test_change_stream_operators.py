@@ -156,6 +156,8 @@ def test_what_cannot_be_is_said_by_name_and_nothing_is_made(
         (AlterChangeStreamOperator, {"watch": "ALL"}, "ChangeStreamNotFound"),
         (AlterChangeStreamOperator, {"watch": "ALL", "suspend": True}, "InvalidArgument"),
         (AlterChangeStreamOperator, {"suspend": "perhaps"}, "InvalidArgument"),
+        (AlterChangeStreamOperator, {"suspend": True, "restart": "music.singers"}, "InvalidArgument"),
+        (AlterChangeStreamOperator, {"restart": "music.singers"}, "ChangeStreamNotFound"),
         (DropChangeStreamOperator, {"if_exists": False}, "ChangeStreamNotFound"),
     ],
 )

@@ -218,6 +218,26 @@ def test_altering_keeps_the_place_of_a_table_that_stays_and_begins_a_new_one_at_
     assert altered == alter(store, lake, watch={"music.singers": ["FirstName"], "music.albums": None})
 
 
+@pytest.mark.parametrize("watch", ["ALL", {"music.singers": ["FirstName"]}])
+def test_a_restarted_table_begins_at_its_head_and_keeps_its_keys_and_columns(
+    store: ControlStore, lake: Path, watch: Any
+) -> None:
+    singers(lake, "music.albums", key="SingerId")
+    create(store, lake, watch=watch)
+    before = watched(get_change_stream(store, "s"))
+    for table in ("singers", "albums"):
+        commit(lake / "music" / table, 3 if table == "singers" else 1)
+    altered = watched(alter(store, lake, restart="MUSIC.singers"))
+    keys, columns, _ = before.pop("music.singers")
+    assert altered.pop("music.singers") == (keys, columns, 3)
+    assert altered == before
+    for wrong in ("music.nobody", ["music.singers", "music.nobody"], 7, [""]):
+        with pytest.raises(InvalidArgument, match="restart"):
+            alter(store, lake, restart=wrong)
+    with pytest.raises(InvalidArgument, match="restart"):
+        alter(store, lake, watch=(), restart="music.singers")
+
+
 def test_options_change_one_by_one_and_the_watch_list_stays(store: ControlStore, lake: Path) -> None:
     create(store, lake, options={"exclude_insert": True, "retention_period": "7d"})
     altered = alter(store, lake, options={"retention_period": None, "value_capture_type": "NEW_ROW"})

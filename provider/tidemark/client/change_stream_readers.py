@@ -24,6 +24,7 @@ from tidemark.transactions.change_streams.defining import open_partitions
 from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.change_streams.groups import GroupStart
 from tidemark.transactions.change_streams.reading import read_chunks
+from tidemark.transactions.change_streams.retention import LogTrimmed, trim
 from tidemark.transactions.change_streams.watching import find_new_tables
 
 if TYPE_CHECKING:
@@ -76,6 +77,16 @@ class ReadersOfChangeStreams:
             bounds=Bound(max_commits=max_commits, max_rows=max_rows),
             **limits,
         )
+
+    def trim_change_log(self, name: str) -> LogTrimmed:
+        """Take records that are older than the retention out of the change stream's log, by a job on this Spark where
+        there are any, and what the store noted of them. VACUUM of the log removes its files.
+
+        A consumer group that has not read them finds PartitionExpired. A second run finds less to remove. Raises
+        ChangeStreamNotFound.
+        """
+        around = self._around
+        return trim(around.store, name, run=around.run, places=around.places)
 
     def read_change_stream(
         self,

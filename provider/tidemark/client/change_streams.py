@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tidemark.client.change_stream_readers import ReadersOfChangeStreams
@@ -10,6 +11,7 @@ from tidemark.client.lake_tables import lake_tables
 from tidemark.client.surroundings import Surroundings
 from tidemark.engine.change_streams.functions import drop_read_functions
 from tidemark.lake.change_logs import logs_root
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import ChangeStream
 from tidemark.planning.change_streams import catalog
 from tidemark.planning.change_streams.catalog import CatalogColumn, CatalogOption, CatalogStream, CatalogTable
@@ -64,14 +66,17 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         watch: Watch | None = None,
         *,
         keys: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+        restart: str | Sequence[str] = (),
         enable_row_tracking: bool = False,
         **options: Any,
     ) -> ChangeStream:
         """Other tables in place of those that it watches, unless `watch` is left out, and other values of these
         options; None puts one back to its default. Both hold from the next capture on.
 
-        A table that stays goes on where it is captured. A second run changes nothing. Raises ChangeStreamNotFound and
-        what `create_change_stream` raises.
+        A table that stays goes on where it is captured; one in `restart` (a table, or a list of them) from its newest
+        version on, and what was committed between is not captured: the way past a version that cannot be. A batch that
+        is open is discarded, unless the log has it. Without `restart` a second run changes nothing. Raises
+        ChangeStreamNotFound and what `create_change_stream` raises.
         """
         return defining.alter(
             self._around.store,
@@ -80,13 +85,17 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
             keys=keys,
             options=options,
             tables=lake_tables(self._around, enable_row_tracking=enable_row_tracking),
+            restart=restart,
+            open_log=partial(DeltaLog.open, options=self._around.options),
         )
 
     def suspend_change_stream(self, name: str) -> ChangeStream:
         """Watch nothing any more, until `alter_change_stream` says what. What was captured can be read on; what was
         committed since the last capture is not captured. Raises ChangeStreamNotFound.
         """
-        return definitions.suspend(self._around.store, name)
+        return definitions.suspend(
+            self._around.store, name, open_log=partial(DeltaLog.open, options=self._around.options)
+        )
 
     def drop_change_stream(self, name: str, *, if_exists: bool = False) -> None:
         """End the change stream and delete its records. Raises ChangeStreamNotFound."""

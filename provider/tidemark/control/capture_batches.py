@@ -11,14 +11,26 @@ from tidemark.control.schema import capture_batches
 from tidemark.model.change_streams import BatchState, CaptureBatch, CaptureResult
 from tidemark.model.codec import from_json, to_json
 
-__all__ = ["StoredBatch", "close", "forget", "insert", "last_end", "lookup", "open_batch"]
+__all__ = [
+    "StoredBatch",
+    "close",
+    "discard",
+    "discarded",
+    "forget",
+    "has_records_until",
+    "insert",
+    "last_end",
+    "lookup",
+    "open_batch",
+    "trimmed",
+]
 
 _of = capture_batches.c
 
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """A batch as it stands; `digest` of what came of it, None while it is open."""
+    """A batch as it stands; `digest` of what came of it, None unless it is captured."""
 
     batch: CaptureBatch
     state: BatchState
@@ -53,8 +65,9 @@ def insert(connection: sa.Connection, batch: CaptureBatch) -> None:
 
 
 def close(connection: sa.Connection, stream_uid: str, result: CaptureResult, *, digest: str, at: datetime) -> bool:
-    """The batch stands in the log, if it was open; True if it was so."""
-    standing = (_of.stream_uid == stream_uid) & (_of.number == result.number) & (_of.state == BatchState.OPEN.value)
+    """The batch stands in the log, if that was not known yet; True if it was so."""
+    unknown = _of.state.in_([BatchState.OPEN.value, BatchState.DISCARDED.value])
+    standing = (_of.stream_uid == stream_uid) & (_of.number == result.number) & unknown
     values = {
         "state": BatchState.CAPTURED.value,
         "captured_at": at,
@@ -67,6 +80,39 @@ def close(connection: sa.Connection, stream_uid: str, result: CaptureResult, *, 
     return connection.execute(capture_batches.update().where(standing).values(values)).rowcount == 1
 
 
+def discard(connection: sa.Connection, stream_uid: str, number: int) -> bool:
+    """Give the batch up, if it is open; True if it was so. It stays as history, and no other has its number."""
+    standing = (_of.stream_uid == stream_uid) & (_of.number == number) & (_of.state == BatchState.OPEN.value)
+    return (
+        connection.execute(capture_batches.update().where(standing).values(state=BatchState.DISCARDED.value)).rowcount
+        == 1
+    )
+
+
+def discarded(connection: sa.Connection, stream_uid: str) -> tuple[int, ...]:
+    """The numbers that were given up since the last batch that was captured, ascending."""
+    of_stream = _of.stream_uid == stream_uid
+    captured = sa.select(sa.func.max(_of.number)).where(of_stream, _of.published_until.is_not(None))
+    last = connection.execute(captured).scalar_one()
+    given_up = sa.select(_of.number).where(of_stream, _of.state == BatchState.DISCARDED.value)
+    later = given_up if last is None else given_up.where(_of.number > last)
+    return tuple(connection.execute(later.order_by(_of.number)).scalars())
+
+
+def has_records_until(connection: sa.Connection, stream_uid: str, until: datetime) -> bool:
+    """Whether the log has records of a batch that ended at or before this time."""
+    with_records = (_of.state == BatchState.CAPTURED.value) & (_of.rows > 0)
+    ended = (_of.stream_uid == stream_uid) & (_of.published_until <= until)
+    return connection.execute(sa.select(_of.number).where(ended, with_records).limit(1)).first() is not None
+
+
+def trimmed(connection: sa.Connection, stream_uid: str, until: datetime) -> int:
+    """The records of batches that ended at or before this time have left the log; of how many that was news."""
+    ended = (_of.stream_uid == stream_uid) & (_of.published_until <= until)
+    news = capture_batches.update().where(ended, _of.state == BatchState.CAPTURED.value)
+    return connection.execute(news.values(state=BatchState.TRIMMED.value)).rowcount
+
+
 def last_end(connection: sa.Connection, stream_uid: str, at: datetime) -> datetime | None:
     """Where the last batch that ended at or before `at` ended; None where there was none, or it is forgotten."""
     ended = (_of.stream_uid == stream_uid) & (_of.published_until <= at)
@@ -75,6 +121,6 @@ def last_end(connection: sa.Connection, stream_uid: str, at: datetime) -> dateti
 
 
 def forget(connection: sa.Connection, stream_uid: str, *, before: datetime) -> int:
-    """Remove captured batches that ended before this time; how many."""
+    """Remove captured batches that ended before this time; how many. Discarded ones stay: they are few."""
     ended = (_of.stream_uid == stream_uid) & (_of.published_until < before)
     return connection.execute(capture_batches.delete().where(ended)).rowcount

@@ -22,6 +22,7 @@ __all__ = [
     "lookup",
     "publish",
     "set_options",
+    "skip_batch",
     "take_next_batch",
     "trim",
     "watch",
@@ -98,12 +99,21 @@ def publish(connection: sa.Connection, uid: str, *, batch: int, until: datetime)
     return connection.execute(move).rowcount == 1
 
 
-def take_next_batch(connection: sa.Connection, uid: str, *, captured: int, until: datetime) -> bool:
-    """Batch `captured` is in the log, if it was the next one, and all before `until` is; True if it was so."""
-    standing = (_of.uid == uid) & (_of.next_batch == captured) & _of.dropped_at.is_(None)
-    values = {"next_batch": captured + 1, "published_until": until}
+def take_next_batch(connection: sa.Connection, uid: str, *, captured: int, following: int, until: datetime) -> bool:
+    """Batch `captured` is in the log, and all before `until` is, if nothing later was published; True if it was so.
+
+    `following`: the next batch as it stood: `captured` itself, or more where the batch had been discarded.
+    """
+    standing = (_of.uid == uid) & (_of.next_batch == following) & _of.dropped_at.is_(None)
+    values = {"next_batch": max(following, captured + 1), "published_until": until}
     move = change_streams.update().where(standing, _of.published_until < until).values(values)
     return connection.execute(move).rowcount == 1
+
+
+def skip_batch(connection: sa.Connection, uid: str, *, number: int) -> bool:
+    """The number of a batch that was discarded is used up, if it was the next one; True if it was so."""
+    standing = (_of.uid == uid) & (_of.next_batch == number) & _of.dropped_at.is_(None)
+    return connection.execute(change_streams.update().where(standing).values(next_batch=number + 1)).rowcount == 1
 
 
 def trim(connection: sa.Connection, uid: str, until: datetime) -> bool:

@@ -19,7 +19,7 @@ TidemarkError
 ├── ChangeStreamError           a change stream, its partitions and its readers
 │   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
 │   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
-│   ├── WatchedTableChanged · KeyTwiceInTransaction · CaptureChanged · TransactionIncomplete
+│   ├── WatchedTableChanged · KeyTwiceInTransaction · CaptureChanged · DiscardedBatchCaptured · TransactionIncomplete
 │   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
@@ -51,6 +51,7 @@ from tidemark.errors.change_streams import (
     ChunkChanged,
     ConsumerGroupExists,
     ConsumerGroupNotFound,
+    DiscardedBatchCaptured,
     KeyTwiceInTransaction,
     OutOfRange,
     PartitionExpired,
@@ -177,6 +178,7 @@ __all__ = [
     "CorruptLog",
     "DataFileChanged",
     "DataFileUnreadable",
+    "DiscardedBatchCaptured",
     "DocumentUnreadable",
     "ExternalTableExists",
     "ExternalTableNotFound",

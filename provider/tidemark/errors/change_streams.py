@@ -13,6 +13,7 @@ __all__ = [
     "ChunkChanged",
     "ConsumerGroupExists",
     "ConsumerGroupNotFound",
+    "DiscardedBatchCaptured",
     "KeyTwiceInTransaction",
     "OutOfRange",
     "PartitionExpired",
@@ -69,13 +70,20 @@ class WatchedTableChanged(ChangeStreamError):
 
 class KeyTwiceInTransaction(ChangeStreamError):
     """Change stream {stream}: version {version} of {table} has {times} {mod_type} of the key {key}. Its key columns
-    {columns} do not identify a row. Nothing of the batch was captured. Mend the table and watch it anew from a later
-    version, or give other keys.
+    {columns} do not identify a row. Nothing of the batch was captured. Mend the table, then alter the change stream
+    with restart=[{table!r}]: it is watched from its newest version on, and what was committed between is not captured.
+    If other columns identify a row, give them as keys along with restart.
     """
 
 
 class CaptureChanged(ChangeStreamError):
     """Batch {number} of change stream {stream} cannot be closed: {problem}. The store was left as it is."""
+
+
+class DiscardedBatchCaptured(ChangeStreamError):
+    """Batch {number} of change stream {stream} was discarded when the stream was altered, and a capture that was under
+    way has put it into the log all the same. It counts; what was opened after it was not captured.
+    """
 
 
 class ConsumerGroupNotFound(ChangeStreamError):

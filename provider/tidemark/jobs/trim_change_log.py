@@ -14,10 +14,12 @@ STREAM = "stream"
 
 
 def trim_change_log(job: JobContext) -> JobResult:
-    """Trim the log of `options["stream"]` (a ChangeStream as JSON) by the job's start. Facts: a Trimmed.
+    """Trim the log of `options["stream"]` (a ChangeStream as JSON) up to its `trimmed_until`, and no further, since
+    what comes after that may still be handed out. Facts: a Trimmed.
 
     A second run finds nothing to remove. Raises what `trim_change_log` of the engine does.
     """
     stream = from_json(ChangeStream, job.spec.options[STREAM])
-    done = trim(job.session, stream, now=job.started_at, options=job.options, go_on=job.stop_if_due)
+    until = stream.trimmed_until or stream.created_at
+    done = trim(job.session, stream, now=until + stream.options.retention, options=job.options, go_on=job.stop_if_due)
     return JobResult(facts=to_plain(done))

@@ -1,19 +1,52 @@
-"""Where the logs of change streams lie, and how one is removed."""
+"""Where the logs of change streams lie, which batches they have, and how one is removed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import fsspec
 
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.storage import canonical_uri
 
-__all__ = ["logs_root", "remove_log"]
+__all__ = ["MARK", "LogEntry", "entries", "has_batch", "logs_root", "remove_log"]
 
+MARK = "tidemark_capture"  # what a commit of capture says of itself in its userMetadata
 _ROOM = "change_streams"
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """A commit of capture. `number`: of its batch; `mark`: which attempt made it, of which batch."""
+
+    number: int
+    mark: Mapping[str, object]
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether it only bars that number and all before it, and has no batch."""
+        return self.mark.get("barrier") is True
+
+
+def entries(log: DeltaLog, uid: str) -> Iterator[LogEntry]:
+    """The commits of capture that the log still has, the newest first."""
+    for version in range(log.head(), log.earliest() - 1, -1):
+        for commit in log.commits(version - 1, version):
+            if uid in commit.transactions:
+                yield LogEntry(commit.transactions[uid] - 1, _mark_in(commit.user_metadata))
+
+
+def has_batch(log: DeltaLog, uid: str, number: int) -> bool:
+    """Whether the batch of that number stands in the log."""
+    for entry in entries(log, uid):
+        if entry.number <= number and not entry.is_barrier:
+            return entry.number == number
+    return False
 
 
 def logs_root(workspace: str) -> str:
@@ -32,3 +65,12 @@ def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:
     with storage_errors_named(uri), suppress(FileNotFoundError):
         filesystem = fsspec.filesystem(urlsplit(uri).scheme, **dict(options or {}))
         filesystem.rm(uri.removeprefix("file://"), recursive=True)
+
+
+def _mark_in(user_metadata: str | None) -> Mapping[str, object]:
+    try:
+        said = json.loads(user_metadata or "null")
+    except ValueError:
+        return {}
+    mark = said.get(MARK) if isinstance(said, dict) else None
+    return mark if isinstance(mark, dict) else {}

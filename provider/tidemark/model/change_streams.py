@@ -152,6 +152,8 @@ class BatchState(StrEnum):
 
     OPEN = "open"  # written ahead: a second capture does the same batch
     CAPTURED = "captured"  # it stands in the log, and the store knows what came of it
+    TRIMMED = "trimmed"  # its records have left the log, as their retention is over
+    DISCARDED = "discarded"  # given up when the stream was altered; its number is used up
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ class CaptureBatch:
 
     `floor`: everything in it is published later than this. `safe_until`: at least up to here nothing else will come
     (capture's start less the allowed skew). `active`: the partitions before it, whose ranges tile the key space.
+    `discarded`: the numbers given up since the last batch in the log; they are barred from it before this one is done.
     """
 
     stream: ChangeStream
@@ -171,6 +174,12 @@ class CaptureBatch:
     split_rows: int
     merge_rows: int
     opened_at: datetime
+    discarded: tuple[int, ...] = ()
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the log has no batch before it."""
+        return len(self.discarded) == self.number
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,9 @@ class AlterChangeStreamOperator(TidemarkOperator):
     """Lets a change stream watch other tables, suspends it, or sets options anew. No Spark.
 
     It holds from the next capture on: capture before, so that nothing that a table has waiting is taken by the new
-    list. A table that stays in `watch` goes on where it is captured. Raises ChangeStreamNotFound, and what
-    CreateChangeStreamOperator raises.
+    list. A table that stays in `watch` goes on where it is captured. A batch that is open is discarded, unless the log
+    has it: what it would have had of the tables that stay comes with the next capture. Raises ChangeStreamNotFound, and
+    what CreateChangeStreamOperator raises.
 
     :param change_stream: its name. (templated)
     :param watch: what it watches from now on, in place of all before, as in CreateChangeStreamOperator; None: what it
@@ -95,9 +96,11 @@ class AlterChangeStreamOperator(TidemarkOperator):
     :param keys: as in CreateChangeStreamOperator. (templated)
     :param options: those that change; None puts one back to its default. (templated)
     :param suspend: watch nothing; what was captured can be read on. (templated)
+    :param restart: a table, or a list of them, to be watched from the newest version on; what was committed between is
+        not captured. The way past a version that cannot be captured. (templated)
     """
 
-    template_fields: Sequence[str] = ("change_stream", "watch", "keys", "options", "suspend", "conn_id")
+    template_fields: Sequence[str] = ("change_stream", "watch", "keys", "options", "suspend", "restart", "conn_id")
 
     def __init__(
         self,
@@ -107,6 +110,7 @@ class AlterChangeStreamOperator(TidemarkOperator):
         keys: Keys | None = None,
         options: Mapping[str, Any] | None = None,
         suspend: bool | str = False,
+        restart: str | Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -115,14 +119,22 @@ class AlterChangeStreamOperator(TidemarkOperator):
         self.keys = keys
         self.options = options
         self.suspend = suspend
+        self.restart = restart
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The change stream as it stands: {change_stream, everything, tables, created}. Repeatable."""
+        """The change stream as it stands: {change_stream, everything, tables, created}. Repeatable; a retry restarts
+        at what is newest then.
+        """
+        from functools import partial
+
+        from tidemark.lake.delta_log import DeltaLog
         from tidemark.transactions.change_streams import defining
 
         suspend = flag_of("suspend", self.suspend)
         if suspend and self.watch is not None:
             raise InvalidArgument(argument="suspend", value=self.suspend, problem="it contradicts watch")
+        if suspend and self.restart:
+            raise InvalidArgument(argument="suspend", value=self.suspend, problem="it contradicts restart")
         altered = defining.alter(
             self.hook.open_store(),
             self.change_stream,
@@ -130,6 +142,8 @@ class AlterChangeStreamOperator(TidemarkOperator):
             keys=self.keys,
             options=options_of(self.options),
             tables=lake_tables_of(self.hook),
+            restart=self.restart,
+            open_log=partial(DeltaLog.open, options=self.hook.settings.storage_options),
         )
         self.log.info("Change stream %s watches %s.", altered.name, _tables(altered))
         return facts_of(altered, created=False)

@@ -19,6 +19,7 @@ from tidemark.operators.partitions import (
     PlanPartitionsOperator,
     ReadPartitionOperator,
 )
+from tidemark.operators.trim_change_log import TrimChangeLogOperator
 
 __all__ = ["change_stream_partitions"]
 
@@ -37,6 +38,7 @@ def change_stream_partitions(
     plan: Mapping[str, Any] | None = None,
     read: Mapping[str, Any] | None = None,
     trigger_again: bool = False,
+    trim: bool = False,
     conn_id: str = DEFAULT_CONN_ID,
     **group: Any,
 ) -> TaskGroup:
@@ -46,16 +48,16 @@ def change_stream_partitions(
     A wave reads the partitions whose parents are finished; the children of a split or merge come with the next wave, or
     the next run. A partition that fails blocks its descendants alone, fails the run at the end, and is taken up by the
     next. Put `max_active_runs=1` on the DAG. `capture`, `plan` and `read` are further arguments of their operators, and
-    Airflow's, such as `pool`. Raises InvalidArgument.
+    Airflow's, such as `pool`. `trim` takes what is older than the retention out of the log at last. Raises
+    InvalidArgument.
     """
     if waves < 1:
         raise InvalidArgument(argument="waves", value=waves, problem="one at least")
-    of_group = {"change_stream": change_stream, "consumer_group": consumer_group, "conn_id": conn_id}
+    of_stream = {"change_stream": change_stream, "conn_id": conn_id}
+    of_group = {**of_stream, "consumer_group": consumer_group}
     sink = {"write_as": write_as, "target": target, "table": table, "keys": keys, "conn_id": conn_id}
     with TaskGroup(group_id, **group) as partitions:
-        begin = CaptureChangesOperator(
-            task_id="capture", **{"change_stream": change_stream, "conn_id": conn_id, **(capture or {})}
-        )
+        begin = CaptureChangesOperator(task_id="capture", **{**of_stream, **(capture or {})})
         steps: list[Any] = [begin]
         before: Any = begin
         for wave in range(1, waves + 1):
@@ -78,14 +80,22 @@ def change_stream_partitions(
         before >> finished
         steps.append(finished)
         if trigger_again:  # not after a failure, which would only come again
-            told = "ti.xcom_pull(task_ids='" + finished.task_id + "')"
-            left = "{{ 0 if " + told + ".paused else " + told + ".left }}"
-            again = _Again(task_id="again", left=left, trigger_rule=TriggerRule.NONE_FAILED)
+            again = _again(finished.task_id)
             steps >> again
             steps.append(again)
+        if trim:
+            trimmed = TrimChangeLogOperator(task_id="trim", trigger_rule=TriggerRule.ALL_DONE, **of_stream)
+            finished >> trimmed
+            steps.append(trimmed)
         # Whatever failed is seen in the run's state, though later steps ran.
         steps >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
     return partitions
+
+
+def _again(finish: str) -> _Again:
+    told = f"ti.xcom_pull(task_ids='{finish}')"
+    left = "{{ 0 if " + told + ".paused else " + told + ".left }}"
+    return _Again(task_id="again", left=left, trigger_rule=TriggerRule.NONE_FAILED)
 
 
 class _Again(TriggerDagRunOperator):

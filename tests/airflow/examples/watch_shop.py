@@ -9,6 +9,7 @@ from tidemark.operators.change_streams import (
     CreateChangeStreamOperator,
     DropChangeStreamOperator,
 )
+from tidemark.operators.trim_change_log import TrimChangeLogOperator
 
 # [START watch_shop]
 with DAG("watch_shop", schedule=None) as watch_shop:
@@ -31,6 +32,11 @@ with DAG("watch_less", schedule=None) as watch_less:
         options={"exclude_delete": True},
     )
 # [END watch_less]
+
+# [START trim_shop]
+with DAG("trim_shop", schedule="@daily", catchup=False, max_active_runs=1) as trim_shop:
+    trim = TrimChangeLogOperator(task_id="trim", change_stream="ShopChanges")
+# [END trim_shop]
 
 # [START forget_shop]
 with DAG("forget_shop", schedule=None) as forget_shop:

@@ -30,6 +30,7 @@ from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.operators.trim_change_log import TrimChangeLogOperator
 from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
 from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
@@ -80,4 +81,5 @@ with DAG(
     partitions = change_stream_partitions("partitions", **of_group, write_as="merge", target="shop.rows", waves=3)
     create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> files >> keyed >> again >> vacuum
     vacuum >> rebase >> drop >> watch >> alter >> forget
-    readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions
+    trim = TrimChangeLogOperator(task_id="trim", change_stream="Shop")
+    readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions >> trim

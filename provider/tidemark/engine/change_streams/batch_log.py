@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from tidemark.engine.change_streams.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN
 from tidemark.engine.writes.exactly_once import CONFLICTS
-from tidemark.errors import ChangeStreamRefused, SerialReused, TableNotFound
+from tidemark.errors import CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured, SerialReused, TableNotFound
 from tidemark.kill_points import reach
+from tidemark.lake.change_logs import MARK, LogEntry, entries
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import CaptureBatch, CaptureResult, Partition
 from tidemark.model.codec import from_json, to_json, to_plain
@@ -24,9 +25,8 @@ from tidemark.planning.statements import path_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["append_batch", "find_batch", "meta_rows", "open_log"]
+__all__ = ["append_batch", "bar_discarded", "find_batch", "meta_rows", "open_log"]
 
-_MARK = "tidemark_capture"
 _STATS = ("record_type", "batch", "commit_timestamp", "record_sequence")
 _PROPERTIES = {
     "delta.dataSkippingStatsColumns": ", ".join(_STATS),
@@ -61,17 +61,47 @@ def open_log(spark: SparkSession, batch: CaptureBatch, options: Mapping[str, str
 def find_batch(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> CaptureResult | None:
     """What the batch has put into the log, with `found` set; None if it is not there.
 
-    Raises SerialReused if its number stands there for another batch, or for none.
+    Raises CaptureChanged if its number was barred when it had been discarded, SerialReused if it stands there for
+    another batch, or for none.
     """
-    last, mark = _last_batch(log, batch.stream.uid)
-    if last is not None and last < batch.number:
+    last = _newest(log, batch.stream.uid)
+    if last is not None and last.number < batch.number:
         return None
-    if last == batch.number and mark.get("digest") != _digest(batch):
-        raise _reused(batch, last)
+    if last is not None and last.number == batch.number and last.mark.get("digest") != _digest(batch):
+        raise _refused(batch, last)
     found = _found(spark, log, batch)
     if found is None and last is not None:
-        raise _reused(batch, last)
+        raise _refused(batch, last)
     return found
+
+
+def bar_discarded(spark: SparkSession, log: DeltaLog, batch: CaptureBatch, attempt: str) -> None:
+    """See to it that no batch which was discarded before this one can come into the log any more.
+
+    The store discards without stopping a capture of that batch, which may commit at any later time, and its versions
+    are in this batch again. So a commit without rows first takes the numbers up, as the stream's application id: Delta
+    skips a later commit with a number that is not higher, and of two at once it refuses one, as both read the id's
+    number. What the log has after that is all it will ever have of those numbers. A second run finds them taken up.
+
+    Raises DiscardedBatchCaptured if one had come in before; then nothing of this batch may be written.
+    """
+    if not batch.discarded:
+        return
+    uid, last = batch.stream.uid, max(batch.discarded)
+    newest = _newest(log, uid)
+    if newest is None or newest.number < last:
+        mark = {"attempt": attempt, "batch": last, "barrier": True}
+        try:
+            _append(spark.createDataFrame([], LOG_DDL), log, uid, last, mark)
+        except CONFLICTS:
+            newest = _newest(log, uid)
+            if newest is None or newest.number < last:  # not a capture: somebody else's commit, and a retry does it
+                raise
+    for entry in entries(log, uid):
+        if entry.number in batch.discarded and not entry.is_barrier:
+            raise DiscardedBatchCaptured(number=entry.number, stream=batch.stream.name)
+        if entry.number < min(batch.discarded):
+            break
 
 
 def append_batch(
@@ -80,27 +110,25 @@ def append_batch(
     """One commit with the batch's rows and its own, and the result that the log has afterwards.
 
     `attempt` is a name that no other has: if another attempt came first, nothing is written, and its result is the
-    answer. Raises SerialReused.
+    answer. Raises CaptureChanged, SerialReused.
     """
-    meta = meta_rows(spark, batch, result, with_active=batch.number == 0 or log.head() == 0)
+    meta = meta_rows(spark, batch, result, with_active=batch.is_first or log.head() == 0)
     rows = meta if data is None else data.unionByName(meta)
     mark = {"attempt": attempt, "batch": batch.number, "digest": _digest(batch)}
-    writer = rows.write.format("delta").mode("append").option("userMetadata", json.dumps({_MARK: mark}, sort_keys=True))
-    writer = writer.option("txnAppId", batch.stream.uid).option("txnVersion", batch.number + 1)
     reach("capture.before")
     try:
-        writer.save(log.uri)
+        _append(rows, log, batch.stream.uid, batch.number, mark)
     except CONFLICTS:  # another attempt has won; if it was something else, the batch is not found
         found = find_batch(spark, log, batch)
         if found is None:
             raise
         return found
     reach("capture.written")
-    if _last_batch(log, batch.stream.uid) == (batch.number, mark):
+    if _newest(log, batch.stream.uid) == LogEntry(batch.number, mark):
         return result
     found = find_batch(spark, log, batch)  # Delta skips a number that it has, and does not say so
     if found is None:
-        raise _reused(batch, None)
+        raise _refused(batch, None)
     return found
 
 
@@ -129,6 +157,11 @@ def meta_rows(spark: SparkSession, batch: CaptureBatch, result: CaptureResult, *
     return spark.createDataFrame([tuple(row.get(name) for name in LOG_COLUMNS) for row in every], LOG_DDL)
 
 
+def _append(rows: DataFrame, log: DeltaLog, uid: str, number: int, mark: Mapping[str, object]) -> None:
+    writer = rows.write.format("delta").mode("append").option("userMetadata", json.dumps({MARK: mark}, sort_keys=True))
+    writer.option("txnAppId", uid).option("txnVersion", number + 1).save(log.uri)
+
+
 def _found(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> CaptureResult | None:
     rows = spark.read.format("delta").load(log.uri)
     window = rows.where((F.col(TOKEN_COLUMN) == META_TOKEN) & (F.col("record_type") == "window"))
@@ -137,13 +170,9 @@ def _found(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> CaptureRe
     return None
 
 
-def _last_batch(log: DeltaLog, uid: str) -> tuple[int | None, Mapping[str, object]]:
-    """Number and mark of the newest batch in the log; None if no commit that is kept has one."""
-    for version in range(log.head(), log.earliest() - 1, -1):
-        for commit in log.commits(version - 1, version):
-            if uid in commit.transactions:
-                return commit.transactions[uid] - 1, _mark_in(commit.user_metadata)
-    return None, {}
+def _newest(log: DeltaLog, uid: str) -> LogEntry | None:
+    """The newest commit of capture; None if no commit that is kept is one."""
+    return next(entries(log, uid), None)
 
 
 def _digest(batch: CaptureBatch) -> str:
@@ -153,14 +182,9 @@ def _digest(batch: CaptureBatch) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _mark_in(user_metadata: str | None) -> Mapping[str, object]:
-    try:
-        said = json.loads(user_metadata or "null")
-    except ValueError:
-        return {}
-    mark = said.get(_MARK) if isinstance(said, dict) else None
-    return mark if isinstance(mark, dict) else {}
-
-
-def _reused(batch: CaptureBatch, last: int | None) -> SerialReused:
-    return SerialReused(target=batch.stream.log_path, app_id=batch.stream.uid, txn_version=batch.number + 1, found=last)
+def _refused(batch: CaptureBatch, last: LogEntry | None) -> CaptureChanged | SerialReused:
+    if last is not None and last.is_barrier:
+        problem = "it was discarded when the change stream was altered; what it would have had comes with a later batch"
+        return CaptureChanged(number=batch.number, stream=batch.stream.name, problem=problem)
+    uid, found = batch.stream.uid, None if last is None else last.number
+    return SerialReused(target=batch.stream.log_path, app_id=uid, txn_version=batch.number + 1, found=found)

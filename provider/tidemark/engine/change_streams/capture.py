@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.engine.change_streams.batch_log import append_batch, find_batch, open_log
+from tidemark.engine.change_streams.batch_log import append_batch, bar_discarded, find_batch, open_log
 from tidemark.engine.change_streams.history import TableHistory, open_history, read_modifications
 from tidemark.engine.change_streams.load import BatchLoad, bucket_of, doubled_key, weigh, with_places
 from tidemark.engine.change_streams.log_table import LOG_COLUMNS, TOKEN_COLUMN
@@ -84,14 +84,15 @@ def capture_batch(
     about `rows_per_task`.
 
     A second run, also at the same time, writes nothing and answers the same, with `found` set. Raises
-    WatchedTableChanged and KeyTwiceInTransaction before anything of the batch is written; SerialReused if the log has
-    another batch under this number.
+    WatchedTableChanged and KeyTwiceInTransaction before anything of the batch is written; CaptureChanged and
+    DiscardedBatchCaptured as `bar_discarded` says; SerialReused if the log has another batch under this number.
     """
     log = open_log(spark, batch, options)
     found = find_batch(spark, log, batch)
     if found is not None:
         return found
     attempt = workspace.new_directory().rsplit("/", 1)[-1]
+    bar_discarded(spark, log, batch, attempt)
     histories = [open_history(batch.stream, taken, options) for taken in batch.ranges]
     mods = _modifications(spark, batch, histories, workspace, say)
     if mods is None:

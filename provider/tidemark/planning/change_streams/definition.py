@@ -24,11 +24,15 @@ __all__ = [
     "WatchAsk",
     "decide_keys",
     "decide_watch",
+    "keys_that_stay",
     "parse_keys",
+    "parse_restart",
     "parse_watch",
     "require_name",
     "require_partitions",
     "require_room",
+    "tables_that_stay",
+    "watch_of",
 ]
 
 PRIMARY_KEY = "tidemark.primaryKey"  # a table property: the key columns, with commas between them
@@ -94,6 +98,40 @@ def parse_watch(watch: Any) -> WatchAsk:
     if isinstance(watch, Sequence):
         return WatchAsk(tables=tuple(_ask(name, None) for name in watch))
     raise _invalid(watch, 'give "ALL", a table, a list of tables, or {table: None | [columns] | []}')
+
+
+def parse_restart(restart: Any, stream: ChangeStream, asked: WatchAsk) -> frozenset[str]:
+    """The tables that are to be watched anew, in small letters. Raises InvalidArgument for one that the stream is not
+    to watch, and for what is no list of names.
+    """
+    if not restart:
+        return frozenset()
+    names = [restart] if isinstance(restart, str) else restart
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) and name.strip() for name in names):
+        raise InvalidArgument(argument="restart", value=restart, problem="give a table, or a list of tables")
+    anew = frozenset(name.strip().casefold() for name in names)
+    listed = [one.table.name for one in stream.tables] if asked.everything else [ask.name for ask in asked.tables]
+    if unknown := anew - {name.casefold() for name in listed}:
+        problem = f"it does not watch {', '.join(sorted(unknown))}; it is to watch {', '.join(listed) or 'nothing'}"
+        raise InvalidArgument(argument="restart", value=restart, problem=problem)
+    return anew
+
+
+def watch_of(stream: ChangeStream) -> WatchAsk:
+    """What the stream watches, as its user would ask for it."""
+    if stream.everything:
+        return WatchAsk(everything=True)
+    return WatchAsk(tables=tuple(TableAsk(one.table.name, one.columns) for one in stream.tables))
+
+
+def tables_that_stay(stream: ChangeStream, anew: frozenset[str]) -> tuple[WatchedTable, ...]:
+    """Those that go on from where they are captured."""
+    return tuple(one for one in stream.tables if one.table.name.casefold() not in anew)
+
+
+def keys_that_stay(stream: ChangeStream, anew: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """The keys of those that are watched anew, unless others are given; by the table's name in small letters."""
+    return {name: one.keys for one in stream.tables if (name := one.table.name.casefold()) in anew}
 
 
 def parse_keys(keys: Any, asks: Sequence[TableAsk]) -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tidemark.control import capture_batches, change_streams, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import CaptureChanged, ChangeStreamRefused, from_record
+from tidemark.errors import CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured, from_record
 from tidemark.model.change_streams import (
     BatchState,
     CaptureBatch,
@@ -30,7 +30,7 @@ from tidemark.transactions.change_streams.looking import Look, look
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.sources import Tables
 
-__all__ = ["NewTables", "capture", "close_batch", "nothing", "open_batch"]
+__all__ = ["NewTables", "capture", "close_batch", "discard", "nothing", "open_batch"]
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +61,10 @@ def open_batch(
     """Write a batch ahead, or hand back the one that is open, unchanged, so that captures at once do the same.
 
     None where no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
-    published. With FOR ALL tables of `new_tables` are taken up, unless they have as many watchers as there may be:
-    those are left out with a warning, until there is room. `split_rows`, `merge_rows`: rows of a batch over which
-    a partition is hot, and under which two neighbours together are quiet. Raises ChangeStreamNotFound,
-    WatchedTableChanged.
+    published; not after a batch was discarded, since the next one bars it from the log. With FOR ALL tables of
+    `new_tables` are taken up, unless they have as many watchers as there may be: those are left out with a warning,
+    until there is room. `split_rows`, `merge_rows`: rows of a batch over which a partition is hot, and under which two
+    neighbours together are quiet. Raises ChangeStreamNotFound, WatchedTableChanged.
     """
     while True:
         stream, waiting = store.read(lambda c: _standing(c, name))
@@ -93,6 +93,9 @@ def open_batch(
 def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult) -> ChangeStream:
     """The batch is in the log: its load, partitions and versions are kept, and the next batch may come.
 
+    A batch that was discarded, and whose capture had reached the log before it could be barred, counts as well: then
+    the one that was opened after it is discarded, as no attempt of that can come into the log.
+
     A second run with the same result changes nothing. Raises CaptureChanged (never opened, opened as another, closed
     with another result, ranges that do not cover all keys), ChangeStreamNotFound for a stream that was dropped.
     """
@@ -103,11 +106,14 @@ def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult)
         digest = _digest(result)
         if stored is None or stored.batch != batch or result.number != batch.number:
             raise _refused(batch, "it was not opened as it was captured")
-        if stored.state is BatchState.CAPTURED:
+        if stored.state in (BatchState.CAPTURED, BatchState.TRIMMED):
             if stored.digest != digest:
                 raise _refused(batch, "it was closed already, with another result")
             return stream
         _require_whole(batch, result)
+        later = capture_batches.open_batch(connection, stream.uid)
+        if later is not None and later.number > batch.number:
+            stream = discard(connection, later)
         capture_batches.close(connection, stream.uid, result, digest=digest, at=store.clock())
         return _move_on(connection, stream, batch, result)
 
@@ -144,6 +150,37 @@ def capture(
     )
     if batch is None:
         return None
+    try:
+        return _captured(store, batch, run, places, limits, key)
+    except DiscardedBatchCaptured as error:
+        number = int(error.facts["number"])
+        late = store.read(lambda connection: capture_batches.lookup(connection, batch.stream.uid, number))
+        if late is None:
+            raise
+        return _captured(store, late.batch, run, places, limits, key)  # it is found in the log
+
+
+def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
+    """Give up an open batch: its number is used up, and its tables still stand where they were captured, so the next
+    batch takes what it would have taken. A capture of it may be under way: the next batch bars it from the log first.
+
+    Raises CaptureChanged if it is not the open batch any more.
+    """
+    uid = batch.stream.uid
+    gone = capture_batches.discard(connection, uid, batch.number)
+    if not gone or not change_streams.skip_batch(connection, uid, number=batch.number):
+        raise _refused(batch, "it is not open any more")
+    return change_streams.by_uid(connection, uid)
+
+
+def _captured(
+    store: ControlStore,
+    batch: CaptureBatch,
+    run: RunJob,
+    places: JobPlaces,
+    limits: Limits,
+    key: TransactionKey | None,
+) -> CaptureResult:
     answer = run(_job(store, batch, places, limits, key))
     if answer.error is not None:
         raise from_record(answer.error)
@@ -180,7 +217,8 @@ def _write_ahead(
     connection: sa.Connection, stream: ChangeStream, seen: Look, split_rows: int, merge_rows: int, *, at: datetime
 ) -> CaptureBatch | None:
     change_streams.watch(connection, stream.uid, stream.tables, everything=stream.everything)
-    if seen.is_empty:
+    discarded = capture_batches.discarded(connection, stream.uid)
+    if seen.is_empty and not discarded:  # a late capture of those would come before what is promised here
         change_streams.publish(connection, stream.uid, batch=stream.next_batch, until=seen.safe_until)
         return None
     batch = CaptureBatch(
@@ -193,6 +231,7 @@ def _write_ahead(
         split_rows=split_rows,
         merge_rows=merge_rows,
         opened_at=at,
+        discarded=discarded,
     )
     capture_batches.insert(connection, batch)
     return batch
@@ -203,7 +242,7 @@ def _move_on(
 ) -> ChangeStream:
     """All that the batch changes, besides its own row. Tables that are not watched any more are left out."""
     if not change_streams.take_next_batch(
-        connection, stream.uid, captured=batch.number, until=result.published_until
+        connection, stream.uid, captured=batch.number, following=stream.next_batch, until=result.published_until
     ) or not partitions.close(connection, stream.uid, result.closed):
         raise _refused(batch, "the change stream is not where it was when the batch was opened")
     partitions.insert(connection, stream.uid, result.opened)

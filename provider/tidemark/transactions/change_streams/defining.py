@@ -9,16 +9,23 @@ from tidemark.control import partitions
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamNotFound
 from tidemark.lake.change_logs import remove_log
-from tidemark.model.change_streams import ChangeStream, Partition
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_streams import ChangeStream, Partition, WatchedTable
 from tidemark.planning.change_streams.definition import (
+    WatchAsk,
+    keys_that_stay,
     parse_keys,
+    parse_restart,
     parse_watch,
     require_name,
     require_partitions,
     require_room,
+    tables_that_stay,
+    watch_of,
 )
 from tidemark.planning.change_streams.options import changed_options, parse_options
 from tidemark.transactions.change_streams import definitions
+from tidemark.transactions.change_streams.definitions import OpenLog
 from tidemark.transactions.change_streams.watching import LakeTables, find_watched
 
 __all__ = ["alter", "create", "drop", "find", "open_partitions"]
@@ -71,24 +78,47 @@ def alter(
     keys: Any = None,
     options: Mapping[str, Any],
     tables: LakeTables,
+    restart: Any = None,
+    open_log: OpenLog = DeltaLog.open,
 ) -> ChangeStream:
     """Other tables, unless `watch` is None, and other options, of those that are given.
 
     A table that it goes on to watch stays where it is captured; one that comes new is watched from its newest version
-    on. Both hold from the next capture on. A second run changes nothing. Raises ChangeStreamNotFound and what `create`
-    raises.
+    on, as is one in `restart`, a table or a list of them: its versions between are not captured, which is the way past
+    one that cannot be. Both hold from the next capture on; a batch that is open is discarded, unless the log has it. A
+    second run changes nothing, but restarts at what is newest then. `open_log` opens the stream's own log. Raises
+    ChangeStreamNotFound and what `create` raises; InvalidArgument for a restart of what is not watched.
     """
     stream = definitions.get_change_stream(store, name)
     chosen = changed_options(stream.name, stream.options, options)
-    if watch is not None:
-        asked = parse_watch(watch)
-        others = [one for one in definitions.list_change_streams(store) if one.uid != stream.uid]
-        watched = find_watched(stream.name, asked, parse_keys(keys, asked.tables), tables, stream.tables)
-        if asked.everything and stream.everything:  # the next capture takes up what came after it, from its beginning
-            watched = tuple(table for table in watched if table in stream.tables)
-        require_room(stream.name, watched, others, everything=asked.everything, new=False)
-        stream = definitions.watch(store, stream.name, watched, asked.everything, known=stream.tables)
+    if watch is not None or restart:
+        asked = watch_of(stream) if watch is None else parse_watch(watch)
+        anew = parse_restart(restart, stream, asked)
+        watched = _watched_from_now_on(store, stream, asked, keys, tables, anew)
+        restarted = {one.table.table_id for one in watched if one.table.name.casefold() in anew}
+        stream = definitions.watch(
+            store,
+            stream.name,
+            watched,
+            asked.everything,
+            known=stream.tables,
+            restarted=restarted,
+            open_log=open_log,
+        )
     return definitions.set_options(store, stream.name, chosen) if options else stream
+
+
+def _watched_from_now_on(
+    store: ControlStore, stream: ChangeStream, asked: WatchAsk, keys: Any, tables: LakeTables, anew: frozenset[str]
+) -> tuple[WatchedTable, ...]:
+    by_table = {**keys_that_stay(stream, anew), **parse_keys(keys, asked.tables)}
+    known = tables_that_stay(stream, anew)
+    others = [one for one in definitions.list_change_streams(store) if one.uid != stream.uid]
+    watched = find_watched(stream.name, asked, by_table, tables, known)
+    if asked.everything and stream.everything:  # the next capture takes up what came after it, from its beginning
+        watched = tuple(one for one in watched if one in known or one.table.name.casefold() in anew)
+    require_room(stream.name, watched, others, everything=asked.everything, new=False)
+    return watched
 
 
 def drop(store: ControlStore, name: str, storage_options: Mapping[str, str] | None = None) -> ChangeStream:

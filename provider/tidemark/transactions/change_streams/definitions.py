@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import sqlalchemy as sa
 
-from tidemark.control import change_streams, chunks, consumer_groups, group_partitions, partitions
+from tidemark.control import capture_batches, change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import ChangeStreamExists
-from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, Partition, WatchedTable
+from tidemark.errors import ChangeStreamExists, NotADeltaTable, TableNotFound
+from tidemark.lake.change_logs import has_batch
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_streams import (
+    CaptureBatch,
+    ChangeStream,
+    ChangeStreamOptions,
+    Partition,
+    WatchedTable,
+)
 from tidemark.planning.change_streams.definition import require_partitions, require_room
 from tidemark.planning.change_streams.tokens import first_partitions
+from tidemark.transactions.change_streams.capture import discard
 from tidemark.transactions.streams import require_name
 
 __all__ = [
+    "OpenLog",
     "create_change_stream",
     "drop_change_stream",
     "get_change_stream",
@@ -24,6 +34,9 @@ __all__ = [
     "suspend",
     "watch",
 ]
+
+OpenLog = Callable[[str], DeltaLog]
+"""Opens the log of a change stream by its path. Raises TableNotFound, NotADeltaTable."""
 
 
 def create_change_stream(
@@ -69,9 +82,16 @@ def watch(
     everything: bool,
     *,
     known: Sequence[WatchedTable] | None = None,
+    restarted: Collection[str] = (),
+    open_log: OpenLog = DeltaLog.open,
 ) -> ChangeStream:
     """Watch these tables from now on. One that was watched before goes on from where it was captured up to, so nothing
-    of it is lost; a batch that is open still is captured by the old list. A second run changes nothing.
+    of it is lost; but those with these ids (`restarted`) from the version that `tables` says.
+
+    A batch that is open is discarded where this changes anything, since it may be one that can never be captured: the
+    next takes the versions of the tables that stay. One that the log has already, or of which no capture has begun
+    (there is no log), stays open and is captured by the old list. `open_log` opens the log. A second run changes
+    nothing.
 
     `known`: what was watched when `tables` were looked for. A capture of ALL may have taken up others since, and those
     stay, since off the list and on again they would be captured twice; None: nothing has come since.
@@ -79,25 +99,35 @@ def watch(
     What others did to a table before it is taken off the list, and was not captured, never is. Raises
     ChangeStreamNotFound, ChangeStreamRefused as `create_change_stream`.
     """
+    while True:
+        seen = store.read(lambda connection: _open_batch(connection, name))
+        obsolete = seen is not None and _may_be_discarded(seen, open_log)
 
-    def alter(connection: sa.Connection) -> ChangeStream:
-        stream = change_streams.find(connection, name)
-        captured = {one.table.table_id: one.captured for one in stream.tables}
-        wanted = (*tables, *_taken_up_since(stream, tables, known)) if everything and known is not None else tables
-        going_on = (replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in wanted)
-        altered = replace(stream, tables=tuple(going_on), everything=everything)
-        _require_room(connection, altered, new=False)
-        change_streams.watch(connection, stream.uid, altered.tables, everything=everything)
-        return altered
+        def alter(
+            connection: sa.Connection, seen: CaptureBatch | None = seen, obsolete: bool = obsolete
+        ) -> ChangeStream | None:
+            stream = change_streams.find(connection, name)
+            since = _taken_up_since(stream, tables, known) if everything and known is not None else ()
+            going_on = _where_captured(stream, (*tables, *since), restarted)
+            altered = replace(stream, tables=going_on, everything=everything)
+            if altered == stream:
+                return stream
+            if _open_batch(connection, name) != seen:
+                return None
+            _require_room(connection, altered, new=False)
+            change_streams.watch(connection, stream.uid, altered.tables, everything=everything)
+            return discard(connection, seen) if seen is not None and obsolete else altered
 
-    return store.write(alter)
+        altered = store.write(alter)
+        if altered is not None:
+            return altered
 
 
-def suspend(store: ControlStore, name: str) -> ChangeStream:
-    """Watch nothing more; what was captured stays readable. A second run changes nothing. Raises
-    ChangeStreamNotFound.
+def suspend(store: ControlStore, name: str, *, open_log: OpenLog = DeltaLog.open) -> ChangeStream:
+    """Watch nothing more; what was captured stays readable. What becomes of an open batch is told by `watch`. A second
+    run changes nothing. Raises ChangeStreamNotFound.
     """
-    return watch(store, name, (), everything=False)
+    return watch(store, name, (), everything=False, open_log=open_log)
 
 
 def set_options(store: ControlStore, name: str, options: ChangeStreamOptions) -> ChangeStream:
@@ -162,6 +192,28 @@ def _taken_up_since(
 ) -> tuple[WatchedTable, ...]:
     ids = {one.table.table_id for one in (*tables, *known)}
     return tuple(one for one in stream.tables if one.table.table_id not in ids)
+
+
+def _where_captured(
+    stream: ChangeStream, tables: Sequence[WatchedTable], restarted: Collection[str]
+) -> tuple[WatchedTable, ...]:
+    captured = {one.table.table_id: one.captured for one in stream.tables if one.table.table_id not in restarted}
+    return tuple(replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in tables)
+
+
+def _open_batch(connection: sa.Connection, name: str) -> CaptureBatch | None:
+    return capture_batches.open_batch(connection, change_streams.find(connection, name).uid)
+
+
+def _may_be_discarded(batch: CaptureBatch, open_log: OpenLog) -> bool:
+    """A capture of it has begun, as there is a log, and the log does not have it. One that commits after this look is
+    taken for what it is by the next capture.
+    """
+    try:
+        log = open_log(batch.stream.log_path)
+    except (TableNotFound, NotADeltaTable):
+        return False
+    return not has_batch(log, batch.stream.uid, batch.number)
 
 
 def _require_room(connection: sa.Connection, wanted: ChangeStream, *, new: bool) -> None:

@@ -15,7 +15,10 @@ from tidemark.transactions.sources import Tables, in_order
 
 __all__ = ["Look", "look"]
 
-REMEDY = "Take the table off the watch list (ALTER CHANGE STREAM … SET FOR …); put on again, it is watched from now on."
+REMEDY = (
+    "Alter the change stream: with restart=[<the table>] it is watched from its newest version on, and what was"
+    " committed between is not captured; or take it off the watch list (ALTER CHANGE STREAM … SET FOR …)."
+)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from tidemark.control import capture_batches, change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.store import ControlStore
+from tidemark.errors import from_record
+from tidemark.model.codec import to_json
+from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.transactions import TransactionKey
+from tidemark.transactions.change_streams.definitions import get_change_stream
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 
-__all__ = ["Forgotten", "forget", "trim_before"]
+__all__ = ["Forgotten", "LogTrimmed", "forget", "trim", "trim_before"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,53 @@ class Forgotten:
     group_partitions: int
     chunks: int
     batches: int
+
+
+@dataclass(frozen=True)
+class LogTrimmed:
+    """`until`: records before it are read by nobody any more; `rows`: how many rows the log lost."""
+
+    until: datetime
+    rows: int
+    forgotten: Forgotten
+
+
+def trim(
+    store: ControlStore,
+    name: str,
+    *,
+    run: RunJob,
+    places: JobPlaces,
+    key: TransactionKey | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> LogTrimmed:
+    """Take what is older than the retention out of the log, by a job where there is any, and out of the store.
+
+    Batches go as a whole, when all of them is older. Killed anywhere, a second run does what is left. A consumer group
+    that has not read all of it finds PartitionExpired, and what the store knows of its partitions stays until it is
+    reset or dropped. Raises ChangeStreamNotFound, JobError, and the errors of the job.
+    """
+    until = trim_before(store, name)
+    stream = get_change_stream(store, name)
+    rows = 0
+    if store.read(lambda connection: capture_batches.has_records_until(connection, stream.uid, until)):
+        job_id = store.new_id()
+        spec = JobSpec(
+            kind=JobKind.TRIM_CHANGE_LOG,
+            store_id=store.store_id,
+            workspace=places.workspace,
+            result_uri=places.result_uri(job_id),
+            cancel_uri=places.cancel_uri(job_id),
+            deadline=store.clock() + limits.job_deadline,
+            key=key,
+            options={**places.options, "stream": to_json(replace(stream, trimmed_until=until))},
+        )
+        answer = run(spec)
+        if answer.error is not None:
+            raise from_record(answer.error)
+        rows = int(answer.facts["rows"])
+        store.write(lambda connection: capture_batches.trimmed(connection, stream.uid, until))
+    return LogTrimmed(until, rows, forget(store, name))
 
 
 def trim_before(store: ControlStore, name: str) -> datetime:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamNotFound
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.planning.change_stream_sql.statements import (
     ChangeStreamStatement,
     CreateChangeStream,
@@ -30,17 +32,17 @@ def run_statement(
     storage_options: Mapping[str, str] | None = None,
 ) -> str:
     """What was done, in words. With IF [NOT] EXISTS a second run changes nothing. Raises what `defining` does."""
-    name = statement.name.text
+    name, open_log = statement.name.text, partial(DeltaLog.open, options=storage_options)
     if isinstance(statement, CreateChangeStream):
         return _create(store, statement, tables, logs)
     if isinstance(statement, DropChangeStream):
         return _drop(store, statement, storage_options)
     if isinstance(statement, SetChangeStreamFor):
-        defining.alter(store, name, watch=statement.watch, options={}, tables=tables)
+        defining.alter(store, name, watch=statement.watch, options={}, tables=tables, open_log=open_log)
     elif isinstance(statement, SetChangeStreamOptions):
         defining.alter(store, name, options=statement.options, tables=tables)
     else:
-        definitions.suspend(store, name)
+        definitions.suspend(store, name, open_log=open_log)
     return DONE
 
 

@@ -1,0 +1,56 @@
+"""Retention of a change stream's log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._base import TidemarkOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+
+__all__ = ["TrimChangeLogOperator"]
+
+
+class TrimChangeLogOperator(TidemarkOperator):
+    """Takes records that are older than the change stream's retention out of its log, and out of the control store what
+    was noted of them.
+
+    Where nothing is old enough no JVM starts. First no plan hands them out any more, then the log loses them, then the
+    store forgets them; a retry does what is left. A consumer group that has not read them finds PartitionExpired when
+    it plans, and is reset by somebody. Raises ChangeStreamNotFound.
+
+    :param change_stream: its name. (templated)
+    """
+
+    template_fields: Sequence[str] = ("change_stream", "conn_id")
+
+    def __init__(self, *, change_stream: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.change_stream = change_stream
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """{change_stream, until, rows, partitions, batches}: rows that left the log, and what the store forgot."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.transactions.change_streams.retention import trim
+
+        self._job = SparkJob(self.hook.settings)
+        self._job.require_ready()
+        done = trim(self.hook.open_store(), self.change_stream, run=self._job.run, places=self.hook.job_places())
+        self.log.info("%s rows left the log; records before %s are gone.", done.rows, done.until.isoformat())
+        return {
+            "change_stream": self.change_stream,
+            "until": done.until.isoformat(),
+            "rows": done.rows,
+            "partitions": done.forgotten.partitions,
+            "batches": done.forgotten.batches,
+        }
+
+    def on_kill(self) -> None:
+        """End the job, if it runs; the next attempt does what is left."""
+        if self._job is not None:
+            self._job.cancel()

@@ -1,0 +1,104 @@
+"""Retention of a change stream: a job only where records are due, and what it was told is what may go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.control.change_stream_model import ChangeStreamWorld
+from tests.control.test_waves_behaviour import Readers, loaded
+from tidemark.errors import ChangeStreamNotFound, PartitionExpired, TidemarkError
+from tidemark.model.change_streams import ChangeStream
+from tidemark.model.codec import from_json
+from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.transactions.change_streams.groups import reset_group
+from tidemark.transactions.change_streams.retention import LogTrimmed, trim
+from tidemark.transactions.limits import JobPlaces
+
+DAY = timedelta(days=1)
+
+
+@dataclass
+class Log:
+    """What stands in for the job: it keeps the times up to which it was told to trim."""
+
+    told: list[datetime | None] = field(default_factory=list)
+    broken: bool = False
+
+    def __call__(self, spec: JobSpec) -> JobResult:
+        assert spec.kind is JobKind.TRIM_CHANGE_LOG
+        self.told.append(from_json(ChangeStream, spec.options["stream"]).trimmed_until)
+        if self.broken:
+            return JobResult(error=TidemarkError(message="no").to_record())
+        return JobResult(facts={"until": None, "rows": 7})
+
+
+def trimmed(world: ChangeStreamWorld, log: Log) -> LogTrimmed:
+    return trim(world.store, "s", run=log, places=JobPlaces("file:///w", "file:///e"))
+
+
+@pytest.fixture
+def readers(world: ChangeStreamWorld) -> Readers:
+    return Readers(world)
+
+
+def test_no_job_runs_where_nothing_is_due(readers: Readers) -> None:
+    world, log = readers.world, Log()
+    world.batch()  # without records
+    assert trimmed(world, log).until == world.stream.created_at
+    loaded(world, *world.active())
+    world.clock.go(timedelta(hours=23))
+    world.opened()
+    assert trimmed(world, log).rows == 0
+    assert log.told == []
+
+
+def test_the_job_is_told_up_to_where_and_runs_once(readers: Readers) -> None:
+    world, log = readers.world, Log()
+    loaded(world, *world.active())
+    readers.wave()
+    world.clock.go(2 * DAY)
+    world.opened()
+    readers.commit()
+    done = trimmed(world, log)
+    assert (done.until, done.rows, done.forgotten.chunks) == (world.clock.now - DAY, 7, 2)
+    assert log.told == [done.until]
+    world.clock.go()
+    assert trimmed(world, log).rows == 0
+    assert len(log.told) == 1
+    loaded(world, *world.active())
+    assert [chunk.number for chunk in readers.wave()[0].chunks] == [1, 1]
+
+
+def test_a_job_that_failed_runs_again_and_nothing_is_handed_out_meanwhile(readers: Readers) -> None:
+    world, log = readers.world, Log(broken=True)
+    loaded(world, *world.active())
+    world.clock.go(2 * DAY)
+    world.opened()
+    with pytest.raises(TidemarkError):
+        trimmed(world, log)
+    with pytest.raises(PartitionExpired):
+        readers.plan()
+    log.broken = False
+    assert (trimmed(world, log).rows, len(log.told)) == (7, 2)
+
+
+def test_a_group_that_is_behind_is_told_so_until_it_is_reset(readers: Readers) -> None:
+    world, log = readers.world, Log()
+    loaded(world, *world.active())
+    world.clock.go(2 * DAY)
+    world.opened()
+    for _ in range(2):
+        assert trimmed(world, log).forgotten.partitions == 0
+        with pytest.raises(PartitionExpired, match="consumer group 'g'"):
+            readers.plan()
+    reset_group(world.store, "s", "g", "earliest")
+    assert trimmed(world, log).until == world.clock.now - DAY
+    assert len(log.told) == 1
+
+
+def test_a_stream_that_is_not_there_has_nothing_to_trim(world: ChangeStreamWorld) -> None:
+    with pytest.raises(ChangeStreamNotFound):
+        trim(world.store, "nobody", run=Log(), places=JobPlaces("file:///w", "file:///e"))
