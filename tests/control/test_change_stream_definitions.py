@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tidemark.lake.listing import table_names
 from tidemark.lake.tables import table_ref
 from tidemark.model.streams import TableRef
 from tidemark.transactions.change_streams import defining
+from tidemark.transactions.change_streams.capture import open_batch
 from tidemark.transactions.change_streams.definitions import (
     get_change_stream,
     list_change_streams,
@@ -197,6 +199,25 @@ def test_for_all_leaves_out_what_cannot_be_watched_and_takes_the_rest(
     commit(untracked, 1, first)
     found = {new.table.name: new.captured for new in find_new_tables(made, tables(lake))}
     assert found == {"music.concerts": -1, "music.untracked": 1}, "what it had before cannot be told"
+
+
+def test_altering_all_while_a_capture_takes_a_table_up_keeps_that_table(store: ControlStore, lake: Path) -> None:
+    made = create(store, lake, watch="ALL", keys={"music.albums": ["SingerId"]})
+    found = tables(lake)
+
+    def names() -> Sequence[str]:
+        listed = found.names()
+        singers(lake, "music.concerts", key="SingerId", versions=4)
+        open_batch(
+            store,
+            "s",
+            tables=lambda table: DeltaLog.open(table.path if isinstance(table, TableRef) else table),
+            new_tables=lambda: find_new_tables(made, found),
+        )
+        return listed
+
+    altered = alter(store, lake, watch="ALL", tables=replace(found, names=names))
+    assert set(watched(altered)) == {"music.singers", "music.albums", "music.concerts"}
 
 
 def test_altering_keeps_the_place_of_a_table_that_stays_and_begins_a_new_one_at_its_head(

@@ -90,7 +90,7 @@ def test_names_are_taken_whatever_their_case_and_free_again_after_a_drop(world: 
     assert world.stream.uid != first.uid
 
 
-@pytest.mark.parametrize("count", [0, -1, 65537])
+@pytest.mark.parametrize("count", [0, -1, 1025])
 def test_partitions_are_as_many_as_there_can_be(world: ChangeStreamWorld, count: int) -> None:
     with pytest.raises(InvalidArgument, match="initial_partitions"):
         create_change_stream(
@@ -298,6 +298,44 @@ def test_for_all_goes_on_without_a_table_that_was_dropped_and_takes_up_one_that_
         ("db.anew", -1, 0),
     ]
     assert world.close(batch).tables == (world.table.watched(1), replace(now, captured=0))
+
+
+def test_for_all_leaves_a_new_table_out_that_has_as_many_watchers_as_there_may_be(
+    world: ChangeStreamWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    full, free = world.new_table("full"), world.new_table("free")
+    options = ChangeStreamOptions()
+    for name in ("one", "two", "three"):
+        create_change_stream(
+            world.store, name=name, tables=[full.watched()], everything=False, options=options, log_path=name
+        )
+    watch(world.store, "s", [world.table.watched()], everything=True)
+    found = lambda: [full.watched(-1), free.watched(-1)]  # noqa: E731
+    batch = world.opened(new_tables=found)
+    assert [one.watched.table.name for one in batch.ranges] == ["db.free"]
+    assert "table db.full is watched by 3 change streams" in caplog.text
+    world.close(batch)
+    drop_change_stream(world.store, "one")
+    assert [one.watched.table.name for one in world.opened(new_tables=found).ranges] == ["db.full"]
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["while its batch is open", "after its batch"])
+def test_a_table_that_a_capture_of_all_takes_up_while_the_list_is_made_is_captured_once(
+    world: ChangeStreamWorld, closed: bool
+) -> None:
+    seen = watch(world.store, "s", [world.table.watched()], everything=True)
+    new = world.new_table("u")
+    found = lambda: [new.watched(-1)]  # noqa: E731
+    batch = world.opened(new_tables=found)
+    if closed:
+        world.close(batch)
+    watch(world.store, "s", seen.tables, everything=True, known=seen.tables)
+    if not closed:
+        world.close(batch)
+    assert world.stream.tables == (world.table.watched(0), new.watched(0))
+    assert world.opened(new_tables=found) is None
+    watch(world.store, "s", (), everything=True, known=world.stream.tables)
+    assert world.stream.tables == ()
 
 
 def test_a_table_taken_off_while_a_batch_is_open_stays_off(world: ChangeStreamWorld) -> None:

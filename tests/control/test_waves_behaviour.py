@@ -566,6 +566,45 @@ def test_records_that_were_trimmed_before_they_were_read_stop_the_group(readers:
     assert plan_wave(readers.store, "s", "g", run="r", max_chunks=9, max_rows=9).chunks == ()
 
 
+def test_a_group_that_lost_no_record_goes_on_behind_what_was_trimmed(readers: Readers) -> None:
+    """It was away longer than the retention, and only commits without changes were captured meanwhile. A chunk that
+    began there would be refused by the log.
+    """
+    world = readers.world
+    left, right = world.active()
+    loaded(world, left)
+    readers.wave()
+    pause_group(readers.store, "s", "g")
+    loaded(world)
+    world.clock.go(timedelta(days=1, hours=1))
+    trimmed = trim_before(readers.store, "s")
+    at = world.clock.now + timedelta(seconds=1)
+    children = split(world, left, 9, segment(right.token, at, 5))
+    loaded(world, children[0])
+    resume_group(readers.store, "s", "g")
+    seen = {chunk.token: chunk for chunk in readers.wave()[0].chunks}
+    assert seen.keys() == {right.token, children[0].token}
+    assert all(chunk.start.at > trimmed for chunk in seen.values())
+    assert (seen[right.token].start, seen[right.token].expected) == (Position(at), 5)
+    readers.wave()
+    assert finish(readers.store, "s", "g", run="r1") == 0
+
+
+def test_a_child_whose_parent_is_behind_is_not_moved_past_its_turn(readers: Readers) -> None:
+    """The parent's rows were trimmed: that is still said."""
+    world = readers.world
+    left, _ = world.active()
+    loaded(world, left)
+    children = split(world, left, 9)
+    world.clock.go(timedelta(days=1, hours=1))
+    loaded(world, *children)
+    trim_before(readers.store, "s")
+    with pytest.raises(PartitionExpired) as caught:
+        readers.plan()
+    assert caught.value.value == left.token
+    assert [one.state for one in readers.all().values()] == [PartitionState.CREATED] * 2
+
+
 def test_what_all_have_read_and_retention_has_passed_is_forgotten(readers: Readers) -> None:
     left, right = readers.world.active()
     loaded(readers.world, left, right)

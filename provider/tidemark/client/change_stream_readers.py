@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.surroundings import Surroundings
 from tidemark.engine.change_streams.read import read_change_stream
+from tidemark.engine.change_streams.reassembly import read_transactions
 from tidemark.errors import InvalidArgument, NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 from tidemark.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
 from tidemark.model.partition_sinks import Sink
@@ -117,6 +118,43 @@ class ReadersOfChangeStreams:
             heartbeat_milliseconds=heartbeat_milliseconds,
             read_options=read_options,
             as_json=as_json,
+            options=around.options,
+            first=open_partitions(around.store, stream),
+        )
+
+    def read_transactions(
+        self,
+        name: str,
+        *,
+        start_timestamp: datetime | None,
+        end_timestamp: datetime | None = None,
+        consumer_group: str | None = None,
+        low_watermark: datetime | None = None,
+        net: bool = False,
+    ) -> DataFrame:
+        """Transactions put together from all partitions, those in [start, end] below the low watermark: of a consumer
+        group, or this one, or else all that is published. The next question begins there.
+
+        One row each: commit_timestamp, server_transaction_id, transaction_tag, is_system_transaction,
+        number_of_records_in_transaction, and `records` in their order, or with `net` the `changes` that they come to,
+        by key. A transaction must fit into a task's memory. Raises, before a row is handed out, TransactionIncomplete,
+        ChangeStreamNotFound, ConsumerGroupNotFound, InvalidArgument, OutOfRange.
+        """
+        around = self._around
+        if consumer_group is not None:
+            if low_watermark is not None:
+                problem = "give a consumer group, whose low watermark is taken, or a low watermark"
+                raise InvalidArgument(argument="low_watermark", value=low_watermark, problem=problem)
+            low_watermark = groups.group_status(around.store, name, consumer_group).low_watermark
+        stream = get_change_stream(around.store, name)
+        return read_transactions(
+            around.spark,
+            stream,
+            now=around.store.clock(),
+            start_timestamp=start_timestamp,
+            end_timestamp=end_timestamp,
+            low_watermark=low_watermark,
+            net=net,
             options=around.options,
             first=open_partitions(around.store, stream),
         )

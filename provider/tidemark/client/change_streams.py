@@ -42,8 +42,8 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         """A change stream on these tables, from their newest versions on; on none it is suspended.
 
         `watch`: "ALL", a table, tables, or {table: None | [columns] | []}. `keys`: the primary key of each table that
-        does not say its own in the property tidemark.primaryKey. `initial_partitions`: hash ranges to begin with.
-        `enable_row_tracking` turns it on where it is off. `options`: retention_period, value_capture_type,
+        does not say its own in the property tidemark.primaryKey. `initial_partitions`: hash ranges to begin with, up to
+        1,024. `enable_row_tracking` turns it on where it is off. `options`: retention_period, value_capture_type,
         exclude_insert, exclude_update, exclude_delete, exclude_ttl_deletes, allow_txn_exclusion. With `if_not_exists` a
         second run changes nothing. Raises ChangeStreamExists, ChangeStreamRefused, InvalidArgument,
         RowTrackingDisabled, UnsupportedTableFeature.

@@ -31,6 +31,7 @@ __all__ = [
     "of_group",
     "schedule",
     "schedule_again",
+    "skip_trimmed",
     "states_of",
     "with_load",
     "without_load",
@@ -162,6 +163,17 @@ def move_idle_on(connection: sa.Connection, sight: Sight, until: datetime) -> in
     return connection.execute(idle.values(watermark_at=until, watermark_sequence=""), _seen(sight)).rowcount
 
 
+def skip_trimmed(connection: sa.Connection, sight: Sight, trimmed: datetime) -> int:
+    """CREATED and READY partitions behind `trimmed` that have no load before it, but beyond, are read up to the first
+    of that; how many.
+    """
+    behind = group_partitions.update().where(
+        _of.group_uid == sight.group.uid, _in(BETWEEN_CHUNKS), _of.watermark_at < trimmed, HAS_LOAD, ~HAS_LOAD_BEFORE
+    )
+    moved = behind.values(watermark_at=FIRST_LOAD, watermark_sequence="")
+    return connection.execute(moved, {**_seen(sight), "load_before": trimmed}).rowcount
+
+
 def without_load(connection: sa.Connection, sight: Sight) -> tuple[GroupPartition, ...]:
     """CREATED ones, and READY ones that have ended, without load beyond their watermark."""
     turning = (_of.state == PartitionState.CREATED.value) | partitions.c.end_at.is_not(None)
@@ -284,6 +296,7 @@ def _segment_ahead() -> sa.Select[Any]:
 
 
 HAS_LOAD = _segment_ahead().exists()
+FIRST_LOAD = _segment_ahead().with_only_columns(sa.func.min(_load.start_at)).scalar_subquery()
 HAS_LOAD_BEFORE = _segment_ahead().where(_load.start_at < sa.bindparam("load_before", type_=UtcDateTime)).exists()
 
 

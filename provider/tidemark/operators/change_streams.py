@@ -35,7 +35,7 @@ class CreateChangeStreamOperator(TidemarkOperator):
         mapping of tables to columns; for one table its columns. (templated)
     :param options: retention_period, value_capture_type, exclude_insert, exclude_update, exclude_delete,
         exclude_ttl_deletes, allow_txn_exclusion. (templated)
-    :param initial_partitions: into how many partitions the keys are divided at first. (templated)
+    :param initial_partitions: into how many partitions the keys are divided at first, from 1 to 1,024. (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "watch", "keys", "options", "initial_partitions", "conn_id")

@@ -178,6 +178,17 @@ def test_a_version_that_changes_no_row_is_captured_as_nothing(lake: Lake, worksp
     assert (captured.rows(), len(captured.rows("window")), len(captured.rows("partition"))) == ([], 1, 1)
 
 
+def test_a_batch_of_which_every_row_is_left_out_has_no_records(lake: Lake, workspace: Workspace) -> None:
+    lake.create()
+    captured = on_one_table(lake, workspace, options=ChangeStreamOptions(exclude_insert=True))
+    lake.sql("INSERT INTO {t} VALUES (1, 'a')")
+
+    result = captured.capture(lake.version)
+
+    assert (result.transactions, result.records, result.rows, result.load) == (0, 0, 0, ())
+    assert (captured.rows(), len(captured.rows("window"))) == ([], 1)
+
+
 @pytest.mark.parametrize(
     ("statements", "mod_type"),
     [

@@ -310,6 +310,38 @@ def test_groups_read_on_their_own_until_nothing_is_left(bench: Bench) -> None:
     assert [group.name for group in lake.consumer_groups("SingersNameStream")] == ["copy"]
 
 
+def test_transactions_are_whole_below_the_low_watermark_of_a_group(bench: Bench) -> None:
+    lake = bench.lake
+    made = lake.create_change_stream("SingersNameStream", "music.Singers", initial_partitions=4)
+    lake.create_consumer_group("SingersNameStream", "g")
+    asked: dict[str, Any] = {"name": "SingersNameStream", "start_timestamp": made.created_at}
+    assert lake.read_transactions(**asked).collect() == []
+    bench.write("INSERT INTO {t} SELECT id, 'a', 'b', 1 FROM range(8)")
+    bench.write(
+        "MERGE INTO {t} s USING (SELECT id FROM range(2, 9)) n ON s.SingerId = n.id "
+        "WHEN MATCHED AND n.id < 4 THEN DELETE WHEN MATCHED THEN UPDATE SET Age = 2 "
+        "WHEN NOT MATCHED THEN INSERT (SingerId, FirstName, LastName, Age) VALUES (8, 'c', 'd', 3)"
+    )
+    bench.capture()
+    inserted, merged = lake.read_transactions(**asked).collect()
+    assert inserted["records"][0]["number_of_partitions_in_transaction"] > 1
+    assert sum(len(record["mods"]) for record in inserted["records"]) == 8
+    kinds = [record["mod_type"] for record in merged["records"]]
+    assert kinds == sorted(kinds, key=["DELETE", "UPDATE", "INSERT"].index)
+
+    assert lake.read_transactions(**asked, consumer_group="g").collect() == [], "the group has read nothing yet"
+    seen.clear()
+    lake.consume_partitions("SingersNameStream", "g", see)
+    _, net = lake.read_transactions(**asked, consumer_group="g", net=True).collect()
+    assert sorted((one["mod_type"], one["keys"]) for one in net["changes"]) == [
+        *(("DELETE", f'{{"SingerId":"{key}"}}') for key in (2, 3)),
+        ("INSERT", '{"SingerId":"8"}'),
+        *(("UPDATE", f'{{"SingerId":"{key}"}}') for key in (4, 5, 6, 7)),
+    ]
+    with pytest.raises(InvalidArgument, match="give a consumer group"):
+        lake.read_transactions(**asked, consumer_group="g", low_watermark=made.created_at)
+
+
 def test_a_function_of_a_notebook_gets_records_and_one_that_no_job_can_find_is_refused(bench: Bench) -> None:
     lake = bench.lake
     lake.create_change_stream("SingersNameStream", "music.Singers")

@@ -23,7 +23,7 @@ from tidemark.errors import (
     TidemarkError,
     Unimplemented,
 )
-from tidemark.planning.change_streams.tokens import make_token
+from tidemark.planning.change_streams.tokens import first_partitions, make_token
 
 pytestmark = pytest.mark.spark
 
@@ -250,6 +250,19 @@ def test_a_stream_without_a_log_was_dropped_or_never_captured(spark: SparkSessio
     log.batch = 3
     with pytest.raises(ChangeStreamNotFound, match="Change Stream not found"):
         frame_of(log, 1)
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["no log", "a log without a batch"])
+def test_before_the_first_batch_the_partitions_of_the_store_are_told(
+    spark: SparkSession, tmp_path: Path, made: bool
+) -> None:
+    """The first capture makes the log table before it appends."""
+    log = LogBuilder(spark, tmp_path / "log")
+    if made:
+        log.create()
+    first = first_partitions("s1", log.begin, 2)
+    assert [row[2] for row in read(log, 0, stream=log.stream(), first=first)] == [{one.token: []} for one in first]
+    assert read(log, 0, token=first[0].token, stream=log.stream(), first=first) == []
 
 
 def test_only_the_files_of_the_partition_and_the_time_are_read(log: LogBuilder) -> None:

@@ -143,13 +143,18 @@ def test_arguments_may_be_session_variables(log: LogBuilder) -> None:
     assert len(log.spark.sql(text).collect()) == 2
 
 
-def test_before_the_first_capture_the_partitions_of_the_store_are_told(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", [False, True], ids=["no log", "a log without a batch"])
+def test_before_the_first_capture_the_partitions_of_the_store_are_told(
+    spark: SparkSession, tmp_path: Path, made: bool
+) -> None:
     log = LogBuilder(spark.newSession(), tmp_path / "none", begin=NOW - timedelta(hours=1))
+    if made:
+        log.create()
     first = first_partitions("s1", log.begin, 2)
     register_read_functions(log.spark, log.stream(), first=first)
     text = called(log, "read_json_s", 0.0, heartbeat_milliseconds=1000)
     told = [json.loads(row[0])["child_partitions_record"] for row in log.spark.sql(text).collect()]
     assert {one["child_partitions"][0]["token"] for one in told} == {one.token for one in first}
-    log.batch = 3
+    gone = LogBuilder(log.spark, tmp_path / "gone", begin=log.begin, batch=3)
     with pytest.raises(ChangeStreamNotFound):
-        register_read_functions(log.spark, log.stream(), first=first)
+        register_read_functions(log.spark, gone.stream(), first=first)

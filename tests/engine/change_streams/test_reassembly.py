@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.engine.change_streams.log_builder import LogBuilder, at
 from tidemark.engine.change_streams.read import read_records
-from tidemark.engine.change_streams.reassembly import assemble_transactions, net_effect
+from tidemark.engine.change_streams.reassembly import assemble_transactions, net_effect, read_transactions
 from tidemark.engine.change_streams.records import RECORD_COLUMNS
-from tidemark.errors import TransactionIncomplete
+from tidemark.errors import InvalidArgument, OutOfRange, TransactionIncomplete
 from tidemark.model.change_streams import Position
 
 pytestmark = pytest.mark.spark
@@ -62,6 +62,51 @@ def test_a_record_that_is_missing_below_it_is_an_error_and_nothing_is_handed_out
         assemble_transactions(records(log, "a", "b"), at(3.1), stream="s")
     with pytest.raises(TransactionIncomplete, match="t1:1000 of change stream s has 2 of 4 records"):
         assemble_transactions(records(log, "b"), at(2), stream="s")
+
+
+def transactions(log: LogBuilder, start: float, end: float | None = None, low: float | None = None) -> DataFrame:
+    return read_transactions(
+        log.spark,
+        log.stream(10),
+        now=at(20),
+        start_timestamp=at(start),
+        end_timestamp=None if end is None else at(end),
+        low_watermark=None if low is None else at(low),
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "low", "found"),
+    [
+        (0, None, 3, {"t1:1000": 4, "t1:2000": 1}),
+        (0, None, 2, {"t1:1000": 4}),
+        (0, 2, 3, {"t1:1000": 4, "t1:2000": 1}),
+        (1, 1, None, {"t1:1000": 4}),
+        (2, None, 3, {"t1:2000": 1}),
+        (4, None, None, {}),
+        (4, None, 3, {}),
+    ],
+)
+def test_transactions_are_read_from_all_partitions_below_the_low_watermark(
+    log: LogBuilder, start: float, end: float | None, low: float | None, found: dict[str, int]
+) -> None:
+    rows = transactions(log, start, end, low).collect()
+    assert {row["server_transaction_id"]: len(row["records"]) for row in rows} == found
+    for row in rows:
+        sequences = [int(record["record_sequence"]) for record in row["records"]]
+        assert sequences == list(range(len(sequences)))
+
+
+def test_nothing_is_read_where_a_record_of_a_transaction_is_missing(log: LogBuilder) -> None:
+    with pytest.raises(TransactionIncomplete, match="t1:3000 of change stream s has 1 of 2 records"):
+        transactions(log, 0)
+
+
+def test_a_watermark_that_nobody_can_promise_is_refused(log: LogBuilder) -> None:
+    with pytest.raises(OutOfRange, match="transactions after it may lack records"):
+        transactions(log, 0, None, 10.000001)
+    with pytest.raises(InvalidArgument, match="start_timestamp must be <= end_timestamp"):
+        transactions(log, 2, 1)
 
 
 INSERT, UPDATE, DELETE = "INSERT", "UPDATE", "DELETE"

@@ -105,6 +105,8 @@ def register_read_functions(
     USER_RAISED_EXCEPTION. Raises ChangeStreamNotFound, OutOfRange as `log_of`.
     """
     log = log_of(spark, stream, LogRows.moving, options, first)
+    if first and log.partitions.isEmpty():  # the first capture makes the log before it appends its batch
+        log = LogRows.before_capture(spark, first)
     for as_json in (False, True):
         views = _views(log, stream, as_json)
         for name, rows in views.items():

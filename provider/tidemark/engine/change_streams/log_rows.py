@@ -88,6 +88,10 @@ class LogRows:
         """
         return self.all_data.where((F.col(TOKEN_COLUMN) == token) & _within(start, end))
 
+    def data_of_all(self, start: datetime, end: datetime) -> DataFrame:
+        """The modifications of all tokens in [start, end): whole transactions."""
+        return self.all_data.where(_within(Position(start), Position(end)))
+
     def about(self, token: str, published_until: datetime) -> About:
         """What there is to know of a token. Windows that the store knows of are not read."""
         family = (F.col("token") == token) | F.array_contains("parents", token)

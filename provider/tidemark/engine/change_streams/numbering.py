@@ -80,7 +80,7 @@ def number_cells(blocked: DataFrame, transactions: DataFrame, mods_per_record: i
 def count_cells(cells: DataFrame, mods_per_record: int) -> CellCount:
     """How many cells and records there are."""
     records = F.when(F.col("before") == 0, F.ceil(F.col("rows") / mods_per_record))
-    (found,) = cells.agg(F.count(F.lit(1)), F.sum(records)).collect()
+    (found,) = cells.agg(F.count(F.lit(1)), F.coalesce(F.sum(records), F.lit(0))).collect()
     return CellCount(found[0], found[1])
 
 

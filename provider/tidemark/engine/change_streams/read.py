@@ -57,10 +57,11 @@ def read_change_stream(
     log = log_of(spark, stream, LogRows.pinned, options, first)
     if ask.token is None:
         require_kept(ask.start, log.trimmed_until())
-        found = log.open_at(ask.start)
+        found = log.open_at(ask.start) or [one for one in first if one.start <= ask.start]
         return in_order(tell_children(spark, ask.start, [[replace(one, parents=())] for one in found], as_json))
     about = log.about(ask.token, stream.published_until)
-    asked = plan_read(ask, about.family, about.captured_until, about.trimmed_until)
+    family = about.family or [one for one in first if one.token == ask.token]  # the log is made before its first batch
+    asked = plan_read(ask, family, about.captured_until, about.trimmed_until)
     told = []
     if asked.until > asked.start:
         told.append(tell_data(log.data(asked.token, Position(asked.start), Position(asked.until)), as_json))

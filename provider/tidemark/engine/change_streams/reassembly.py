@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from tidemark.engine.change_streams.records import RECORD_COLUMNS
+from tidemark.engine.change_streams.log_rows import LogRows
+from tidemark.engine.change_streams.read import log_of
+from tidemark.engine.change_streams.records import RECORD_COLUMNS, assembled, record_columns
 from tidemark.errors import TransactionIncomplete
+from tidemark.model.change_streams import ChangeStream, Partition
+from tidemark.planning.change_streams.reading import HEARTBEATS, ask_to_read, below_watermark, require_kept
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["assemble_transactions", "net_effect"]
+__all__ = ["assemble_transactions", "net_effect", "read_transactions"]
 
 _OF_TRANSACTION = ("commit_timestamp", "server_transaction_id")
 _OF_ALL_ITS_RECORDS = ("transaction_tag", "is_system_transaction", "number_of_records_in_transaction")
 _NOTHING = "{}"
 _JSON_MAP = "map<string, variant>"
+
+
+def read_transactions(
+    spark: SparkSession,
+    stream: ChangeStream,
+    *,
+    now: datetime,
+    start_timestamp: datetime | None,
+    end_timestamp: datetime | None = None,
+    low_watermark: datetime | None = None,
+    net: bool = False,
+    options: Mapping[str, str] | None = None,
+    first: Sequence[Partition] = (),
+) -> DataFrame:
+    """The transactions of all partitions in [start, end] that are below the low watermark, or below all that is
+    published, one row each as `assemble_transactions` says, or, with `net`, as `net_effect` does.
+
+    Pinned to the log of now, and lazy but for one look for what is missing. `options`, `first` as in
+    `read_change_stream`. Raises, before a row is handed out, what `ask_to_read` and `below_watermark` do, OutOfRange
+    where retention has removed records after the start, ChangeStreamNotFound, TransactionIncomplete.
+    """
+    ask = ask_to_read(
+        stream,
+        now=now,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+        partition_token=None,
+        heartbeat_milliseconds=HEARTBEATS[0],  # there are none
+        read_options=None,
+    )
+    until = below_watermark(ask, stream.published_until, low_watermark)
+    log = log_of(spark, stream, LogRows.pinned, options, first)
+    require_kept(ask.start, log.trimmed_until())
+    records = assembled(log.data_of_all(ask.start, until)).select(*record_columns())
+    transactions = assemble_transactions(records, until, stream=stream.name)
+    return net_effect(transactions) if net else transactions
 
 
 def assemble_transactions(records: DataFrame, low_watermark: datetime, *, stream: str) -> DataFrame:

@@ -29,6 +29,7 @@ __all__ = [
     "parse_restart",
     "parse_watch",
     "require_name",
+    "require_partitions",
     "require_room",
     "tables_that_stay",
     "watch_of",
@@ -37,6 +38,7 @@ __all__ = [
 PRIMARY_KEY = "tidemark.primaryKey"  # a table property: the key columns, with commas between them
 STREAMS_AT_MOST = 10  # in one control store
 STREAMS_ON_A_TABLE = 3
+FIRST_PARTITIONS = 1_024  # at most: every capture's plan tells all partitions apart
 _GENERATED = "delta.generationExpression"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 
@@ -71,6 +73,13 @@ def require_name(name: str) -> None:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         problem = "a letter, then letters, digits and underscores, 128 at most: READ_ and the name are a SQL function"
         raise InvalidArgument(argument="change_stream", value=name, problem=problem)
+
+
+def require_partitions(count: int) -> None:
+    """Say nothing if a change stream can begin with so many partitions. Raises InvalidArgument."""
+    if not 1 <= count <= FIRST_PARTITIONS:
+        problem = f"from 1 to {FIRST_PARTITIONS}; load splits them further"
+        raise InvalidArgument(argument="initial_partitions", value=count, problem=problem)
 
 
 def parse_watch(watch: Any) -> WatchAsk:

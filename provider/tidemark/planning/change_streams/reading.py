@@ -30,6 +30,7 @@ __all__ = [
     "ReadAsk",
     "ReadRange",
     "ask_to_read",
+    "below_watermark",
     "oldest_readable",
     "plan_read",
     "require_kept",
@@ -139,6 +140,18 @@ def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime,
     until = max(ask.start, min(bound for bound in bounds if bound is not None))
     last = until - MICROSECOND if until > ask.start and ended is None else None
     return ReadRange(ask.token, ask.start, until, ask.heartbeat, last, ended, children if ended else ())
+
+
+def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: datetime | None) -> datetime:
+    """Up to where, exclusive, whole transactions are read: the low watermark, or all that is published, and not beyond
+    the end that was asked for. Raises InvalidArgument, OutOfRange for a watermark that is not published yet.
+    """
+    low = _instant("low_watermark", low_watermark)
+    if low is not None and low > published_until:
+        problem = f"only what is before {published_until} is published, and transactions after it may lack records"
+        raise OutOfRange(argument="low_watermark", value=low, problem=problem)
+    until = published_until if low is None else low
+    return until if ask.end is None else min(until, ask.end + MICROSECOND)
 
 
 def require_kept(start: datetime, trimmed: datetime | None) -> None:

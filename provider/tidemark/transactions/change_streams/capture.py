@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 
 from tidemark.control import capture_batches, change_streams, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import CaptureChanged, DiscardedBatchCaptured, from_record
+from tidemark.errors import CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured, from_record
 from tidemark.model.change_streams import (
     BatchState,
     CaptureBatch,
@@ -23,12 +24,15 @@ from tidemark.model.codec import from_plain, to_json
 from tidemark.model.jobs import JobKind, JobSpec
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.bounds import UNBOUNDED, Bound
+from tidemark.planning.change_streams.definition import require_room
 from tidemark.planning.change_streams.waves import tiles
 from tidemark.transactions.change_streams.looking import Look, look, still_there
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.sources import Tables
 
 __all__ = ["NewTables", "capture", "close_batch", "discard", "nothing", "open_batch"]
+
+log = logging.getLogger(__name__)
 
 ALLOWED_SKEW = timedelta(seconds=10)  # how late, by this clock, a commit may appear
 SPLIT_ROWS = 1_000_000  # of a partition in a batch
@@ -58,7 +62,8 @@ def open_batch(
 
     None where no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
     published; not after a batch was discarded, since the next one bars it from the log. With FOR ALL tables of
-    `new_tables` are taken up, and those that are gone left. `split_rows`, `merge_rows`: rows of a batch over which a
+    `new_tables` are taken up, unless they have as many watchers as there may be: those are left out with a warning,
+    until there is room; those that are gone are left. `split_rows`, `merge_rows`: rows of a batch over which a
     partition is hot, and under which two neighbours together are quiet. Raises ChangeStreamNotFound,
     WatchedTableChanged.
     """
@@ -66,7 +71,7 @@ def open_batch(
         stream, waiting = store.read(lambda c: _standing(c, name))
         if waiting is not None:
             return waiting
-        wanted = _with_new_tables(still_there(stream, tables), new_tables) if stream.everything else stream
+        wanted = _with_new_tables(store, still_there(stream, tables), new_tables) if stream.everything else stream
         started = store.clock()
         seen = look(wanted, tables, bounds, started=started, allowed_skew=allowed_skew)
 
@@ -190,10 +195,23 @@ def _standing(connection: sa.Connection, name: str) -> tuple[ChangeStream, Captu
     return stream, capture_batches.open_batch(connection, stream.uid)
 
 
-def _with_new_tables(stream: ChangeStream, new_tables: NewTables) -> ChangeStream:
+def _with_new_tables(store: ControlStore, stream: ChangeStream, new_tables: NewTables) -> ChangeStream:
     known = {one.table.table_id for one in stream.tables} | {one.table.path for one in stream.tables}
     new = [one for one in new_tables() if not known & {one.table.table_id, one.table.path}]
-    return replace(stream, tables=(*stream.tables, *new))
+    if not new:
+        return stream
+    others = [one for one in store.read(change_streams.live) if one.uid != stream.uid]
+    return replace(stream, tables=(*stream.tables, *(one for one in new if _has_room(stream, one, others))))
+
+
+def _has_room(stream: ChangeStream, new: WatchedTable, others: Sequence[ChangeStream]) -> bool:
+    """One table that has too many watchers does not keep all others from being captured."""
+    try:
+        require_room(stream.name, (new,), others, everything=False, new=False)
+    except ChangeStreamRefused as error:
+        log.warning("%s It is left out.", error)
+        return False
+    return True
 
 
 def _write_ahead(

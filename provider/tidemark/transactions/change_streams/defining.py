@@ -18,6 +18,7 @@ from tidemark.planning.change_streams.definition import (
     parse_restart,
     parse_watch,
     require_name,
+    require_partitions,
     require_room,
     tables_that_stay,
     watch_of,
@@ -50,6 +51,7 @@ def create(
     require_name(name)
     if if_not_exists and (kept := find(store, name)) is not None:
         return kept
+    require_partitions(initial_partitions)
     asked, chosen = parse_watch(watch), parse_options(name, options)
     by_table = parse_keys(keys, asked.tables)
     others = [one for one in definitions.list_change_streams(store) if one.name.casefold() != name.casefold()]
@@ -95,7 +97,13 @@ def alter(
         watched = _watched_from_now_on(store, stream, asked, keys, tables, anew)
         restarted = {one.table.table_id for one in watched if one.table.name.casefold() in anew}
         stream = definitions.watch(
-            store, stream.name, watched, asked.everything, restarted=restarted, open_log=open_log
+            store,
+            stream.name,
+            watched,
+            asked.everything,
+            known=stream.tables,
+            restarted=restarted,
+            open_log=open_log,
         )
     return definitions.set_options(store, stream.name, chosen) if options else stream
 

@@ -9,18 +9,17 @@ import sqlalchemy as sa
 
 from tidemark.control import capture_batches, change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import ChangeStreamExists, InvalidArgument, NotADeltaTable, TableNotFound
+from tidemark.errors import ChangeStreamExists, NotADeltaTable, TableNotFound
 from tidemark.lake.change_logs import has_batch
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import (
-    BUCKETS,
     CaptureBatch,
     ChangeStream,
     ChangeStreamOptions,
     Partition,
     WatchedTable,
 )
-from tidemark.planning.change_streams.definition import require_room
+from tidemark.planning.change_streams.definition import require_partitions, require_room
 from tidemark.planning.change_streams.tokens import first_partitions
 from tidemark.transactions.change_streams.capture import discard
 from tidemark.transactions.streams import require_name
@@ -58,9 +57,7 @@ def create_change_stream(
     twice, a fourth stream on a column, an eleventh at all), InvalidArgument.
     """
     require_name(name)
-    if not 1 <= initial_partitions <= BUCKETS:
-        problem = f"from 1 to {BUCKETS}"
-        raise InvalidArgument(argument="initial_partitions", value=initial_partitions, problem=problem)
+    require_partitions(initial_partitions)
     now, uid = store.clock(), store.new_id()
     wanted = ChangeStream(
         uid=uid,
@@ -84,6 +81,7 @@ def watch(
     tables: Sequence[WatchedTable],
     everything: bool,
     *,
+    known: Sequence[WatchedTable] | None = None,
     restarted: Collection[str] = (),
     open_log: OpenLog = DeltaLog.open,
 ) -> ChangeStream:
@@ -94,6 +92,9 @@ def watch(
     next takes the versions of the tables that stay. One that the log has already, or of which no capture has begun
     (there is no log), stays open and is captured by the old list. `open_log` opens the log. A second run changes
     nothing.
+
+    `known`: what was watched when `tables` were looked for. A capture of ALL may have taken up others since, and those
+    stay, since off the list and on again they would be captured twice; None: nothing has come since.
 
     What others did to a table before it is taken off the list, and was not captured, never is. Raises
     ChangeStreamNotFound, ChangeStreamRefused as `create_change_stream`.
@@ -106,11 +107,9 @@ def watch(
             connection: sa.Connection, seen: CaptureBatch | None = seen, obsolete: bool = obsolete
         ) -> ChangeStream | None:
             stream = change_streams.find(connection, name)
-            captured = {
-                one.table.table_id: one.captured for one in stream.tables if one.table.table_id not in restarted
-            }
-            going_on = (replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in tables)
-            altered = replace(stream, tables=tuple(going_on), everything=everything)
+            since = _taken_up_since(stream, tables, known) if everything and known is not None else ()
+            going_on = _where_captured(stream, (*tables, *since), restarted)
+            altered = replace(stream, tables=going_on, everything=everything)
             if altered == stream:
                 return stream
             if _open_batch(connection, name) != seen:
@@ -186,6 +185,20 @@ def _create(
     change_streams.insert(connection, wanted)
     partitions.insert(connection, wanted.uid, first)
     return wanted
+
+
+def _taken_up_since(
+    stream: ChangeStream, tables: Sequence[WatchedTable], known: Sequence[WatchedTable]
+) -> tuple[WatchedTable, ...]:
+    ids = {one.table.table_id for one in (*tables, *known)}
+    return tuple(one for one in stream.tables if one.table.table_id not in ids)
+
+
+def _where_captured(
+    stream: ChangeStream, tables: Sequence[WatchedTable], restarted: Collection[str]
+) -> tuple[WatchedTable, ...]:
+    captured = {one.table.table_id: one.captured for one in stream.tables if one.table.table_id not in restarted}
+    return tuple(replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in tables)
 
 
 def _open_batch(connection: sa.Connection, name: str) -> CaptureBatch | None:

@@ -10,7 +10,7 @@ import pytest
 
 from tidemark.errors import InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented
 from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, Partition
-from tidemark.planning.change_streams.reading import ReadAsk, ReadRange, ask_to_read, plan_read
+from tidemark.planning.change_streams.reading import ReadAsk, ReadRange, ask_to_read, below_watermark, plan_read
 from tidemark.planning.change_streams.tokens import make_token
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
@@ -147,3 +147,26 @@ def test_what_was_trimmed_is_refused_also_where_the_retention_was_lengthened_sin
     assert planned(FIRST, trimmed=NOW - 2 * HOUR).start == NOW - 2 * HOUR
     with pytest.raises(PartitionExpired, match="no longer valid"):
         planned(FIRST, *CHILDREN, start_timestamp=SPLIT, trimmed=SPLIT + US)
+
+
+@pytest.mark.parametrize(
+    ("end", "low", "until"),
+    [
+        (None, None, NOW),
+        (None, NOW, NOW),
+        (None, NOW - HOUR, NOW - HOUR),
+        (NOW - HOUR, None, NOW - HOUR + US),
+        (NOW - HOUR, NOW - HOUR, NOW - HOUR),
+    ],
+)
+def test_whole_transactions_are_below_the_watermark_and_not_after_the_end(
+    end: datetime | None, low: datetime | None, until: datetime
+) -> None:
+    assert below_watermark(ask(end_timestamp=end), NOW, low) == until
+
+
+def test_a_watermark_is_a_time_up_to_which_all_is_published() -> None:
+    with pytest.raises(OutOfRange, match="transactions after it may lack records"):
+        below_watermark(ask(), NOW, NOW + US)
+    with pytest.raises(InvalidArgument, match="without a zone"):
+        below_watermark(ask(), NOW, NOW.replace(tzinfo=None))
