@@ -210,7 +210,7 @@ def _sink(
     found = get_change_stream(around.store, stream)
     asked = parse_sink(found, write_as=name, target=target, table=table, keys=keys)
     place = None if asked.target is None else _target(around, asked.target)
-    return Sink(asked.kind, place, asked.table, asked.keys, asked.function)
+    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function)
 
 
 def _name_of(function: SinkFunction) -> str:

@@ -103,7 +103,7 @@ def sink_of(
     stream = get_change_stream(store, change_stream)
     asked = parse_sink(stream, write_as=write_as, target=target, table=table, keys=keys)
     place = None if asked.target is None else target_of(hook, asked.target)
-    return Sink(asked.kind, place, asked.table, asked.keys, asked.function)
+    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function)
 
 
 def target_of(hook: TidemarkHook, name: str) -> TableRef:

@@ -125,6 +125,14 @@ def test_changes_are_applied_in_order_and_an_update_only_changes_what_it_modifie
     assert mirror.rows() == [(3, "y")]
 
 
+def test_records_of_a_table_are_known_by_its_id_whatever_it_was_called(mirror: Target) -> None:
+    mirror.log.record("a", 1, (1,)).record("a", 2, (2,), table_name="/lake/db/t")
+    mirror.log.record("a", 3, (3,), server_transaction_id="t11:1").commit(4)
+    one = mirror.sink(SinkKind.MERGE)
+    answer = replace(one, sink=replace(one.sink, table_id="t1")).write(ChunkWrite(chunk(0, 0, 4)))
+    assert (answer.rows, mirror.rows()) == (2, [(1, "n1"), (2, "n2")])
+
+
 def test_a_replacement_in_one_transaction_ends_with_the_row_that_was_inserted(mirror: Target) -> None:
     mirror.log.record("a", 1, (1,)).commit(2)
     mirror.log.record("a", 2, (1,), mod_type="DELETE").record("a", 2, (1,), sequence=1, new_values='{"v": "new"}')

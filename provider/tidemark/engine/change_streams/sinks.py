@@ -97,7 +97,8 @@ class ChunkSink:
         return self._of_table(read_mods(self.session, *where, self.options))
 
     def _of_table(self, rows: DataFrame) -> DataFrame:
-        return rows if self.sink.table is None else rows.where(F.col("table_name") == self.sink.table)
+        table_id = self.sink.table_id
+        return rows if table_id is None else rows.where(F.col("server_transaction_id").startswith(f"{table_id}:"))
 
 
 def load_sink(name: str) -> SinkFunction:

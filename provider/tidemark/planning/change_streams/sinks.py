@@ -18,7 +18,7 @@ class SinkRequest:
 
     kind: SinkKind
     target: str | None
-    table: str | None
+    table_id: str | None
     keys: tuple[str, ...]
     function: str | None
 
@@ -49,7 +49,7 @@ def parse_sink(
             raise MissingMergeKey(target=target, problem=problem)
     of_one = watched if table or kind is SinkKind.MERGE else None
     return SinkRequest(
-        kind, target, None if of_one is None else of_one.table.name, wanted, name if ":" in name else None
+        kind, target, None if of_one is None else of_one.table.table_id, wanted, name if ":" in name else None
     )
 
 
