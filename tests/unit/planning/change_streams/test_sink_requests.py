@@ -34,6 +34,17 @@ def test_an_append_takes_the_records_of_all_tables_unless_one_is_named() -> None
     assert parse_sink(stream("db.a"), write_as="append", target="t", table="db.a").table_id == "id-of-db.a"
 
 
+def test_a_table_that_is_not_watched_any_more_has_to_be_named() -> None:
+    (once,) = stream("db.a").tables
+    for now in (stream(), stream("db.b")):
+        asked = parse_sink(now, write_as="merge", target="t", table="db.a", before=(once,))
+        assert asked.table_id == "id-of-db.a"
+    with pytest.raises(InvalidArgument, match="no table now"):
+        parse_sink(stream(), write_as="merge", target="t", before=(once,))
+    with pytest.raises(MissingMergeKey, match="by id alone"):
+        parse_sink(stream(), write_as="merge", target="t", table="db.a", keys="v", before=(once,))
+
+
 def test_a_function_has_no_target() -> None:
     asked = parse_sink(stream("db.a"), write_as="module:function")
     assert (asked.kind, asked.function, asked.target) == (SinkKind.FUNCTION, "module:function", None)
