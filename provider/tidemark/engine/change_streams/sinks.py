@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ChunkSink", "SinkFunction", "load_sink", "statement_of"]
 
+CHUNK_ATTEMPTS = 40  # the mapped tasks of a wave merge into one table, and each commit sends the others back
+
 SinkFunction = Callable[["DataFrame", ChunkFacts], Any]
 
 
@@ -56,7 +58,7 @@ class ChunkSink:
         """
         if self.sink.kind is SinkKind.FUNCTION:
             return self._call(write.chunk)
-        delivering = Delivering(self.store_id, None, (), self.options, self.stop_if_due)
+        delivering = Delivering(self.store_id, None, (), self.options, self.stop_if_due, CHUNK_ATTEMPTS)
         statement = statement_of(self.store_id, self.sink, write)
         found = _delivered(delivering, statement)
         if found is not None:
