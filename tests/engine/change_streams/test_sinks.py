@@ -197,6 +197,27 @@ def test_values_of_all_types_come_back_as_they_were(spark: SparkSession, tmp_pat
     assert (str(row["s"]["y"][0]), row["s"]["x"], row["nothing"]) == ("2026-01-01", 3, None)
 
 
+def test_a_target_with_char_columns_is_merged_into_unless_they_are_its_key(
+    spark: SparkSession, tmp_path: Path, log: LogBuilder
+) -> None:
+    target = Target(spark, tmp_path / "padded", "id BIGINT, v CHAR(5)", log)
+    spark.sql(f"INSERT INTO delta.`{target.path}` VALUES (8, 'a'), (9, 'a')")
+    log.record("a", 1, (1, 2)).record("a", 2, (9,), mod_type="DELETE").commit(3)
+    changed(log, 3, 1, {"v": "x"})
+    changed(log, 3, 8, {"v": "y"})
+    log.record("a", 4, (2,), mod_type="DELETE").commit(5)
+    one = target.sink(SinkKind.MERGE)
+    before = one.session.conf.get("spark.sql.readSideCharPadding")
+    for number, (start, end) in enumerate([(0, 3), (3, 5)]):
+        one.write(ChunkWrite(chunk(number, start, end)))
+    assert target.rows() == [(1, "x    "), (8, "y    ")]
+    assert one.session.conf.get("spark.sql.readSideCharPadding") == before
+    keyed = Target(spark, tmp_path / "keyed", "id CHAR(5), v VARCHAR(5)", log)
+    with pytest.raises(TargetDoesNotFit, match="key column id is CHAR"):
+        keyed.merge(chunk(0, 0, 3))
+    assert keyed.version == 0
+
+
 def test_what_does_not_fit_is_refused_before_anything_is_written(
     spark: SparkSession, tmp_path: Path, log: LogBuilder
 ) -> None:
