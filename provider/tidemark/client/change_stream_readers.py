@@ -209,7 +209,7 @@ def _sink(
     name = write_as if isinstance(write_as, str) else _name_of(write_as)
     asked = request_sink(around.store, stream, write_as=name, target=target, table=table, keys=keys)
     place = None if asked.target is None else _target(around, asked.target)
-    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function)
+    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
 
 
 def _name_of(function: SinkFunction) -> str:

@@ -26,7 +26,7 @@ class SinkKind(StrEnum):
 @dataclass(frozen=True)
 class Sink:
     """What the user asked of the records. `table_id`: only records of this watched table, whatever its name was when
-    they were captured; None: of all.
+    they were captured; None: of all. `alone`: nobody has named it, and records of another are an error.
 
     `keys`: the key columns of a merge, () for those of the watched table. `function`: `module:function`.
     """
@@ -36,6 +36,7 @@ class Sink:
     table_id: str | None = None
     keys: tuple[str, ...] = ()
     function: str | None = None
+    alone: bool = False
 
     @property
     def digest(self) -> str:

@@ -101,7 +101,7 @@ def sink_of(
 
     asked = request_sink(store, change_stream, write_as=write_as, target=target, table=table, keys=keys)
     place = None if asked.target is None else target_of(hook, asked.target)
-    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function)
+    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
 
 
 def target_of(hook: TidemarkHook, name: str) -> TableRef:

@@ -17,6 +17,7 @@ from tidemark.engine.change_streams.apply import named_apply_error
 from tidemark.engine.change_streams.records import RECORD_COLUMNS
 from tidemark.engine.change_streams.sinks import ChunkSink
 from tidemark.errors import (
+    InvalidArgument,
     MissingMergeKey,
     SerialReused,
     StatementRefused,
@@ -129,6 +130,8 @@ def test_records_of_a_table_are_known_by_its_id_whatever_it_was_called(mirror: T
     mirror.log.record("a", 1, (1,)).record("a", 2, (2,), table_name="/lake/db/t")
     mirror.log.record("a", 3, (3,), server_transaction_id="t11:1").commit(4)
     one = mirror.sink(SinkKind.MERGE)
+    with pytest.raises(InvalidArgument, match=r"has records of db\.t, too"):  # of the table t11
+        replace(one, sink=replace(one.sink, table_id="t1", alone=True)).write(ChunkWrite(chunk(0, 0, 4)))
     answer = replace(one, sink=replace(one.sink, table_id="t1")).write(ChunkWrite(chunk(0, 0, 4)))
     assert (answer.rows, mirror.rows()) == (2, [(1, "n1"), (2, "n2")])
 

@@ -21,6 +21,7 @@ class SinkRequest:
     table_id: str | None
     keys: tuple[str, ...]
     function: str | None
+    alone: bool = False
 
 
 def parse_sink(
@@ -53,7 +54,12 @@ def parse_sink(
             raise MissingMergeKey(target=target, problem=problem)
     of_one = watched if table or kind is SinkKind.MERGE else None
     return SinkRequest(
-        kind, target, None if of_one is None else of_one.table.table_id, wanted, name if ":" in name else None
+        kind=kind,
+        target=target,
+        table_id=None if of_one is None else of_one.table.table_id,
+        keys=wanted,
+        function=name if kind is SinkKind.FUNCTION else None,
+        alone=kind is SinkKind.MERGE and not table,
     )
 
 

@@ -27,6 +27,8 @@ def test_a_merge_takes_the_only_table_and_its_keys() -> None:
     asked = parse_sink(stream("db.a"), write_as=" Merge ", target="t", keys="ID")
     assert (asked.kind, asked.table_id, asked.keys) == (SinkKind.MERGE, "id-of-db.a", ("ID",))
     assert parse_sink(stream("db.a", "db.b"), write_as="merge", target="t", table="DB.B").table_id == "id-of-db.b"
+    one = stream("db.a")
+    assert [parse_sink(one, write_as="merge", target="t", table=name).alone for name in (None, "db.a")] == [True, False]
 
 
 def test_an_append_takes_the_records_of_all_tables_unless_one_is_named() -> None:
