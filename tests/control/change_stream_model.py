@@ -82,9 +82,9 @@ class CountingTable:
     def lose(self, version: int) -> None:
         (self.root / "_delta_log" / f"{version:020d}.json").unlink()
 
-    def define(self, table_id: str, at: datetime, columns: Sequence[str]) -> None:
-        """The next version says what table this is."""
-        fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in columns]
+    def define(self, table_id: str, at: datetime, columns: Sequence[str], **types: str) -> None:
+        """The next version says what table this is; `types` of columns that are not whole numbers."""
+        fields = [{"name": name, "type": types.get(name, "long"), "nullable": True, "metadata": {}} for name in columns]
         schema = json.dumps({"type": "struct", "fields": fields})
         self.commit(
             at,

@@ -40,6 +40,7 @@ from tidemark.transactions.change_streams.definitions import (
     suspend,
     watch,
 )
+from tidemark.transactions.change_streams.sinks import request_sink
 from tidemark.transactions.limits import JobPlaces
 
 MINUTE = timedelta(minutes=1)
@@ -348,6 +349,20 @@ def test_a_table_taken_off_while_a_batch_is_open_stays_off(world: ChangeStreamWo
     assert world.close(batch).tables == (other.watched(),)
 
 
+def test_records_that_are_left_of_a_table_can_be_asked_for_by_its_name(world: ChangeStreamWorld) -> None:
+    other = world.new_table("u")
+    world.batch()
+    watch(world.store, "s", [other.watched()], everything=False)
+    other.commit(world.clock.go())
+    world.close(world.opened())
+    suspend(world.store, "s")
+    for table in (world.table, other):
+        asked = request_sink(world.store, "s", write_as="merge", target="t", table=table.name, keys="id")
+        assert asked.table_id == table.table_id
+    with pytest.raises(InvalidArgument, match="does not watch it"):
+        request_sink(world.store, "s", write_as="merge", target="t", table="db.v")
+
+
 Harm = Callable[[CountingTable, ChangeStreamWorld], None]
 HARMED: dict[str, tuple[Harm, str]] = {
     "dropped": (lambda table, _: table.remove(), "not there any more"),
@@ -355,6 +370,10 @@ HARMED: dict[str, tuple[Harm, str]] = {
     "set back": (lambda table, world: table.begin_anew(table.table_id, world.clock.go()), "set back to version 0"),
     "without key": (lambda table, world: table.define(table.table_id, world.clock.go(), ("x",)), "lost id"),
     "without column": (lambda table, world: table.define(table.table_id, world.clock.go(), ("id",)), "lost x"),
+    "key rewritten": (
+        lambda table, world: table.define(table.table_id, world.clock.go(), ("id", "x"), id="double"),
+        "id has become double, and was long",
+    ),
     "log cleaned": (lambda table, world: table.lose(2), "lacks version 2"),
 }
 
@@ -373,6 +392,11 @@ def test_a_table_that_cannot_be_captured_any_more_is_named(world: ChangeStreamWo
     assert world.stream == before
     suspend(world.store, "s")
     assert world.opened() is None
+
+
+def test_other_columns_and_whole_keys_may_be_widened(world: ChangeStreamWorld) -> None:
+    world.table.define(world.table.table_id, world.clock.go(), ("id", "x"), id="decimal(20,2)", x="double")
+    assert world.opened().ranges[0].end == 1
 
 
 def test_what_came_before_a_column_was_lost_is_captured(world: ChangeStreamWorld) -> None:

@@ -261,6 +261,20 @@ def test_other_writers_of_the_target_do_not_disturb(spark, session, target):
     assert rows_of(session, target) == [(1, "a"), (2, "b"), (4, "d")]
 
 
+def test_a_writer_that_others_come_before_waits_for_a_while_each_time_and_gives_up_at_last(session, target):
+    calls, pauses = [], []
+
+    def conflict():
+        calls.append(1)
+        raise ConcurrentTransactionException("try again")
+
+    with pytest.raises(ConcurrentTransactionException):
+        write_statement(session, delivering(attempts=12, pause=pauses.append), statement(target), conflict)
+    assert (len(calls), len(pauses)) == (12, 11)
+    assert all(0 <= pause <= min(10, 0.2 * 2**number) for number, pause in enumerate(pauses))
+    assert len(set(pauses)) > 1
+
+
 def test_nothing_is_written_once_the_job_is_to_stop(session, target):
     def stop():
         raise JobCancelled(key="k")

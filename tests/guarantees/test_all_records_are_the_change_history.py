@@ -230,7 +230,7 @@ def test_every_group_gets_the_whole_history_once(soak: Soak) -> None:
     mirror = soak.create("soak.mirror", "id BIGINT, v BIGINT, w STRING")
     sinks = {
         "appended": Sink(SinkKind.APPEND, appended),
-        "mirrored": Sink(SinkKind.MERGE, mirror, "soak.a"),
+        "mirrored": Sink(SinkKind.MERGE, mirror, soak.tables["soak.a"].table_id),
         "taken": Sink(SinkKind.FUNCTION, function=f"{__name__}:fail_sometimes"),
     }
     for group in sinks:

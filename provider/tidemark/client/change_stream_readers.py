@@ -17,7 +17,6 @@ from tidemark.model.partition_sinks import Sink
 from tidemark.model.streams import TableRef
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.bounds import Bound
-from tidemark.planning.change_streams.sinks import parse_sink
 from tidemark.transactions.change_streams import groups, waves
 from tidemark.transactions.change_streams.capture import capture
 from tidemark.transactions.change_streams.defining import open_partitions
@@ -25,6 +24,7 @@ from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.change_streams.groups import GroupStart
 from tidemark.transactions.change_streams.reading import read_chunks
 from tidemark.transactions.change_streams.retention import LogTrimmed, trim
+from tidemark.transactions.change_streams.sinks import request_sink
 from tidemark.transactions.change_streams.watching import find_new_tables
 
 if TYPE_CHECKING:
@@ -256,10 +256,9 @@ def _sink(
     keys: str | Sequence[str],
 ) -> Sink:
     name = write_as if isinstance(write_as, str) else _name_of(write_as)
-    found = get_change_stream(around.store, stream)
-    asked = parse_sink(found, write_as=name, target=target, table=table, keys=keys)
+    asked = request_sink(around.store, stream, write_as=name, target=target, table=table, keys=keys)
     place = None if asked.target is None else _target(around, asked.target)
-    return Sink(asked.kind, place, asked.table, asked.keys, asked.function)
+    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
 
 
 def _name_of(function: SinkFunction) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from tidemark.control.schema import capture_batches
-from tidemark.model.change_streams import BatchState, CaptureBatch, CaptureResult
+from tidemark.model.change_streams import BatchState, CaptureBatch, CaptureResult, WatchedTable
 from tidemark.model.codec import from_json, to_json
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "lookup",
     "open_batch",
     "trimmed",
+    "watch_lists",
 ]
 
 _of = capture_batches.c
@@ -49,6 +51,13 @@ def open_batch(connection: sa.Connection, stream_uid: str) -> CaptureBatch | Non
     query = sa.select(_of.batch).where(_of.stream_uid == stream_uid, _of.state == BatchState.OPEN.value)
     text = connection.execute(query).scalar_one_or_none()
     return None if text is None else from_json(CaptureBatch, text)
+
+
+def watch_lists(connection: sa.Connection, stream_uid: str) -> Iterator[tuple[WatchedTable, ...]]:
+    """The tables that each kept batch was opened for, newest batch first; read as far as they are asked for."""
+    query = sa.select(_of.batch).where(_of.stream_uid == stream_uid).order_by(_of.number.desc())
+    for text in connection.execute(query).scalars():
+        yield from_json(CaptureBatch, text).stream.tables
 
 
 def insert(connection: sa.Connection, batch: CaptureBatch) -> None:

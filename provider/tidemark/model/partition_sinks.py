@@ -25,21 +25,23 @@ class SinkKind(StrEnum):
 
 @dataclass(frozen=True)
 class Sink:
-    """What the user asked of the records. `table`: only records of this watched table; None: of all.
+    """What the user asked of the records. `table_id`: only records of this watched table, whatever its name was when
+    they were captured; None: of all. `alone`: nobody has named it, and records of another are an error.
 
     `keys`: the key columns of a merge, () for those of the watched table. `function`: `module:function`.
     """
 
     kind: SinkKind
     target: TableRef | None = None
-    table: str | None = None
+    table_id: str | None = None
     keys: tuple[str, ...] = ()
     function: str | None = None
+    alone: bool = False
 
     @property
     def digest(self) -> str:
         """SHA-256 of what was asked, without where the target lies."""
-        asked = [self.kind, self.table, self.keys, self.function]
+        asked = [self.kind, self.table_id, self.keys, self.function]
         return hashlib.sha256(to_json(asked).encode()).hexdigest()
 
 

@@ -97,13 +97,11 @@ def sink_of(
     TargetNotFound, TargetNotDelta.
     """
     from tidemark.model.partition_sinks import Sink
-    from tidemark.planning.change_streams.sinks import parse_sink
-    from tidemark.transactions.change_streams.definitions import get_change_stream
+    from tidemark.transactions.change_streams.sinks import request_sink
 
-    stream = get_change_stream(store, change_stream)
-    asked = parse_sink(stream, write_as=write_as, target=target, table=table, keys=keys)
+    asked = request_sink(store, change_stream, write_as=write_as, target=target, table=table, keys=keys)
     place = None if asked.target is None else target_of(hook, asked.target)
-    return Sink(asked.kind, place, asked.table, asked.keys, asked.function)
+    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
 
 
 def target_of(hook: TidemarkHook, name: str) -> TableRef:

@@ -128,7 +128,7 @@ class ReadPartitionOperator(TidemarkOperator):
     :param change_stream: its name. (templated)
     :param write_as: `append`, `merge`, or a function as `module:function`. (templated)
     :param target: the table that append and merge write. (templated)
-    :param table: only the records of this watched table; a merge needs it where there are several. (templated)
+    :param table: only those of this table, watched now or once; a merge needs it unless exactly one is. (templated)
     :param keys: the key columns of a merge; left out: those of the watched table. (templated)
     """
 

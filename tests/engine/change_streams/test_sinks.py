@@ -17,6 +17,7 @@ from tidemark.engine.change_streams.apply import named_apply_error
 from tidemark.engine.change_streams.records import RECORD_COLUMNS
 from tidemark.engine.change_streams.sinks import ChunkSink
 from tidemark.errors import (
+    InvalidArgument,
     MissingMergeKey,
     SerialReused,
     StatementRefused,
@@ -125,6 +126,16 @@ def test_changes_are_applied_in_order_and_an_update_only_changes_what_it_modifie
     assert mirror.rows() == [(3, "y")]
 
 
+def test_records_of_a_table_are_known_by_its_id_whatever_it_was_called(mirror: Target) -> None:
+    mirror.log.record("a", 1, (1,)).record("a", 2, (2,), table_name="/lake/db/t")
+    mirror.log.record("a", 3, (3,), server_transaction_id="t11:1").commit(4)
+    one = mirror.sink(SinkKind.MERGE)
+    with pytest.raises(InvalidArgument, match=r"has records of db\.t, too"):  # of the table t11
+        replace(one, sink=replace(one.sink, table_id="t1", alone=True)).write(ChunkWrite(chunk(0, 0, 4)))
+    answer = replace(one, sink=replace(one.sink, table_id="t1")).write(ChunkWrite(chunk(0, 0, 4)))
+    assert (answer.rows, mirror.rows()) == (2, [(1, "n1"), (2, "n2")])
+
+
 def test_a_replacement_in_one_transaction_ends_with_the_row_that_was_inserted(mirror: Target) -> None:
     mirror.log.record("a", 1, (1,)).commit(2)
     mirror.log.record("a", 2, (1,), mod_type="DELETE").record("a", 2, (1,), sequence=1, new_values='{"v": "new"}')
@@ -187,6 +198,27 @@ def test_values_of_all_types_come_back_as_they_were(spark: SparkSession, tmp_pat
     micros = spark.read.format("delta").load(str(target.path)).selectExpr("unix_micros(ts)").collect()[0][0]
     assert micros == 1770091506789012
     assert (str(row["s"]["y"][0]), row["s"]["x"], row["nothing"]) == ("2026-01-01", 3, None)
+
+
+def test_a_target_with_char_columns_is_merged_into_unless_they_are_its_key(
+    spark: SparkSession, tmp_path: Path, log: LogBuilder
+) -> None:
+    target = Target(spark, tmp_path / "padded", "id BIGINT, v CHAR(5)", log)
+    spark.sql(f"INSERT INTO delta.`{target.path}` VALUES (8, 'a'), (9, 'a')")
+    log.record("a", 1, (1, 2)).record("a", 2, (9,), mod_type="DELETE").commit(3)
+    changed(log, 3, 1, {"v": "x"})
+    changed(log, 3, 8, {"v": "y"})
+    log.record("a", 4, (2,), mod_type="DELETE").commit(5)
+    one = target.sink(SinkKind.MERGE)
+    before = one.session.conf.get("spark.sql.readSideCharPadding")
+    for number, (start, end) in enumerate([(0, 3), (3, 5)]):
+        one.write(ChunkWrite(chunk(number, start, end)))
+    assert target.rows() == [(1, "x    "), (8, "y    ")]
+    assert one.session.conf.get("spark.sql.readSideCharPadding") == before
+    keyed = Target(spark, tmp_path / "keyed", "id CHAR(5), v VARCHAR(5)", log)
+    with pytest.raises(TargetDoesNotFit, match="key column id is CHAR"):
+        keyed.merge(chunk(0, 0, 3))
+    assert keyed.version == 0
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_written(

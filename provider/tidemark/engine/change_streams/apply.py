@@ -7,7 +7,8 @@ after it bring the columns that they modified. So a row is known whole, or only 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -24,12 +25,14 @@ from tidemark.planning.identifiers import quoted
 from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["named_apply_error", "prepare_apply"]
 
 SIGN = "TidemarkUpdateOfMissingRow"
 ORDER, RESET, KEY, DELETES, WHOLE = (f"__tidemark_{name}" for name in ("order", "reset", "key", "delete", "whole"))
+PADDING = "spark.sql.readSideCharPadding"
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # in the metadata of a column: the type that was asked for
 WHOLE_ROWS = ("NEW_ROW", "NEW_ROW_AND_OLD_VALUES")  # an update has all watched columns
 
 
@@ -82,6 +85,12 @@ def _columns_of(mods: DataFrame, target: str, schema: StructType, keys: Sequence
     lacking = [name for name in (*of_key, *others) if name.lower() not in known]
     if lacking:
         raise TargetDoesNotFit(target=target, problem=f"it has no column {', '.join(lacking)}")
+    padded = [name for name in of_key if known[name.lower()].metadata.get(_DECLARED, "").startswith("char(")]
+    if padded:
+        problem = (
+            f"its key column {', '.join(padded)} is CHAR, and a padded key is not that of a record; make it STRING"
+        )
+        raise TargetDoesNotFit(target=target, problem=problem)
     return _Columns(
         keys=tuple(known[name.lower()] for name in of_key),
         values=tuple(known[name.lower()] for name in others),
@@ -150,7 +159,21 @@ def _merge(changes: DataFrame, path: str, target: str, columns: _Columns) -> Non
     merge = changes.alias("changes").mergeInto(table, same_key).whenMatched(goes).delete()
     if updated:
         merge = merge.whenMatched(~goes).update(updated)
-    merge.whenNotMatched(~goes).insert(inserted).merge()
+    with _char_as_stored(changes.sparkSession):
+        merge.whenNotMatched(~goes).insert(inserted).merge()
+
+
+@contextmanager
+def _char_as_stored(session: SparkSession) -> Iterator[None]:
+    """CHAR columns are padded when they are written; where Spark pads them once more on reading, Delta's MERGE into a
+    table that has one cannot be resolved.
+    """
+    before = session.conf.get(PADDING)
+    session.conf.set(PADDING, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(PADDING, str(before))
 
 
 def _or_fail(whole: Column, value: Column, target: str) -> Column:

@@ -19,7 +19,7 @@ from tidemark.engine.change_streams.apply import prepare_apply
 from tidemark.engine.change_streams.read import read_mods, read_records
 from tidemark.engine.writes.exactly_once import Delivering, open_target, target_schema, write_statement
 from tidemark.engine.writes.prepared import PreparedWrite
-from tidemark.errors import StatementRefused, TargetDoesNotFit
+from tidemark.errors import InvalidArgument, StatementRefused, TargetDoesNotFit
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import Chunk
@@ -30,9 +30,11 @@ from tidemark.planning.delivery import Delivery, Finding, judge
 from tidemark.planning.identifiers import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["ChunkSink", "SinkFunction", "load_sink", "statement_of"]
+
+CHUNK_ATTEMPTS = 40  # the mapped tasks of a wave merge into one table, and each commit sends the others back
 
 SinkFunction = Callable[["DataFrame", ChunkFacts], Any]
 
@@ -56,7 +58,7 @@ class ChunkSink:
         """
         if self.sink.kind is SinkKind.FUNCTION:
             return self._call(write.chunk)
-        delivering = Delivering(self.store_id, None, (), self.options, self.stop_if_due)
+        delivering = Delivering(self.store_id, None, (), self.options, self.stop_if_due, CHUNK_ATTEMPTS)
         statement = statement_of(self.store_id, self.sink, write)
         found = _delivered(delivering, statement)
         if found is not None:
@@ -77,7 +79,19 @@ class ChunkSink:
         mods = self._mods(chunk)
         if mods.isEmpty():
             return PreparedWrite(run=_nothing)
+        if self.sink.alone:
+            self._require_alone(mods)
         return prepare_apply(mods, path=target.path, target=target.name, schema=schema, keys=self.sink.keys)
+
+    def _require_alone(self, mods: DataFrame) -> None:
+        """Raises InvalidArgument where others than the one watched table have records: a merge would pass over them."""
+        is_of_it = self._is_of_table()
+        if is_of_it is None:
+            return
+        others = sorted(row[0] for row in mods.where(~is_of_it).select("table_name").distinct().collect())
+        if others:
+            problem = f"the chunk has records of {', '.join(others)}, too; a merge takes those of one: name it"
+            raise InvalidArgument(argument="table", value=None, problem=problem)
 
     def _call(self, chunk: Chunk) -> ChunkAnswer:
         function = load_sink(self.sink.function or "")
@@ -94,10 +108,16 @@ class ChunkSink:
 
     def _mods(self, chunk: Chunk) -> DataFrame:
         where = (self.log_path, chunk.token, chunk.start, chunk.end)
-        return self._of_table(read_mods(self.session, *where, self.options))
+        mods = read_mods(self.session, *where, self.options)
+        return mods if self.sink.alone else self._of_table(mods)
 
     def _of_table(self, rows: DataFrame) -> DataFrame:
-        return rows if self.sink.table is None else rows.where(F.col("table_name") == self.sink.table)
+        is_of_it = self._is_of_table()
+        return rows if is_of_it is None else rows.where(is_of_it)
+
+    def _is_of_table(self) -> Column | None:
+        table_id = self.sink.table_id
+        return None if table_id is None else F.col("server_transaction_id").startswith(f"{table_id}:")
 
 
 def load_sink(name: str) -> SinkFunction:

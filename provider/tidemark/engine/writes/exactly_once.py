@@ -7,6 +7,7 @@ has been read back from the target's log.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from delta.exceptions import (
 )
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.errors import (
     Fenced,
@@ -66,6 +68,7 @@ APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 ATTEMPTS = 10
+LONGEST_PAUSE = 10.0  # seconds; a job that is to stop hears of it behind the pause
 CONFLICTS = (  # siblings in Python, though one is the others' parent in the JVM
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -87,7 +90,8 @@ class Delivering:
     """What all statements of one transaction share.
 
     `options`: storage options of the lake. `stop_if_due` raises when the job was cancelled or its deadline has come;
-    it is asked before each write (step 9).
+    it is asked before each write (step 9). `attempts`: how often a write is tried that others come before; between two
+    of them it waits for `pause` seconds.
     """
 
     store_id: str
@@ -95,6 +99,8 @@ class Delivering:
     windows: tuple[StreamWindow, ...]
     options: Mapping[str, str] | None = field(default=None, repr=False)
     stop_if_due: Callable[[], None] = _never_due
+    attempts: int = ATTEMPTS
+    pause: Callable[[float], None] = time.sleep
 
     def mark(self, statement: Statement, kind: MarkKind) -> Mark:
         """The mark of this statement for these windows."""
@@ -142,25 +148,19 @@ def write_statement(
 ) -> Evidence:
     """Run `write`, one Delta command on the target in `session`, unless the target already holds this window.
 
-    `split`: what sorted the rows of `write`, kept in the commit. A second run writes nothing and returns the same
-    evidence with `found=True`. Raises TargetChanged, TargetRewound, Superseded, Fenced, SerialReused; then nothing of
+    `split`: what sorted the rows of `write`, kept in the commit. Where another writer commits first it is tried again
+    after a random while, longer each time. A second run writes nothing and returns the same evidence with
+    `found=True`. Raises TargetChanged, TargetRewound, Superseded, Fenced, SerialReused; then nothing of
     this run stands in the target that the next would not find.
     """
-    before = look(delivering, statement)
-    if before.finding is Finding.DELIVERED:
-        return _evidence(statement, before, found=True)
-    for attempt in range(1, ATTEMPTS + 1):
-        _refuse_unless_free(delivering, statement, before)
-        delivering.stop_if_due()
-        try:
-            return _write_once(session, delivering, statement, write, split)
-        except CONFLICTS:  # somebody else committed; nothing of ours did
-            if attempt == ATTEMPTS:
-                raise
-        before = look(delivering, statement)
-        if before.finding is Finding.DELIVERED:
-            return _evidence(statement, before, found=True)
-    raise AssertionError("unreachable: the last attempt returns or raises")
+    tries = Retrying(
+        retry=retry_if_exception_type(CONFLICTS),  # somebody else committed; nothing of ours did
+        stop=stop_after_attempt(delivering.attempts),
+        wait=wait_random_exponential(multiplier=0.2, max=LONGEST_PAUSE),
+        sleep=delivering.pause,
+        reraise=True,
+    )
+    return tries(_write_unless_there, session, delivering, statement, write, split)
 
 
 def fence_statement(session: SparkSession, delivering: Delivering, statement: Statement) -> Delivery:
@@ -192,6 +192,21 @@ def append_nothing(session: SparkSession, statement: Statement, options: Mapping
     given = [f.name for f in target_schema(open_target(statement, options)).fields if not _filled_by_delta(f.metadata)]
     rows = session.read.format("delta").load(path).where(F.lit(False))
     rows.select(*(F.col(quoted(name)) for name in given)).write.format("delta").mode("append").save(path)
+
+
+def _write_unless_there(
+    session: SparkSession,
+    delivering: Delivering,
+    statement: Statement,
+    write: Callable[[], None],
+    split: Split | None,
+) -> Evidence:
+    before = look(delivering, statement)
+    if before.finding is Finding.DELIVERED:
+        return _evidence(statement, before, found=True)
+    _refuse_unless_free(delivering, statement, before)
+    delivering.stop_if_due()
+    return _write_once(session, delivering, statement, write, split)
 
 
 def _write_once(

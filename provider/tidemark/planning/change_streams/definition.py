@@ -155,7 +155,7 @@ def decide_watch(
     known: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
     """The tables as the stream is to watch them. Those it watches already (`known`) stay where they are captured, and
-    keep their keys unless others are given.
+    keep their keys unless others are given, and their name as long as they lie where they lay.
 
     Raises ChangeStreamRefused for a table or column that stands twice, a column that is not there, is in the key or is
     generated, and a table without key; InvalidArgument for keys that cannot be one.
@@ -169,7 +169,7 @@ def decide_watch(
         given = keys.get(ask.name.casefold()) or (old.keys if old is not None else ())
         key = decide_keys(stream, table.ref.name, table.metadata, given)
         watched[table.ref.table_id] = WatchedTable(
-            table=table.ref,
+            table=table.ref if old is None or old.table.path != table.ref.path else old.table,
             keys=key,
             columns=_watched_columns(stream, ask, table.metadata, key),
             captured=table.since if old is None else old.captured,

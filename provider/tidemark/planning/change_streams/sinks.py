@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tidemark.errors import InvalidArgument, MissingMergeKey
 from tidemark.model.change_streams import ChangeStream, WatchedTable
 from tidemark.model.partition_sinks import SinkKind
 
-__all__ = ["SinkRequest", "parse_sink"]
+__all__ = ["SinkRequest", "named_table", "parse_sink"]
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,10 @@ class SinkRequest:
 
     kind: SinkKind
     target: str | None
-    table: str | None
+    table_id: str | None
     keys: tuple[str, ...]
     function: str | None
+    alone: bool = False
 
 
 def parse_sink(
@@ -30,8 +31,12 @@ def parse_sink(
     target: str | None = None,
     table: str | None = None,
     keys: str | Sequence[str] = (),
+    before: Sequence[WatchedTable] = (),
 ) -> SinkRequest:
-    """Raises InvalidArgument for what does not go together, MissingMergeKey for keys that are not the table's."""
+    """`before`: tables that the stream does not watch any more and may have records of; they have to be named.
+
+    Raises InvalidArgument for what does not go together, MissingMergeKey for keys that are not the table's.
+    """
     name = write_as.strip()
     kind = SinkKind.FUNCTION if ":" in name else _kind(name)
     if (kind is SinkKind.FUNCTION) == bool(target):
@@ -41,7 +46,7 @@ def parse_sink(
     wanted = tuple(key.strip() for key in given if key.strip())
     if wanted and kind is not SinkKind.MERGE:
         raise InvalidArgument(argument="keys", value=wanted, problem="only a merge has keys")
-    watched = _watched(stream, table)
+    watched = _watched(stream, table, before)
     if kind is SinkKind.MERGE:
         _require_one_table(stream, watched, table)
         if watched is not None and wanted and {k.lower() for k in wanted} != {k.lower() for k in watched.keys}:
@@ -49,7 +54,12 @@ def parse_sink(
             raise MissingMergeKey(target=target, problem=problem)
     of_one = watched if table or kind is SinkKind.MERGE else None
     return SinkRequest(
-        kind, target, None if of_one is None else of_one.table.name, wanted, name if ":" in name else None
+        kind=kind,
+        target=target,
+        table_id=None if of_one is None else of_one.table.table_id,
+        keys=wanted,
+        function=name if kind is SinkKind.FUNCTION else None,
+        alone=kind is SinkKind.MERGE and not table,
     )
 
 
@@ -61,13 +71,19 @@ def _kind(name: str) -> SinkKind:
         raise InvalidArgument(argument="write_as", value=name, problem=problem) from error
 
 
-def _watched(stream: ChangeStream, table: str | None) -> WatchedTable | None:
+def named_table(tables: Iterable[WatchedTable], name: str) -> WatchedTable | None:
+    """The first one of that name or path, in any case; None: there is none."""
+    asked = name.casefold()
+    return next((one for one in tables if asked in (one.table.name.casefold(), one.table.path.casefold())), None)
+
+
+def _watched(stream: ChangeStream, table: str | None, before: Sequence[WatchedTable]) -> WatchedTable | None:
     """The watched table of that name; the only one where no name is given."""
     if not table:
         return stream.tables[0] if len(stream.tables) == 1 and not stream.everything else None
-    for watched in stream.tables:
-        if table.casefold() in (watched.table.name.casefold(), watched.table.path.casefold()):
-            return watched
+    found = named_table((*stream.tables, *before), table)
+    if found is not None:
+        return found
     known = ", ".join(watched.table.name for watched in stream.tables) or "none"
     problem = f"change stream {stream.name} does not watch it; it watches {known}"
     raise InvalidArgument(argument="table", value=table, problem=problem)
@@ -75,5 +91,6 @@ def _watched(stream: ChangeStream, table: str | None) -> WatchedTable | None:
 
 def _require_one_table(stream: ChangeStream, watched: WatchedTable | None, table: str | None) -> None:
     if watched is None:
-        problem = f"change stream {stream.name} watches several tables; a merge takes the records of one"
+        watches = "several tables" if stream.tables or stream.everything else "no table now"
+        problem = f"change stream {stream.name} watches {watches}; a merge takes the records of one: name it"
         raise InvalidArgument(argument="table", value=table, problem=problem)

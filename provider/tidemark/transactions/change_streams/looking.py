@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,9 @@ from datetime import datetime, timedelta
 from tidemark.errors import LogIncomplete, NotADeltaTable, TableNotFound, WatchedTableChanged
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import MICROSECOND, ChangeStream, TableRange, WatchedTable
+from tidemark.planning import source_schema
 from tidemark.planning.bounds import Bound, within
+from tidemark.planning.change_streams.key_texts import rewritten_key
 from tidemark.transactions.sources import Tables, in_order
 
 __all__ = ["Look", "look", "still_there"]
@@ -112,12 +113,18 @@ def _ends(logs: Sequence[DeltaLog], after: Sequence[int], heads: Sequence[int], 
 
 
 def _require_columns(stream: ChangeStream, watched: WatchedTable, log: DeltaLog, end: int) -> None:
-    """At the range's end the table still has its keys and the columns that were listed."""
-    fields = json.loads(log.state(end).metadata.schema_json).get("fields", ())
-    there = {str(field["name"]).casefold() for field in fields}
+    """At the range's end the table still has its keys, as texts that stand where they stood, and the columns that were
+    listed.
+    """
+    metadata = log.state(end).metadata
+    there = {field.name.casefold() for field in source_schema.fields(metadata)}
     gone = [column for column in (*watched.keys, *(watched.columns or ())) if column.casefold() not in there]
     if gone:
         raise _changed(stream, watched, f"by version {end} it has lost {', '.join(gone)}, which the stream needs")
+    rewritten = rewritten_key(watched.keys, log.state(max(watched.captured, 0)).metadata, metadata)
+    if rewritten is not None:
+        problem = f"by version {end} {rewritten}; records of one key would stand in two partitions"
+        raise _changed(stream, watched, problem)
 
 
 def _changed(stream: ChangeStream, watched: WatchedTable, problem: str) -> WatchedTableChanged:

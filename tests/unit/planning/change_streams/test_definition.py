@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from tidemark.errors import ChangeStreamRefused, InvalidArgument
 from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, WatchedTable
-from tidemark.model.streams import TableRef
+from tidemark.model.streams import Addressing, TableRef
 from tidemark.model.table_log import Metadata
 from tidemark.planning.change_streams.definition import (
     FoundTable,
@@ -99,6 +100,15 @@ def test_a_table_that_is_watched_already_keeps_its_place_and_its_keys() -> None:
     goes_on, new = decide({"a": ["age"], "b": None}, found("a", key=None), found("b"), known=(known,))
     assert (goes_on.captured, goes_on.keys, goes_on.columns) == (3, ("First", "Last"), ("Age",))
     assert new.captured == 5
+
+
+def test_a_table_that_is_watched_already_keeps_its_name_unless_it_lies_elsewhere_now() -> None:
+    known, there = WatchedTable(ref("a"), ("Id",), None, 3), found("a")
+    by_path = replace(there, ref=replace(there.ref, name="/lake/a", addressing=Addressing.PATH))
+    (goes_on,) = decide("/lake/a", by_path, known=(known,))
+    assert (goes_on.table, goes_on.captured) == (ref("a"), 3)
+    moved = replace(by_path, ref=replace(by_path.ref, path="file:///lake/b"))
+    assert decide("/lake/b", moved, known=(known,))[0].table == moved.ref
 
 
 @pytest.mark.parametrize(

@@ -17,19 +17,34 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def stream(*tables: str) -> ChangeStream:
-    watched = tuple(WatchedTable(TableRef(name, f"file:///{name}", name), ("id",), None, 0) for name in tables)
+    watched = tuple(
+        WatchedTable(TableRef(name, f"file:///{name}", f"id-of-{name}"), ("id",), None, 0) for name in tables
+    )
     return ChangeStream("u", "s", False, watched, ChangeStreamOptions(), NOW, "log", NOW, 0)
 
 
 def test_a_merge_takes_the_only_table_and_its_keys() -> None:
     asked = parse_sink(stream("db.a"), write_as=" Merge ", target="t", keys="ID")
-    assert (asked.kind, asked.table, asked.keys) == (SinkKind.MERGE, "db.a", ("ID",))
-    assert parse_sink(stream("db.a", "db.b"), write_as="merge", target="t", table="DB.B").table == "db.b"
+    assert (asked.kind, asked.table_id, asked.keys) == (SinkKind.MERGE, "id-of-db.a", ("ID",))
+    assert parse_sink(stream("db.a", "db.b"), write_as="merge", target="t", table="DB.B").table_id == "id-of-db.b"
+    one = stream("db.a")
+    assert [parse_sink(one, write_as="merge", target="t", table=name).alone for name in (None, "db.a")] == [True, False]
 
 
 def test_an_append_takes_the_records_of_all_tables_unless_one_is_named() -> None:
-    assert parse_sink(stream("db.a"), write_as="append", target="t").table is None
-    assert parse_sink(stream("db.a"), write_as="append", target="t", table="db.a").table == "db.a"
+    assert parse_sink(stream("db.a"), write_as="append", target="t").table_id is None
+    assert parse_sink(stream("db.a"), write_as="append", target="t", table="db.a").table_id == "id-of-db.a"
+
+
+def test_a_table_that_is_not_watched_any_more_has_to_be_named() -> None:
+    (once,) = stream("db.a").tables
+    for now in (stream(), stream("db.b")):
+        asked = parse_sink(now, write_as="merge", target="t", table="db.a", before=(once,))
+        assert asked.table_id == "id-of-db.a"
+    with pytest.raises(InvalidArgument, match="no table now"):
+        parse_sink(stream(), write_as="merge", target="t", before=(once,))
+    with pytest.raises(MissingMergeKey, match="by id alone"):
+        parse_sink(stream(), write_as="merge", target="t", table="db.a", keys="v", before=(once,))
 
 
 def test_a_function_has_no_target() -> None:
