@@ -127,7 +127,7 @@ class ModelTable:
             table_id = TABLE.table_id
 
             class metadata:
-                schema_json = '{"fields": [{"name": "id"}]}'
+                schema_json = '{"fields": [{"name": "id", "type": "long"}]}'
 
         return State
 
