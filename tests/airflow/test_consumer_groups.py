@@ -22,7 +22,6 @@ from tidemark.transactions.change_streams.groups import create_group, group_stat
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]
-NOW = datetime.now(UTC)
 
 
 @pytest.fixture
@@ -30,8 +29,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -
     """A store with a change stream that was made 20 of its 24 hours ago."""
     url = f"sqlite:///{tmp_path}/control.db"
     monkeypatch.setenv("TIDEMARK_CONTROL_STORE", url)
+    made = datetime.now(UTC) - timedelta(hours=20)
     create_change_stream(
-        ControlStore(url, clock=lambda: NOW - timedelta(hours=20)),
+        ControlStore(url, clock=lambda: made),
         name="s",
         tables=(WatchedTable(TableRef("db.t", "file:///t", "t1"), ("id",), None, 0),),
         everything=False,
