@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tidemark.engine.change_streams.apply import named_apply_error
-from tidemark.engine.change_streams.sinks import ChunkSink, load_sink
+from tidemark.engine.change_streams.sinks import ChunkSink
+from tidemark.engine.writes.function import load_function
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, TidemarkError
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.failures import named_failure
@@ -22,7 +23,7 @@ def read_partitions(job: JobContext) -> JobResult:
     """
     ask = from_json(ReadAsk, job.spec.options["ask"])
     if ask.sink.kind is SinkKind.FUNCTION:
-        load_sink(ask.sink.function or "")
+        load_function(ask.sink.function or "")
     sink = ChunkSink(job.session, job.spec.store_id, ask.log_path, ask.sink, job.stop_if_due, job.options)
     answers: list[ChunkAnswer] = []
     failed: set[str] = set()

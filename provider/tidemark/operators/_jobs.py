@@ -11,7 +11,7 @@ from uuid import uuid4
 from tidemark.errors import TableNotFound, from_record
 from tidemark.model.codec import from_plain, to_json
 from tidemark.model.external_tables import ExternalTableAsk
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.jobs import JobKind
 from tidemark.model.streams import StreamWindow, TableRef, WindowKind
 from tidemark.model.transactions import TransactionKey
 from tidemark.model.views import ViewQuery
@@ -117,15 +117,11 @@ def explain(
 def _run(hook: TidemarkHook, run: RunJob, *, kind: JobKind, key: TransactionKey, **what: Any) -> Mapping[str, Any]:
     from tidemark.transactions.limits import DEFAULT_LIMITS
 
-    places = hook.job_places()
-    job_id = str(uuid4())
     result = run(
-        JobSpec(
-            kind=kind,
+        hook.job_places().spec(
+            kind,
+            str(uuid4()),
             store_id=hook.open_store().store_id,
-            workspace=places.workspace,
-            result_uri=places.result_uri(job_id),
-            cancel_uri=places.cancel_uri(job_id),
             deadline=datetime.now(UTC) + DEFAULT_LIMITS.job_deadline,
             key=key,
             **what,

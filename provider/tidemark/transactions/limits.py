@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any
 
-from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.transactions import TransactionKey
 
 __all__ = ["DEFAULT_LIMITS", "JobPlaces", "Limits", "RunJob"]
+
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 RunJob = Callable[[JobSpec], JobResult]
 """Runs one job to its end. Returning, or raising a JobError, promises that the job can write no more; after
@@ -53,3 +58,27 @@ class JobPlaces:
     def cancel_uri(self, job_id: str) -> str:
         """The marker that tells this job to stop."""
         return f"{self.exchange.rstrip('/')}/{job_id}.cancel"
+
+    def spec(
+        self,
+        kind: JobKind,
+        job_id: str,
+        *,
+        store_id: str,
+        deadline: datetime,
+        key: TransactionKey | None,
+        options: Mapping[str, str] = NO_OPTIONS,
+        **what: Any,
+    ) -> JobSpec:
+        """The job of that id, its files at these places; `options` are added to those of the places."""
+        return JobSpec(
+            kind=kind,
+            store_id=store_id,
+            workspace=self.workspace,
+            result_uri=self.result_uri(job_id),
+            cancel_uri=self.cancel_uri(job_id),
+            deadline=deadline,
+            key=key,
+            options={**self.options, **options},
+            **what,
+        )

@@ -58,17 +58,14 @@ def order_job(
     if kind is JobKind.WRITE:
         latest = max(deadline, stored.transaction.job_deadline or deadline)
         transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + new.limits.lease)
-    return JobSpec(
-        kind=kind,
+    return new.places.spec(
+        kind,
+        new.id,
         store_id=new.store_id,
-        workspace=new.places.workspace,
-        result_uri=new.places.result_uri(new.id),
-        cancel_uri=new.places.cancel_uri(new.id),
         deadline=deadline,
         key=stored.transaction.key,
         windows=stored.transaction.windows,
         statements=tuple(statements),
-        options=new.places.options,
     )
 
 

@@ -7,8 +7,7 @@ after it bring the columns that they modified. So a row is known whole, or only 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -18,6 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from tidemark.engine.change_streams.typed_values import texts_of, value_of
+from tidemark.engine.raised_facts import facts_in, raised_with
+from tidemark.engine.settings import under
 from tidemark.engine.writes.fit import nullable
 from tidemark.engine.writes.prepared import PreparedWrite
 from tidemark.errors import MissingMergeKey, TargetDoesNotFit, UpdateOfMissingRow
@@ -25,13 +26,15 @@ from tidemark.planning.identifiers import quoted
 from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 __all__ = ["named_apply_error", "prepare_apply"]
 
 SIGN = "TidemarkUpdateOfMissingRow"
 ORDER, RESET, KEY, DELETES, WHOLE = (f"__tidemark_{name}" for name in ("order", "reset", "key", "delete", "whole"))
-PADDING = "spark.sql.readSideCharPadding"
+CHAR_AS_STORED = {
+    "spark.sql.readSideCharPadding": "false"
+}  # Delta's MERGE cannot be resolved where Spark pads on reading
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # in the metadata of a column: the type that was asked for
 WHOLE_ROWS = ("NEW_ROW", "NEW_ROW_AND_OLD_VALUES")  # an update has all watched columns
 
@@ -59,14 +62,8 @@ def prepare_apply(mods: DataFrame, *, path: str, target: str, schema: StructType
 
 def named_apply_error(text: str) -> UpdateOfMissingRow | None:
     """The error of a merge that met no row, if it is in what Spark says."""
-    _, found, rest = text.partition(f"{SIGN} ")
-    if not found:
-        return None
-    try:
-        facts, _ = json.JSONDecoder().raw_decode(rest)
-    except ValueError:
-        return None
-    return UpdateOfMissingRow(**facts)
+    facts = facts_in(SIGN, text)
+    return None if facts is None else UpdateOfMissingRow(**facts)
 
 
 def _forget(rows: DataFrame) -> None:
@@ -159,24 +156,11 @@ def _merge(changes: DataFrame, path: str, target: str, columns: _Columns) -> Non
     merge = changes.alias("changes").mergeInto(table, same_key).whenMatched(goes).delete()
     if updated:
         merge = merge.whenMatched(~goes).update(updated)
-    with _char_as_stored(changes.sparkSession):
+    with under(changes.sparkSession, CHAR_AS_STORED):
         merge.whenNotMatched(~goes).insert(inserted).merge()
 
 
-@contextmanager
-def _char_as_stored(session: SparkSession) -> Iterator[None]:
-    """CHAR columns are padded when they are written; where Spark pads them once more on reading, Delta's MERGE into a
-    table that has one cannot be resolved.
-    """
-    before = session.conf.get(PADDING)
-    session.conf.set(PADDING, "false")
-    try:
-        yield
-    finally:
-        session.conf.set(PADDING, str(before))
-
-
 def _or_fail(whole: Column, value: Column, target: str) -> Column:
-    facts = F.to_json(F.struct(F.lit(target).alias("target"), F.col(f"changes.{KEY}").alias("key")))
+    facts = F.struct(F.lit(target).alias("target"), F.col(f"changes.{KEY}").alias("key"))
     words = f": an update of a row that {target} does not have, and the record has only what was modified"
-    return F.when(whole, value).otherwise(F.raise_error(F.concat(F.lit(f"{SIGN} "), facts, F.lit(words))))
+    return F.when(whole, value).otherwise(raised_with(SIGN, facts, words))

@@ -7,7 +7,6 @@ that ends between the function and its answer calls it again, with the same iden
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,9 @@ from pyspark.sql.types import StructType
 from tidemark.engine.change_streams.apply import prepare_apply
 from tidemark.engine.change_streams.read import read_mods, read_records
 from tidemark.engine.writes.exactly_once import Delivering, open_target, target_schema, write_statement
+from tidemark.engine.writes.function import load_function
 from tidemark.engine.writes.prepared import PreparedWrite
-from tidemark.errors import InvalidArgument, StatementRefused, TargetDoesNotFit
+from tidemark.errors import InvalidArgument, TargetDoesNotFit
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import Chunk
@@ -32,7 +32,7 @@ from tidemark.planning.identifiers import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["ChunkSink", "SinkFunction", "load_sink", "statement_of"]
+__all__ = ["ChunkSink", "SinkFunction", "statement_of"]
 
 CHUNK_ATTEMPTS = 40  # the mapped tasks of a wave merge into one table, and each commit sends the others back
 
@@ -94,7 +94,7 @@ class ChunkSink:
             raise InvalidArgument(argument="table", value=None, problem=problem)
 
     def _call(self, chunk: Chunk) -> ChunkAnswer:
-        function = load_sink(self.sink.function or "")
+        function: SinkFunction = load_function(self.sink.function or "")
         self.stop_if_due()
         reach("function.before")
         answered = function(self._records(chunk), _facts(self.store_id, chunk))
@@ -118,19 +118,6 @@ class ChunkSink:
     def _is_of_table(self) -> Column | None:
         table_id = self.sink.table_id
         return None if table_id is None else F.col("server_transaction_id").startswith(f"{table_id}:")
-
-
-def load_sink(name: str) -> SinkFunction:
-    """The function that `module:function` names. Raises StatementRefused where there is none."""
-    module, _, function = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise StatementRefused(problem=f"the function cannot be imported: {error}", sql=name) from error
-    if not callable(found):
-        raise StatementRefused(problem="it is not a function", sql=name)
-    loaded: SinkFunction = found
-    return loaded
 
 
 def statement_of(store_id: str, sink: Sink, write: ChunkWrite) -> Statement:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
+from tidemark.engine.raised_facts import facts_in, raised_with
 from tidemark.errors import KeyNotUnique
 
 __all__ = ["key_not_unique", "key_of", "key_text", "named_key_error", "once_each", "with_keys_for_ids"]
@@ -70,16 +70,10 @@ def key_not_unique(
         key_text(F.col("row_id")).alias("key"),
     )
     words = f": {known['columns']} do not identify a row of {table}, so stream {stream} cannot compare by them"
-    return F.raise_error(F.concat(F.lit(f"{_SIGN} "), F.to_json(facts), F.lit(words)))
+    return raised_with(_SIGN, facts, words)
 
 
 def named_key_error(text: str) -> KeyNotUnique | None:
     """The error that `key_not_unique` raised, if it is in what Spark says."""
-    _, found, rest = text.partition(f"{_SIGN} ")
-    if not found:
-        return None
-    try:
-        facts, _ = json.JSONDecoder().raw_decode(rest)
-    except ValueError:
-        return None
-    return KeyNotUnique(**facts)
+    facts = facts_in(_SIGN, text)
+    return None if facts is None else KeyNotUnique(**facts)

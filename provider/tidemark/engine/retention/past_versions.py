@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidemark.engine.remote import is_remote
+from tidemark.engine.settings import under
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,12 +24,5 @@ def read_version(spark: SparkSession, uri: str, version: int) -> DataFrame:
     if is_remote(spark):  # the session is the job's own, and looks at the setting again whenever rows are read
         spark.conf.set(_ONLY_WITHIN_RETENTION, "false")
         return spark.read.format("delta").option("versionAsOf", version).load(uri)
-    before = spark.conf.get(_ONLY_WITHIN_RETENTION, None)
-    spark.conf.set(_ONLY_WITHIN_RETENTION, "false")
-    try:
+    with under(spark, {_ONLY_WITHIN_RETENTION: "false"}):
         return spark.read.format("delta").option("versionAsOf", version).load(uri)
-    finally:
-        if before is None:
-            spark.conf.unset(_ONLY_WITHIN_RETENTION)
-        else:
-            spark.conf.set(_ONLY_WITHIN_RETENTION, before)

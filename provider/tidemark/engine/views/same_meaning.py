@@ -6,7 +6,7 @@ import re
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tidemark.engine.views.settings import under
+from tidemark.engine.settings import under
 from tidemark.errors import ViewNotUnderstood, ViewRefused
 from tidemark.model.views import BASE, ViewQuery
 from tidemark.planning.views.parts import is_linear, numbered

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from tidemark.engine.remote import is_remote
+from tidemark.engine.settings import under
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["queried", "under"]
+__all__ = ["queried"]
 
 _NUMBERS = count()
 
@@ -34,25 +34,5 @@ def queried(spark: SparkSession, text: str, frames: Mapping[str, Any], settings:
         return found
 
 
-@contextmanager
-def under(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
-    """The session with these settings inside, None for a default, and with its own after."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            _set(spark, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            _set(spark, name, value)
-
-
 def _differing(spark: SparkSession, settings: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name: value for name, value in settings.items() if spark.conf.get(name, None) != value}
-
-
-def _set(spark: SparkSession, name: str, value: str | None) -> None:
-    if value is None:
-        spark.conf.unset(name)
-    else:
-        spark.conf.set(name, value)

@@ -113,7 +113,7 @@ class FunctionTransaction:
             raise
 
 
-def load_function(name: str) -> Callable[[FunctionTransaction], object]:
+def load_function(name: str) -> Callable[..., Any]:
     """The function that `module:function` names. Raises StatementRefused where there is none."""
     module_name, _, function_name = name.partition(":")
     try:
@@ -122,7 +122,7 @@ def load_function(name: str) -> Callable[[FunctionTransaction], object]:
         raise StatementRefused(problem=f"the function cannot be imported: {error}", sql=name) from error
     if not callable(found):
         raise StatementRefused(problem="it is not a function", sql=name)
-    loaded: Callable[[FunctionTransaction], object] = found
+    loaded: Callable[..., Any] = found
     return loaded
 
 

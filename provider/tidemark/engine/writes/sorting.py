@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from tidemark.engine.remote import is_remote
+from tidemark.engine.settings import under
 from tidemark.engine.writes.checks import DEFAULT, GENERATED, IDENTITY, Check, checks_of
 from tidemark.engine.writes.fit import FittedColumn, fit_columns
 from tidemark.engine.writes.merge import is_lasting, key_columns
@@ -249,9 +250,5 @@ def _failing_as_null(spark: SparkSession) -> Iterator[None]:
     if is_remote(spark):
         yield
         return
-    before = spark.conf.get(ANSI)
-    spark.conf.set(ANSI, "false")
-    try:
+    with under(spark, {ANSI: "false"}):
         yield
-    finally:
-        spark.conf.set(ANSI, str(before))

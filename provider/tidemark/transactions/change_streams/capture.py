@@ -292,16 +292,13 @@ def _digest(result: CaptureResult) -> str:
 def _job(
     store: ControlStore, batch: CaptureBatch, places: JobPlaces, limits: Limits, key: TransactionKey | None
 ) -> JobSpec:
-    job_id = store.new_id()
-    return JobSpec(
-        kind=JobKind.CAPTURE_CHANGES,
+    return places.spec(
+        JobKind.CAPTURE_CHANGES,
+        store.new_id(),
         store_id=store.store_id,
-        workspace=places.workspace,
-        result_uri=places.result_uri(job_id),
-        cancel_uri=places.cancel_uri(job_id),
         deadline=store.clock() + limits.job_deadline,
         key=key,
-        options={**places.options, "batch": to_json(batch)},
+        options={"batch": to_json(batch)},
     )
 
 

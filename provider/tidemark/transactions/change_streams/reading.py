@@ -101,16 +101,13 @@ def _pinned(
 
 
 def _spec(store: ControlStore, places: JobPlaces, key: TransactionKey, ask: ReadAsk) -> JobSpec:
-    job_id = store.new_id()
-    return JobSpec(
-        kind=JobKind.READ_PARTITIONS,
+    return places.spec(
+        JobKind.READ_PARTITIONS,
+        store.new_id(),
         store_id=store.store_id,
-        workspace=places.workspace,
-        result_uri=places.result_uri(job_id),
-        cancel_uri=places.cancel_uri(job_id),
         deadline=store.clock() + DEFAULT_LIMITS.job_deadline,
         key=key,
-        options={**places.options, "ask": to_json(ask)},
+        options={"ask": to_json(ask)},
     )
 
 

@@ -11,7 +11,7 @@ from tidemark.control import capture_batches, change_streams, chunks, consumer_g
 from tidemark.control.store import ControlStore
 from tidemark.errors import from_record
 from tidemark.model.codec import to_json
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.jobs import JobKind
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
@@ -57,16 +57,13 @@ def trim(
     stream = get_change_stream(store, name)
     rows = 0
     if store.read(lambda connection: capture_batches.has_records_until(connection, stream.uid, until)):
-        job_id = store.new_id()
-        spec = JobSpec(
-            kind=JobKind.TRIM_CHANGE_LOG,
+        spec = places.spec(
+            JobKind.TRIM_CHANGE_LOG,
+            store.new_id(),
             store_id=store.store_id,
-            workspace=places.workspace,
-            result_uri=places.result_uri(job_id),
-            cancel_uri=places.cancel_uri(job_id),
             deadline=store.clock() + limits.job_deadline,
             key=key,
-            options={**places.options, "stream": to_json(replace(stream, trimmed_until=until))},
+            options={"stream": to_json(replace(stream, trimmed_until=until))},
         )
         answer = run(spec)
         if answer.error is not None:

@@ -1,0 +1,32 @@
+"""Settings of a session that hold for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["under"]
+
+
+@contextmanager
+def under(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
+    """The session with these settings inside, None for a default, and with its own after."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            _set(spark, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            _set(spark, name, value)
+
+
+def _set(spark: SparkSession, name: str, value: str | None) -> None:
+    if value is None:
+        spark.conf.unset(name)
+    else:
+        spark.conf.set(name, value)
