@@ -94,14 +94,19 @@ class Board:
 
     def written(self) -> Counter[tuple[str, int]]:
         """(token, number) of each chunk, as often as a commit of the mirror brought it."""
+        return Counter(chunk for chunk, _ in self._commits())
+
+    def written_at(self) -> dict[tuple[str, int], int]:
+        """The mirror's version that brought each chunk."""
+        return dict(self._commits())
+
+    def _commits(self) -> Iterator[tuple[tuple[str, int], int]]:
         log = DeltaLog.open(str(self.deployment.home / "lake" / MIRROR.replace(".", "/")))
         tokens = set() if self.before is None else set(self.before.partitions)
-        return Counter(
-            (token, version - 1)
-            for commit in log.commits(0, log.head())
-            for app_id, version in commit.transactions.items()
-            if (token := app_id.rpartition("/")[2]) in tokens
-        )
+        for commit in log.commits(0, log.head()):
+            for app_id, number in commit.transactions.items():
+                if (token := app_id.rpartition("/")[2]) in tokens:
+                    yield (token, number - 1), commit.version
 
     def readers(self) -> list[ReaderRun]:
         return list(self._readers())
