@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemark.model.spark import AVRO_PACKAGE, S3_SETTINGS
+from tidemark.model.spark import AVRO_PACKAGE, POSTGRESQL_PACKAGE, S3_SETTINGS
 from tidemark.testing import SHORT_LIVED_JVM
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers that tests submit
@@ -59,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark with Delta for all tests of the process; tests that change settings take `spark.newSession()`."""
     from tidemark.testing import local_spark
 
-    packages = {"spark.jars.packages": f"{S3_SETTINGS['spark.jars.packages']},{AVRO_PACKAGE}"}
+    packages = {"spark.jars.packages": f"{S3_SETTINGS['spark.jars.packages']},{AVRO_PACKAGE},{POSTGRESQL_PACKAGE}"}
     settings = {**S3_SETTINGS, **packages, **REMEMBER_LITTLE}
     session = local_spark(warehouse=tmp_path_factory.mktemp("warehouse"), more=settings)
     yield session
