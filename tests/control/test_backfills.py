@@ -12,7 +12,8 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import TableRef
 from tidemark.transactions.change_streams.backfill import BackfillPoint, begin_backfill, finish_backfill
-from tidemark.transactions.change_streams.groups import create_group, group_status, reset_group
+from tidemark.transactions.change_streams.definitions import watch
+from tidemark.transactions.change_streams.groups import create_group, group_status, list_groups, reset_group
 from tidemark.transactions.change_streams.retention import forget, trim_before
 from tidemark.transactions.change_streams.waves import chunk_written, commit_wave, plan_wave
 
@@ -95,4 +96,20 @@ def test_the_rows_of_a_group_are_in_one_target_and_a_reset_begins_anew(mirrored:
 def test_a_backfill_that_is_refused_creates_no_group(mirrored: Mirrored) -> None:
     with pytest.raises(InvalidArgument, match="does not watch it"):
         begin_backfill(mirrored.store, "s", "g", "db.other", MIRROR)
+    for table in (mirrored.world.table.ref, TableRef("log", mirrored.world.stream.log_path, "log-1")):
+        with pytest.raises(InvalidArgument, match=r"whose records are read|is the log of change stream s"):
+            mirrored.begin(target=table)
     create_group(mirrored.store, "s", "g", "now")
+
+
+def test_a_target_that_is_watched_is_refused_or_with_all_watched_no_longer(mirrored: Mirrored) -> None:
+    target = mirrored.world.new_table("mirror")
+    both = [mirrored.world.table.watched(), target.watched()]
+    watch(mirrored.store, "s", both, everything=False)
+    with pytest.raises(InvalidArgument, match="without end"):
+        mirrored.begin(target=target.ref)
+    assert list_groups(mirrored.store, "s") == ()
+    watch(mirrored.store, "s", both, everything=True)
+    for _ in range(2):
+        mirrored.begin(target=target.ref)
+    assert [one.table.name for one in mirrored.world.stream.tables] == ["db.t"]

@@ -26,6 +26,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.listing import table_names
 from tidemark.lake.tables import table_ref
 from tidemark.model.streams import TableRef
+from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
 from tidemark.transactions.change_streams import defining
 from tidemark.transactions.change_streams.capture import open_batch
 from tidemark.transactions.change_streams.definitions import (
@@ -33,7 +34,8 @@ from tidemark.transactions.change_streams.definitions import (
     list_change_streams,
     suspend,
 )
-from tidemark.transactions.change_streams.watching import LakeTables, find_new_tables
+from tidemark.transactions.change_streams.statements import run_statement
+from tidemark.transactions.change_streams.watching import LakeTables, find_new_tables, tables_left_out
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -120,7 +122,8 @@ def test_creating_it_again_is_refused_or_keeps_it_as_it_is(store: ControlStore, 
         ({"watch": {"music.singers": ["SingerId"]}}, ChangeStreamRefused, "in the primary key"),
         ({"watch": ["music.singers", "music.singers"]}, ChangeStreamRefused, "more than once"),
         ({"watch": "music.albums"}, ChangeStreamRefused, "table music.albums has no primary key"),
-        ({"watch": "ALL"}, ChangeStreamRefused, "table music.albums has no primary key"),
+        ({"watch": "ALL", "keys": {"music.albums": ["x"]}}, InvalidArgument, "has no column 'x'"),
+        ({"watch": "ALL", "keys": {"music.nobody": ["x"]}}, InvalidArgument, "does not watch such a table"),
         ({"watch": "music.untracked"}, RowTrackingDisabled, "Row tracking is off on music.untracked"),
         ({"watch": "music.strange"}, UnsupportedTableFeature, "unheardOf"),
         ({"options": {"retention_period": "31d"}}, ChangeStreamRefused, "retention_period='31d'"),
@@ -152,9 +155,7 @@ def test_row_tracking_is_turned_on_only_where_all_else_is_right_and_its_commits_
 
     def turn_on(found: TableRef) -> None:
         asked.append(found.name)
-        first = json.loads((place / "_delta_log" / f"{0:020d}.json").read_text().splitlines()[1])
-        first["metaData"]["configuration"]["delta.enableRowTracking"] = "true"
-        commit(place, 1, first)
+        commit(place, 1, turned_on(place))
 
     for wrong in ({"watch": ["music.untracked", "music.albums"]}, {"watch": {"music.untracked": ["x"]}}):
         with pytest.raises(ChangeStreamRefused):
@@ -171,15 +172,83 @@ def test_for_all_takes_every_table_and_finds_those_that_come_later_from_their_fi
     made = create(store, lake, watch="ALL", keys={"music.albums": ["SingerId"]})
     assert made.everything
     assert set(watched(made)) == {"music.singers", "music.albums"}
-    assert find_new_tables(made, tables(lake)) == ()
+    assert find_new_tables(store, made, tables(lake)) == ()
 
     singers(lake, "music.concerts", key="SingerId", versions=4)
-    (new,) = find_new_tables(made, tables(lake))
+    (new,) = find_new_tables(store, made, tables(lake))
     assert (new.table.name, new.captured, new.columns, new.keys) == ("music.concerts", -1, None, ("SingerId",))
-    assert find_new_tables(create(store, lake, "named"), tables(lake)) == ()
+    assert find_new_tables(store, create(store, lake, "named"), tables(lake)) == ()
 
     again = alter(store, lake, watch="ALL")
     assert set(watched(again)) == {"music.singers", "music.albums"}, "the next capture takes it up from its beginning"
+
+
+def test_for_all_is_made_and_altered_without_what_cannot_be_watched_and_says_what_that_is(
+    store: ControlStore, lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = singers(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
+    singers(lake, "music.strange", key="SingerId", feature="yes")
+    assert set(watched(create(store, lake, watch="ALL"))) == {"music.singers"}
+    made = get_change_stream(store, "s")
+    assert made.everything
+    left_out = {one.name: one.why for one in tables_left_out(store, made, tables(lake))}
+    assert set(left_out) == {"music.albums", "music.strange", "music.untracked"}
+    assert "music.albums has no primary key" in left_out["music.albums"]
+    assert "Row tracking is off" in left_out["music.untracked"]
+    assert all(f"Change stream s leaves {name} out" in caplog.text for name in left_out)
+
+    def turn_on(found: TableRef) -> None:
+        commit(place, 1, turned_on(place))
+
+    assert set(watched(alter(store, lake, watch="ALL", tables=tables(lake, turn_on)))) == {"music.singers"}
+    alter(store, lake, watch="music.singers")
+    assert tables_left_out(store, get_change_stream(store, "s"), tables(lake)) == ()
+    again = alter(store, lake, watch="ALL", keys={"music.albums": ["SingerId"]}, tables=tables(lake, turn_on))
+    assert set(watched(again)) == {"music.singers", "music.albums", "music.untracked"}
+
+
+def test_a_table_that_all_watches_already_does_not_drop_out_unsaid(store: ControlStore, lake: Path) -> None:
+    before = create(store, lake, watch="ALL")
+    place = lake / "music" / "singers"
+    lines = (place / "_delta_log" / f"{0:020d}.json").read_text().splitlines()
+    protocol = next(json.loads(line) for line in lines if "protocol" in line)
+    protocol["protocol"].update({"minReaderVersion": 3, "readerFeatures": ["unheardOf"]})
+    commit(place, 3, protocol)
+    with pytest.raises(UnsupportedTableFeature, match="unheardOf"):
+        alter(store, lake, watch="ALL")
+    assert get_change_stream(store, "s") == before
+
+
+def test_the_log_of_a_change_stream_is_watched_by_none(store: ControlStore, lake: Path) -> None:
+    create(store, lake, "other")
+    log = get_change_stream(store, "other").log_path.removeprefix("file://")
+    singers(Path(log).parent, Path(log).name, key="SingerId")
+    for watch in (log, ["music.singers", f"delta.`{log}`"]):
+        with pytest.raises(ChangeStreamRefused, match="is the log of change stream other"):
+            create(store, lake, watch=watch)
+    found = tables(lake)
+    catalog = replace(found, names=lambda: (*found.names(), log))
+    assert set(watched(create(store, lake, watch="ALL", tables=catalog))) == {"music.singers"}
+    assert find_new_tables(store, get_change_stream(store, "s"), catalog) == ()
+
+
+def test_statements_say_what_all_leaves_out(store: ControlStore, lake: Path) -> None:
+    def run(text: str) -> str:
+        statement = parse_change_stream_sql(text)
+        assert statement is not None
+        return run_statement(store, statement, tables=tables(lake), logs=f"file://{lake}/_tidemark/change_streams")
+
+    made = run("CREATE CHANGE STREAM s FOR ALL")
+    assert made == "Change stream s successfully created. It cannot watch, and leaves out: music.albums."
+    assert run("ALTER CHANGE STREAM s SET FOR music.singers") == "Statement executed successfully."
+    altered = run("ALTER CHANGE STREAM s SET FOR ALL")
+    assert altered == "Statement executed successfully. It cannot watch, and leaves out: music.albums."
+
+
+def turned_on(place: Path) -> Any:
+    first = json.loads((place / "_delta_log" / f"{0:020d}.json").read_text().splitlines()[1])
+    first["metaData"]["configuration"]["delta.enableRowTracking"] = "true"
+    return first
 
 
 def test_for_all_leaves_out_what_cannot_be_watched_and_takes_the_rest(
@@ -190,14 +259,12 @@ def test_for_all_leaves_out_what_cannot_be_watched_and_takes_the_rest(
     untracked = singers(lake, "music.untracked", key="SingerId", **{"delta.enableRowTracking": "false"})
     singers(lake, "music.concerts", key="SingerId")
     left_out: list[str] = []
-    assert [new.table.name for new in find_new_tables(made, tables(lake), left_out.append)] == ["music.concerts"]
+    assert [new.table.name for new in find_new_tables(store, made, tables(lake), left_out.append)] == ["music.concerts"]
     assert sorted(left_out) == ["music.nameless", "music.untracked"]
     assert "music.nameless has no primary key" in caplog.text
 
-    first = json.loads((untracked / "_delta_log" / f"{0:020d}.json").read_text().splitlines()[1])
-    first["metaData"]["configuration"]["delta.enableRowTracking"] = "true"
-    commit(untracked, 1, first)
-    found = {new.table.name: new.captured for new in find_new_tables(made, tables(lake))}
+    commit(untracked, 1, turned_on(untracked))
+    found = {new.table.name: new.captured for new in find_new_tables(store, made, tables(lake))}
     assert found == {"music.concerts": -1, "music.untracked": 1}, "what it had before cannot be told"
 
 
@@ -212,7 +279,7 @@ def test_altering_all_while_a_capture_takes_a_table_up_keeps_that_table(store: C
             store,
             "s",
             tables=lambda table: DeltaLog.open(table.path if isinstance(table, TableRef) else table),
-            new_tables=lambda: find_new_tables(made, found),
+            new_tables=lambda: find_new_tables(store, made, found),
         )
         return listed
 

@@ -11,15 +11,26 @@ import pytest
 
 from tests.control.change_stream_model import ChangeStreamWorld, CountingTable, segment, tables
 from tidemark.control.store import ControlStore
-from tidemark.errors import ChunkChanged, JobDied, JobFailed, PartitionsFailed, TargetForgetsTransactions
-from tidemark.model.change_streams import Chunk
+from tidemark.errors import (
+    ChangeStreamRefused,
+    ChunkChanged,
+    InvalidArgument,
+    JobDied,
+    JobFailed,
+    PartitionsFailed,
+    TargetForgetsTransactions,
+)
+from tidemark.model.change_streams import Chunk, WatchedTable
 from tidemark.model.codec import from_json, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.partition_sinks import ChunkAnswer, ReadAsk, Sink, SinkKind
+from tidemark.model.streams import TableRef
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.continuous import ready_after, ready_now
-from tidemark.transactions.change_streams.groups import create_group, group_status
+from tidemark.transactions.change_streams.definitions import watch
+from tidemark.transactions.change_streams.groups import create_group, drop_group, group_status
 from tidemark.transactions.change_streams.reading import BundleResult, read_chunks
+from tidemark.transactions.change_streams.sinks import require_target
 from tidemark.transactions.change_streams.waves import commit_wave, finish, plan_wave
 from tidemark.transactions.limits import JobPlaces
 
@@ -170,6 +181,78 @@ def test_a_target_that_forgets_is_refused_before_a_job_starts(reading: Reading) 
     with pytest.raises(TargetForgetsTransactions):
         reading.read(reading.plan(), written)
     assert reading.asks == []
+
+
+def test_a_table_that_is_watched_by_name_is_no_sink_of_its_own_stream(reading: Reading) -> None:
+    chunks, target = reading.plan(), reading.target.ref
+    watch(reading.store, "s", [reading.world.table.watched(), reading.target.watched()], everything=False)
+    moved = replace(target, path="file:///elsewhere")
+    for one in (target, moved):
+        with pytest.raises(InvalidArgument, match=r"change stream s watches it.*without end"):
+            require_target(reading.store, "s", one)
+    with pytest.raises(InvalidArgument, match="take this one off the watch list"):
+        reading.read(chunks, written)
+    assert reading.asks == []
+    watch(reading.store, "s", [reading.world.table.watched()], everything=False)
+    require_target(reading.store, "s", target)
+    assert reading.read(chunks, written).rows == 10
+
+
+def test_nobody_but_capture_writes_the_log_and_no_table_gets_its_own_records(reading: Reading) -> None:
+    log = TableRef("log", reading.world.stream.log_path, "id of the log")
+    with pytest.raises(InvalidArgument, match="it is the log of change stream s"):
+        require_target(reading.store, "s", log)
+    with pytest.raises(InvalidArgument, match="the table whose records are read"):
+        require_target(reading.store, "s", reading.target.ref, of_table=reading.target.table_id)
+    require_target(reading.store, "s", None)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_a_group_writes_all_does_not_watch_and_who_names_it_is_refused(reading: Reading, ended: bool) -> None:
+    both = [reading.world.table.watched(), reading.target.watched()]
+    watch(reading.store, "s", both, everything=True)
+    assert reading.read(reading.plan(), written).rows == 10
+    assert [one.table.name for one in reading.world.stream.tables] == ["db.t"]
+    if ended:
+        drop_group(reading.store, "s", "g")
+
+    reading.target.commit(reading.world.clock.go())
+    assert reading.world.opened(new_tables=lambda: [reading.target.watched(-1)]) is None
+    assert [one.table.name for one in reading.world.stream.tables] == ["db.t"]
+    watch(reading.store, "s", both, everything=True)
+    assert [one.table.name for one in reading.world.stream.tables] == ["db.t"]
+    if ended:
+        watch(reading.store, "s", both, everything=False)
+        assert [one.table.name for one in reading.world.stream.tables] == ["db.t", "db.target"]
+        return
+    with pytest.raises(ChangeStreamRefused, match=r"consumer group 'g' of this change stream writes db\.target"):
+        watch(reading.store, "s", both, everything=False)
+
+
+def test_a_table_that_becomes_a_sink_while_a_capture_looks_at_it_is_not_taken_up(reading: Reading) -> None:
+    watch(reading.store, "s", [reading.world.table.watched()], everything=True)
+    chunks = reading.plan()
+    reading.target.commit(reading.world.clock.go())
+    reading.world.table.commit(reading.world.clock.go())
+
+    def new_tables() -> Sequence[WatchedTable]:
+        reading.read(chunks, written)
+        return [reading.target.watched(-1)]
+
+    batch = reading.world.opened(new_tables=new_tables)
+    assert [one.watched.table.name for one in batch.ranges] == ["db.t"]
+    assert [one.table.name for one in batch.stream.tables] == ["db.t"]
+
+
+def test_a_batch_that_is_open_when_its_table_becomes_a_sink_is_captured_and_none_after_it(reading: Reading) -> None:
+    watch(reading.store, "s", [reading.world.table.watched(), reading.target.watched()], everything=True)
+    chunks = reading.plan()
+    reading.target.commit(reading.world.clock.go())
+    batch = reading.world.opened()
+    reading.read(chunks, written)
+    assert reading.world.close(batch).tables == tuple(one for one in batch.stream.tables if one.table.name == "db.t")
+    reading.target.commit(reading.world.clock.go())
+    assert reading.world.opened(new_tables=lambda: [reading.target.watched(-1)]) is None
 
 
 def test_a_child_is_woken_by_the_last_of_its_parents(reading: Reading) -> None:

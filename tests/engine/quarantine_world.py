@@ -65,7 +65,7 @@ class World:
         return tx._result
 
     def rows(self, table: str = "target", columns: Sequence[str] = ("*",)) -> list[tuple[Any, ...]]:
-        frame = self.spark.read.format("delta").load(f"{self.root}/{table}").select(*columns)
+        frame = self.spark.read.format("delta").load(f"{self.root}/{table}").selectExpr(*columns)
         return sorted((tuple(row) for row in frame.collect()), key=repr)
 
     def bad(self, *columns: str) -> list[tuple[Any, ...]]:

@@ -123,3 +123,42 @@ def test_odd_column_names_types_and_maps_are_carried(spark, tmp_path):
     ]
     (commit,) = DeltaLog.open(str(path)).commits(1, 2)
     assert commit.operation_metrics["numTargetRowsUpdated"] == "0"
+
+
+def test_a_target_with_char_columns_is_merged_into_also_by_a_char_key(spark, tmp_path):
+    """Texts of a CHAR are padded in some files and not in others, and so are those of the stream."""
+    path = tmp_path / "t"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id CHAR(4), v CHAR(3), w VARCHAR(3)) USING delta")
+    rows = "('a   ', 'x  ', 'x'), ('b', 'x', 'x'), ('c', 'x', 'x'), (NULL, 'n', NULL)"
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES {rows}")
+    before = spark.conf.get("spark.sql.readSideCharPadding")
+    frame = spark.createDataFrame(
+        [
+            ("a", "x", "x", "INSERT"),  # as it is
+            ("b", "y", "y ", "INSERT"),
+            ("c ", "x", "x", "DELETE"),
+            ("d", "z  ", None, "INSERT"),
+            ("d   ", "old", None, "DELETE"),
+            (None, None, "n", "INSERT"),
+        ],
+        "id STRING, v STRING, w STRING, `METADATA$ACTION` STRING",
+    )
+    merge(frame, path, "id")
+    assert set(rows_of_any(spark, path)) == {
+        ("a   ", "x  ", "x"), ("b   ", "y  ", "y "), ("d   ", "z  ", None), (None, None, "n"),
+    }  # fmt: skip
+    assert spark.conf.get("spark.sql.readSideCharPadding") == before
+    (commit,) = DeltaLog.open(str(path)).commits(1, 2)
+    counted = {kind: commit.operation_metrics[f"numTargetRows{kind}"] for kind in ("Updated", "Inserted", "Deleted")}
+    assert counted == {"Updated": "2", "Inserted": "1", "Deleted": "1"}
+
+    twice = spark.createDataFrame([("e", "1"), ("e  ", "2")], "id STRING, v STRING")
+    with pytest.raises(AmbiguousMergeKey):
+        merge(twice, path, "id")
+    with pytest.raises(Exception, match="EXCEED_CHAR_VARCHAR_LIMIT"):
+        merge(spark.createDataFrame([("e", "four")], "id STRING, v STRING"), path, "id")
+    assert DeltaLog.open(str(path)).head() == 2
+
+
+def rows_of_any(spark, path):
+    return [tuple(row) for row in spark.read.format("delta").load(str(path)).collect()]

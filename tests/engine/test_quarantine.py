@@ -98,6 +98,23 @@ def test_nested_columns_and_texts_that_are_too_long_or_say_no_number(world: Worl
     ]
 
 
+def test_spaces_at_the_end_of_a_char_key_make_no_other_key(world: World) -> None:
+    """A bad half keeps the other half back, and what the target has under the key is found."""
+    world.source("id STRING, v STRING").target("id CHAR(4), v VARCHAR(3), w INT", "w IS NULL OR v <> 'q'")
+    world.sql("INSERT INTO {orders} VALUES ('d', 'x'), ('e', 'x')")
+    assert world.write("id").quarantined == 0
+    world.sql(
+        "INSERT INTO {target} VALUES ('f   ', 'x', 1)",
+        "UPDATE {orders} SET id = 'd  ', v = 'too long' WHERE id = 'd'",
+        "UPDATE {orders} SET id = 'e  ', v = 'y' WHERE id = 'e'",
+        "INSERT INTO {orders} VALUES ('f', 'q')",
+    )
+    world.write("id")
+    assert world.rows(columns=["trim(id)", "v", "w"]) == [("d", "x", None), ("e", "y", None), ("f", "x", 1)]
+    bad = [("d", "x", []), ("d", "too long", ["VARCHAR(3) v"]), ("f", "q", ["CHECK c0"])]
+    assert world.bad("trim(id)", "v") == sorted(bad, key=repr)
+
+
 def test_a_merge_keeps_what_it_has_under_a_bad_key_and_later_good_changes_apply(world: World) -> None:
     world.source().target("id INT, v INT", "v > 0")
     world.sql("INSERT INTO {orders} VALUES (1, 1), (2, 2), (3, 3), (4, 4)")

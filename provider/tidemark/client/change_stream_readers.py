@@ -24,7 +24,7 @@ from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.change_streams.groups import GroupStart
 from tidemark.transactions.change_streams.reading import read_chunks
 from tidemark.transactions.change_streams.retention import LogTrimmed, trim
-from tidemark.transactions.change_streams.sinks import request_sink
+from tidemark.transactions.change_streams.sinks import request_sink, require_target
 from tidemark.transactions.change_streams.watching import find_new_tables
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ReadersOfChangeStreams:
             run=around.run,
             places=around.places,
             tables=around.tables,
-            new_tables=lambda: find_new_tables(stream, lake_tables(around)),
+            new_tables=lambda: find_new_tables(around.store, stream, lake_tables(around)),
             bounds=Bound(max_commits=max_commits, max_rows=max_rows),
             **limits,
         )
@@ -258,6 +258,7 @@ def _sink(
     name = write_as if isinstance(write_as, str) else _name_of(write_as)
     asked = request_sink(around.store, stream, write_as=name, target=target, table=table, keys=keys)
     place = None if asked.target is None else _target(around, asked.target)
+    require_target(around.store, stream, place, of_table=asked.table_id)
     return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
 
 

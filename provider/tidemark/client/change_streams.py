@@ -16,6 +16,7 @@ from tidemark.model.change_streams import ChangeStream
 from tidemark.planning.change_streams import catalog
 from tidemark.planning.change_streams.catalog import CatalogColumn, CatalogOption, CatalogStream, CatalogTable
 from tidemark.transactions.change_streams import defining, definitions
+from tidemark.transactions.change_streams.watching import LeftOut, tables_left_out
 
 __all__ = ["ChangeStreamsOfALake"]
 
@@ -39,7 +40,8 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         enable_row_tracking: bool = False,
         **options: Any,
     ) -> ChangeStream:
-        """A change stream on these tables, from their newest versions on; on none it is suspended.
+        """A change stream on these tables, from their newest versions on; on none it is suspended. "ALL" leaves those
+        out that cannot be watched, with a warning: `tables_left_out` names them.
 
         `watch`: "ALL", a table, tables, or {table: None | [columns] | []}. `keys`: the primary key of each table that
         does not say its own in the property tidemark.primaryKey. `initial_partitions`: hash ranges to begin with, up to
@@ -106,6 +108,14 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
     def describe_change_stream(self, name: str) -> ChangeStream:
         """One change stream as the store knows it. Raises ChangeStreamNotFound."""
         return definitions.get_change_stream(self._around.store, name)
+
+    def tables_left_out(self, name: str) -> tuple[LeftOut, ...]:
+        """The tables of the lake, as it is now, that a change stream FOR ALL does not watch, and why: no key, no row
+        tracking, written by one of its own groups. Mended, the next capture takes a table up. None for a change stream
+        of tables that were named. Raises ChangeStreamNotFound.
+        """
+        stream = definitions.get_change_stream(self._around.store, name)
+        return tables_left_out(self._around.store, stream, lake_tables(self._around))
 
     def change_streams(self) -> tuple[CatalogStream, ...]:
         """INFORMATION_SCHEMA.CHANGE_STREAMS: all there are, by name."""

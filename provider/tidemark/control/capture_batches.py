@@ -18,6 +18,7 @@ __all__ = [
     "discard",
     "discarded",
     "forget",
+    "forget_stream",
     "has_records_until",
     "insert",
     "last_end",
@@ -133,3 +134,8 @@ def forget(connection: sa.Connection, stream_uid: str, *, before: datetime) -> i
     """Remove captured batches that ended before this time; how many. Discarded ones stay: they are few."""
     ended = (_of.stream_uid == stream_uid) & (_of.published_until < before)
     return connection.execute(capture_batches.delete().where(ended)).rowcount
+
+
+def forget_stream(connection: sa.Connection, stream_uid: str) -> None:
+    """Remove all of a change stream that is dropped."""
+    connection.execute(capture_batches.delete().where(_of.stream_uid == stream_uid))

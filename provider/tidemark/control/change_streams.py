@@ -124,7 +124,8 @@ def trim(connection: sa.Connection, uid: str, until: datetime) -> bool:
 
 
 def drop(connection: sa.Connection, uid: str, *, at: datetime) -> None:
-    """End a change stream; its uid is never used again."""
+    """End a change stream, with its watch list; its uid is never used again."""
+    connection.execute(watched_tables.delete().where(watched_tables.c.stream_uid == uid))
     connection.execute(change_streams.update().where(_of.uid == uid).values(dropped_at=at))
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "add_load",
     "close",
     "forget",
+    "forget_stream",
     "insert",
     "keep",
     "lookup_all",
@@ -152,6 +153,12 @@ def forget(connection: sa.Connection, stream_uid: str, *, before: datetime) -> i
     )
     ended = partitions.delete().where(_of.stream_uid == stream_uid, _of.end_at <= before, ~needed)
     return connection.execute(ended).rowcount
+
+
+def forget_stream(connection: sa.Connection, stream_uid: str) -> None:
+    """Remove all of a change stream that is dropped, and the load."""
+    connection.execute(partition_load.delete().where(_load.stream_uid == stream_uid))
+    connection.execute(partitions.delete().where(_of.stream_uid == stream_uid))
 
 
 def partition_of(row: Mapping[str, Any] | sa.RowMapping) -> Partition:

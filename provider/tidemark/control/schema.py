@@ -16,6 +16,7 @@ __all__ = [
     "chunks",
     "consumer_groups",
     "group_partitions",
+    "group_sinks",
     "job_targets",
     "jobs",
     "metadata",
@@ -340,6 +341,15 @@ sa.Index(
     group_partitions.c.group_uid,
     group_partitions.c.state,
     group_partitions.c.watermark_at,
+)
+
+group_sinks = sa.Table(
+    "tidemark_group_sink",
+    metadata,
+    sa.Column("group_uid", sa.String(36), sa.ForeignKey(consumer_groups.c.uid), primary_key=True),
+    sa.Column("table_path", sa.Text, primary_key=True),
+    sa.Column("table_id", sa.String(64), nullable=False),
+    sa.Column("since", UtcDateTime, nullable=False),
 )
 
 chunks = sa.Table(

@@ -12,7 +12,18 @@ from tidemark.model.codec import to_json
 from tidemark.model.jobs import ErrorRecord
 from tidemark.model.streams import TableRef
 
-__all__ = ["Bundle", "ChunkAnswer", "ChunkFacts", "ChunkWrite", "ReadAsk", "Sink", "SinkKind", "app_id_of", "bounds_of"]
+__all__ = [
+    "Bundle",
+    "ChunkAnswer",
+    "ChunkFacts",
+    "ChunkWrite",
+    "KnownSink",
+    "ReadAsk",
+    "Sink",
+    "SinkKind",
+    "app_id_of",
+    "bounds_of",
+]
 
 
 class SinkKind(StrEnum):
@@ -43,6 +54,20 @@ class Sink:
         """SHA-256 of what was asked, without where the target lies."""
         asked = [self.kind, self.table_id, self.keys, self.function]
         return hashlib.sha256(to_json(asked).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class KnownSink:
+    """A table that a consumer group writes; `live`: the group has not ended."""
+
+    group: str
+    table_path: str
+    table_id: str
+    live: bool
+
+    def is_table(self, table: TableRef) -> bool:
+        """Whether that is the table: it lies there, or has moved from there."""
+        return table.path == self.table_path or table.table_id == self.table_id
 
 
 @dataclass(frozen=True)

@@ -97,10 +97,11 @@ def sink_of(
     TargetNotFound, TargetNotDelta.
     """
     from tidemark.model.partition_sinks import Sink
-    from tidemark.transactions.change_streams.sinks import request_sink
+    from tidemark.transactions.change_streams.sinks import request_sink, require_target
 
     asked = request_sink(store, change_stream, write_as=write_as, target=target, table=table, keys=keys)
     place = None if asked.target is None else target_of(hook, asked.target)
+    require_target(store, change_stream, place, of_table=asked.table_id)
     return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
 
 

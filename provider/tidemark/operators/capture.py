@@ -87,7 +87,7 @@ class CaptureChangesOperator(TidemarkOperator):
             run=self._job.run,
             places=self.hook.job_places(),
             tables=self.hook.open_table,
-            new_tables=lambda: find_new_tables(stream, lake_tables_of(self.hook), left_out.add),
+            new_tables=lambda: find_new_tables(store, stream, lake_tables_of(self.hook), left_out.add),
             bounds=bound,
             allowed_skew=skew,
             split_rows=split,

@@ -12,6 +12,7 @@ from tidemark.operators._lake_tables import lake_tables_of
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.change_streams import ChangeStream
 
 __all__ = ["AlterChangeStreamOperator", "CreateChangeStreamOperator", "DropChangeStreamOperator"]
@@ -24,8 +25,10 @@ FLAGS = {"true": True, "false": False, "none": None, "null": None, "": None}
 class CreateChangeStreamOperator(TidemarkOperator):
     """Creates a change stream, or keeps the one of that name, whatever it watches. No Spark.
 
-    Each table is watched from its newest version on. Raises ChangeStreamRefused for a table or column that cannot be
-    watched, a table without key, a fourth change stream on a table, an eleventh at all, and a bad option;
+    Each table is watched from its newest version on. `ALL` leaves those out that cannot be watched, such as one without
+    key, with a warning. Returns {change_stream, everything, tables, created, left_out}; `left_out`: tables that `ALL`
+    cannot watch. Raises ChangeStreamRefused for a table or column that is named and cannot be watched, such as a table
+    without key, a fourth change stream on a table, an eleventh at all, and a bad option;
     RowTrackingDisabled, UnsupportedTableFeature, InvalidArgument. Nothing is written then.
 
     :param change_stream: its name: letters, digits and underscores. (templated)
@@ -58,7 +61,7 @@ class CreateChangeStreamOperator(TidemarkOperator):
         self.initial_partitions = initial_partitions
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The change stream as it stands: {change_stream, everything, tables, created}. Repeatable."""
+        """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable."""
         from tidemark.lake.change_logs import logs_root
         from tidemark.transactions.change_streams import defining
 
@@ -66,7 +69,7 @@ class CreateChangeStreamOperator(TidemarkOperator):
         kept = defining.find(store, self.change_stream)
         if kept is not None:
             self.log.info("Change stream %s is there already.", kept.name)
-            return facts_of(kept, created=False)
+            return facts_of(kept, left_out_of(self.hook, kept), created=False)
         made = defining.create(
             store,
             self.change_stream,
@@ -79,7 +82,7 @@ class CreateChangeStreamOperator(TidemarkOperator):
             if_not_exists=True,
         )
         self.log.info("Created change stream %s on %s.", made.name, _tables(made))
-        return facts_of(made, created=True)
+        return facts_of(made, left_out_of(self.hook, made), created=True)
 
 
 class AlterChangeStreamOperator(TidemarkOperator):
@@ -122,8 +125,8 @@ class AlterChangeStreamOperator(TidemarkOperator):
         self.restart = restart
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The change stream as it stands: {change_stream, everything, tables, created}. Repeatable; a retry restarts
-        at what is newest then.
+        """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable; a retry
+        restarts at what is newest then.
         """
         from functools import partial
 
@@ -146,7 +149,7 @@ class AlterChangeStreamOperator(TidemarkOperator):
             open_log=partial(DeltaLog.open, options=self.hook.settings.storage_options),
         )
         self.log.info("Change stream %s watches %s.", altered.name, _tables(altered))
-        return facts_of(altered, created=False)
+        return facts_of(altered, left_out_of(self.hook, altered), created=False)
 
 
 class DropChangeStreamOperator(TidemarkOperator):
@@ -195,10 +198,23 @@ def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def facts_of(stream: ChangeStream, *, created: bool) -> dict[str, Any]:
-    """The change stream in plain values: {change_stream, everything, tables, created}."""
-    tables = [table.table.name for table in stream.tables]
-    return {"change_stream": stream.name, "everything": stream.everything, "tables": tables, "created": created}
+def left_out_of(hook: TidemarkHook, stream: ChangeStream) -> list[str]:
+    """Names of the tables that FOR ALL cannot watch now."""
+    from tidemark.operators._lake_tables import lake_tables_of
+    from tidemark.transactions.change_streams.watching import tables_left_out
+
+    return [one.name for one in tables_left_out(hook.open_store(), stream, lake_tables_of(hook))]
+
+
+def facts_of(stream: ChangeStream, left_out: Sequence[str], *, created: bool) -> dict[str, Any]:
+    """The change stream in plain values: {change_stream, everything, tables, created, left_out}."""
+    return {
+        "change_stream": stream.name,
+        "everything": stream.everything,
+        "tables": [table.table.name for table in stream.tables],
+        "created": created,
+        "left_out": list(left_out),
+    }
 
 
 def _tables(stream: ChangeStream) -> str:

@@ -214,6 +214,28 @@ def test_for_all_takes_up_a_table_that_came_later_from_its_first_row_on(bench: B
     assert bench.capture("Everything") is None
 
 
+def test_for_all_leaves_out_what_has_no_key_and_what_its_own_groups_write(bench: Bench) -> None:
+    lake = bench.lake
+    bench.table("music.Notes", "a INT")
+    said = lake.sql("CREATE CHANGE STREAM Everything FOR ALL").collect()[0][0]
+    assert said == "Change stream Everything successfully created. It cannot watch, and leaves out: music.Notes."
+    bench.table("mart.copy", SINGERS, KEYED)
+    lake.create_consumer_group("Everything", "copy")
+    for age in (40, 41):
+        bench.singers(f"{age}, 'Marc', 'Richards', {age}")
+        bench.capture("Everything")
+        lake.consume_partitions("Everything", "copy", "merge", target="mart.copy", table="music.Singers")
+        assert bench.capture("Everything") is None, "what the group wrote is no change of the stream"
+    assert bench.spark.table(bench.name("mart.copy")).count() == 2
+    left_out = {one.name: one.why for one in lake.tables_left_out("Everything")}
+    assert set(left_out) == {"mart.copy", "music.Notes"}
+    assert "consumer group 'copy' of this change stream writes mart.copy" in left_out["mart.copy"]
+    lake.create_change_stream("named", ["music.Singers", "mart.copy"])
+    lake.create_consumer_group("named", "copy")
+    with pytest.raises(InvalidArgument, match="change stream named watches it"):
+        lake.consume_partitions("named", "copy", "merge", target="mart.copy", table="music.Singers")
+
+
 @pytest.mark.parametrize(
     ("statement", "error", "problem"),
     [

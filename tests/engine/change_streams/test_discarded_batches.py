@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.engine.change_streams.captured import Captured, on_one_table
-from tests.engine.change_streams.test_client_change_streams import Bench
+from tests.engine.change_streams.test_client_change_streams import KEYED, SINGERS, Bench
 from tests.engine.lakes import Lake
 from tidemark.engine.change_streams.batch_log import bar_discarded, open_log
 from tidemark.engine.workspace import Workspace
-from tidemark.errors import CaptureChanged, DiscardedBatchCaptured, InvalidArgument, KeyTwiceInTransaction, SerialReused
+from tidemark.errors import (
+    CaptureChanged,
+    DiscardedBatchCaptured,
+    InvalidArgument,
+    KeyTwiceInTransaction,
+    SerialReused,
+    WatchedTableChanged,
+)
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import CaptureBatch
+from tidemark.transactions.change_streams.capture import open_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +64,28 @@ def test_a_doubled_key_is_passed_by_a_restart_and_nothing_else_is_left_out(bench
         ("music.Singers", '{"SingerId":"4"}'),
     ]
     assert bench.capture() is None
+
+
+@pytest.mark.parametrize("watch", [["music.Singers", "music.Albums"], "ALL"])
+def test_a_table_that_vanishes_while_a_batch_is_open_is_named_and_altering_passes_it(bench: Bench, watch: Any) -> None:
+    bench.table("music.Albums", SINGERS, KEYED)
+    bench.lake.alter_change_stream("SingersNameStream", watch)
+    bench.singers("1, 'a', 'b', 1")
+    bench.write("INSERT INTO {t} VALUES (9, 'a', 'b', 1)", "music.Albums")
+    around = bench.lake._around
+    opened = open_batch(around.store, "SingersNameStream", tables=around.tables, allowed_skew=timedelta(0))
+    assert opened is not None
+    shutil.rmtree(bench.path / "lake" / "music" / "Albums")
+    for _ in range(2):
+        with pytest.raises(WatchedTableChanged) as failed:
+            bench.capture()
+        said = str(failed.value)
+        assert "cannot capture music.Albums from version 1 on: There is no table" in said
+        assert "each capture tries it again, as it was opened, until the change stream is altered" in said
+        assert "Take the table off the watch list" in said
+    bench.lake.alter_change_stream("SingersNameStream", "ALL" if watch == "ALL" else "music.Singers")
+    assert bench.capture().rows == 1
+    assert [one.table_name for one in bench.records(as_json=False)] == ["music.Singers"]
 
 
 def test_a_suspended_stream_goes_on_with_what_it_had_and_its_promise_moves(bench: Bench) -> None:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructField, StructType
 from tidemark.engine.change_streams.typed_values import texts_of, value_of
 from tidemark.engine.raised_facts import facts_in, raised_with
 from tidemark.engine.settings import under
+from tidemark.engine.writes.char_columns import CHAR_AS_STORED, char_length
 from tidemark.engine.writes.fit import nullable
 from tidemark.engine.writes.prepared import PreparedWrite
 from tidemark.errors import MissingMergeKey, TargetDoesNotFit, UpdateOfMissingRow
@@ -32,10 +33,6 @@ __all__ = ["named_apply_error", "prepare_apply"]
 
 SIGN = "TidemarkUpdateOfMissingRow"
 ORDER, RESET, KEY, DELETES, WHOLE = (f"__tidemark_{name}" for name in ("order", "reset", "key", "delete", "whole"))
-CHAR_AS_STORED = {
-    "spark.sql.readSideCharPadding": "false"
-}  # Delta's MERGE cannot be resolved where Spark pads on reading
-_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # in the metadata of a column: the type that was asked for
 WHOLE_ROWS = ("NEW_ROW", "NEW_ROW_AND_OLD_VALUES")  # an update has all watched columns
 
 
@@ -82,7 +79,7 @@ def _columns_of(mods: DataFrame, target: str, schema: StructType, keys: Sequence
     lacking = [name for name in (*of_key, *others) if name.lower() not in known]
     if lacking:
         raise TargetDoesNotFit(target=target, problem=f"it has no column {', '.join(lacking)}")
-    padded = [name for name in of_key if known[name.lower()].metadata.get(_DECLARED, "").startswith("char(")]
+    padded = [name for name in of_key if char_length(known[name.lower()]) is not None]
     if padded:
         problem = (
             f"its key column {', '.join(padded)} is CHAR, and a padded key is not that of a record; make it STRING"

@@ -41,7 +41,12 @@ if TYPE_CHECKING:
 __all__ = ["SourceCommit", "TableHistory", "open_history", "read_modifications"]
 
 ROWS_PER_PAGE = 50_000_000  # a page is a plan of its own, and all pages are one query
-_REWATCH = "Take the table out of the change stream (ALTER CHANGE STREAM … SET FOR …), or watch it anew from now."
+_REWATCH = (
+    "Nothing of the batch was captured, and each capture tries it again, as it was opened, until the change stream is"
+    " altered: that discards it, and the next takes what the others have. Take the table off the watch list (ALTER"
+    " CHANGE STREAM … SET FOR … without it; of FOR ALL say SET FOR ALL again, when it is gone), or, where a table lies"
+    " there, watch it from its newest version on: restart=[<the table>]."
+)
 _CHANGES = (
     TableNotFound,
     NotADeltaTable,

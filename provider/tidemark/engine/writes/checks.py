@@ -18,13 +18,13 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
+from tidemark.engine.writes.char_columns import CHAR_VARCHAR
 from tidemark.model.table_log import Metadata
 from tidemark.planning.constraints import check_texts, text_at
 from tidemark.planning.identifiers import quoted
 
 __all__ = ["DEFAULT", "GENERATED", "IDENTITY", "Check", "checks_of"]
 
-CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 GENERATED = "delta.generationExpression"
 IDENTITY = "delta.identity.start"
 DEFAULT = "CURRENT_DEFAULT"

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from tidemark.engine.writes.char_columns import char_length, padded
 from tidemark.errors import TargetDoesNotFit
 from tidemark.model.external_tables import FILENAME
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
@@ -44,7 +45,7 @@ READ_FROM_TEXT = (NumericType, BooleanType, DateType, TimestampType, TimestampNT
 @dataclass(frozen=True)
 class FittedColumn:
     """A column of the stream and what it becomes in the target: the target's own spelling and type, everything
-    nullable. `may_fail`: not each value of `source_type` has a place in it.
+    nullable. `may_fail`: not each value of `source_type` has a place in it. `char_length`: the n of a CHAR(n).
     """
 
     source: str
@@ -52,6 +53,7 @@ class FittedColumn:
     data_type: DataType
     source_type: DataType
     may_fail: bool = False
+    char_length: int | None = None
 
     @property
     def expression(self) -> Column:
@@ -59,6 +61,10 @@ class FittedColumn:
         column = F.col(quoted(self.source))
         cast = column.try_cast(self.data_type) if self.may_fail else column.cast(self.data_type)
         return cast.alias(self.target)
+
+    def shown(self, value: Column) -> Column:
+        """A value of the target's column as Spark shows it, so that those that are one there are equal."""
+        return value if self.char_length is None else padded(value, self.char_length)
 
     @property
     def fits(self) -> Column:
@@ -109,6 +115,7 @@ def _fitted(field: StructField, wanted: StructField | None) -> FittedColumn:
         data_type=nullable(chosen.dataType),
         source_type=field.dataType,
         may_fail=not _widens(field.dataType, chosen.dataType),
+        char_length=None if wanted is None else char_length(wanted),
     )
 
 

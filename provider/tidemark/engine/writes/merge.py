@@ -18,6 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 from tidemark.engine.changes.content import same_content
+from tidemark.engine.settings import under
+from tidemark.engine.writes.char_columns import CHAR_AS_STORED
 from tidemark.engine.writes.fit import FittedColumn, fit_columns
 from tidemark.engine.writes.prepared import PreparedWrite
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
@@ -40,8 +42,9 @@ ROWS = "__tidemark_rows"
 def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, keys: Sequence[str]) -> PreparedWrite:
     """Check keys, columns and uniqueness and make ready to merge `changes`; without METADATA$ACTION all are INSERTs.
 
-    Key columns are compared NULL-safe. Matched rows whose columns are equal already stay untouched. The changes are
-    kept in memory, a row a key, until `close`. Raises MissingMergeKey, TargetDoesNotFit, AmbiguousMergeKey.
+    Key columns are compared NULL-safe, a CHAR whatever the spaces at its end. Matched rows whose columns are equal
+    already stay untouched. The changes are kept in memory, a row a key, until `close`. Raises MissingMergeKey,
+    TargetDoesNotFit, AmbiguousMergeKey.
     """
     with_action = changes if ACTION in changes.columns else changes.withColumn(ACTION, F.lit("INSERT"))
     evolution = statement.write.schema_evolution
@@ -105,7 +108,8 @@ def _one_row_per_key(
     """
     is_insert = ~F.col(quoted(ACTION)).eqNullSafe("DELETE") & lasting
     image = F.struct(*(column.expression for column in fitted))
-    shaped = rows.select(*(k.expression for k in keys), image.alias(IMAGE), is_insert.alias(INSERTS))
+    same = (key.shown(key.expression).alias(key.target) for key in keys)
+    shaped = rows.select(*same, image.alias(IMAGE), is_insert.alias(INSERTS))
     return (
         shaped.groupBy(*(quoted(key.target) for key in keys))
         .agg(
@@ -137,7 +141,9 @@ def _merge(
     values = {quoted(column.target): _new(column.target) for column in fitted}
     goes = _new(DELETES)
     target = path_name(statement.target.path)
-    same_key = reduce(Column.__and__, (_old(target, key.target).eqNullSafe(_new(key.target)) for key in keys))
+    same_key = reduce(
+        Column.__and__, (key.shown(_old(target, key.target)).eqNullSafe(key.shown(_new(key.target))) for key in keys)
+    )
     compared = [column for column in fitted if column.target in known]
     differs = _differs(target, compared, len(compared) < len(fitted))
     merge = winners.alias("changes").mergeInto(target, same_key)
@@ -145,7 +151,8 @@ def _merge(
     merge = merge.whenNotMatched(~goes).insert(values)
     if statement.write.schema_evolution is SchemaEvolution.ADD:
         merge = merge.withSchemaEvolution()
-    merge.merge()
+    with under(winners.sparkSession, CHAR_AS_STORED):
+        merge.merge()
 
 
 def _differs(target: str, compared: Sequence[FittedColumn], brings_new_columns: bool) -> Column:
@@ -153,8 +160,8 @@ def _differs(target: str, compared: Sequence[FittedColumn], brings_new_columns: 
     if brings_new_columns or any(_has_variant(column.data_type) for column in compared):
         return F.lit(True)
     kind = StructType([StructField(column.target, column.data_type) for column in compared])
-    old = F.struct(*(_old(target, column.target).alias(column.target) for column in compared))
-    new = F.struct(*(_new(column.target).alias(column.target) for column in compared))
+    old = F.struct(*(one.shown(_old(target, one.target)).alias(one.target) for one in compared))
+    new = F.struct(*(one.shown(_new(one.target)).alias(one.target) for one in compared))
     return ~same_content(old, new, kind)
 
 

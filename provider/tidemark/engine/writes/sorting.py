@@ -104,7 +104,7 @@ class _Sorter:
         bad = F.size(BROKEN) > 0
         if not self.by.is_merge:
             return judged.withColumn(BAD, bad)
-        key = Window.partitionBy(UNFIT_KEY, *(quoted(key.target) for key in self.keys))
+        key = Window.partitionBy(UNFIT_KEY, *(key.shown(F.col(quoted(key.target))) for key in self.keys))
         judged = judged.withColumn(BAD, F.max(bad).over(key))
         return judged.transform(_once_each, key) if COPY in judged.columns else judged
 
@@ -193,14 +193,13 @@ class _Sorter:
         """
         ask = self.by.statement
         old = rows_as_of(self.rows.sparkSession, self.by.log, self.by.split.version, table=ask.target.name)
-        names = [key.target for key in self.keys]
-        held = [quoted(name) for name in names]
+        held = [key.shown(F.col(quoted(key.target))) for key in self.keys]
         old = old.select(
-            *(F.col(quoted(name)).alias(f"{MATCHED}_{place}") for place, name in enumerate(names)),
+            *(key.alias(f"{MATCHED}_{place}") for place, key in enumerate(held)),
             F.row_number().over(Window.partitionBy(*held).orderBy(*held)).alias(COPY),
             *(F.col(quoted(field.name)).alias(f"{MATCHED}_{field.name}") for field in fields),
         )
-        same = [F.col(quoted(name)).eqNullSafe(F.col(f"{MATCHED}_{place}")) for place, name in enumerate(names)]
+        same = [key.eqNullSafe(F.col(f"{MATCHED}_{place}")) for place, key in enumerate(held)]
         joined = shaped.join(old, reduce(Column.__and__, same), "left")
         kept = [
             F.when(F.col(COPY).isNotNull(), F.col(quoted(f"{MATCHED}_{field.name}")))

@@ -28,6 +28,7 @@ __all__ = [
     "parse_keys",
     "parse_restart",
     "parse_watch",
+    "require_asked",
     "require_name",
     "require_partitions",
     "require_room",
@@ -174,10 +175,15 @@ def decide_watch(
             columns=_watched_columns(stream, ask, table.metadata, key),
             captured=table.since if old is None else old.captured,
         )
-    asked = {ask.name.casefold() for ask, _ in found}
+    require_asked(keys, [ask.name for ask, _ in found])
+    return tuple(watched.values())
+
+
+def require_asked(keys: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> None:
+    """Say nothing if each of the keys is of one of these tables. Raises InvalidArgument."""
+    asked = {name.casefold() for name in names}
     if unknown := [name for name in keys if name not in asked]:
         raise InvalidArgument(argument="keys", value=unknown, problem="the stream does not watch such a table")
-    return tuple(watched.values())
 
 
 def decide_keys(stream: str, table: str, metadata: Metadata, given: Sequence[str]) -> tuple[str, ...]:

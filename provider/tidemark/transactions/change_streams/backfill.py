@@ -14,7 +14,9 @@ from tidemark.model.backfill import Backfill
 from tidemark.model.change_streams import BatchState, CaptureBatch, ChangeStream, ConsumerGroup, WatchedTable
 from tidemark.model.codec import from_json
 from tidemark.model.streams import TableRef
+from tidemark.planning.change_streams import own_tables as own
 from tidemark.transactions.change_streams.groups import begin_group
+from tidemark.transactions.change_streams.sinks import keep_sink, own_tables
 from tidemark.transactions.streams import require_name
 
 __all__ = ["BackfillPoint", "begin_backfill", "finish_backfill"]
@@ -36,8 +38,8 @@ def begin_backfill(store: ControlStore, stream: str, group: str, table: str, tar
 
     What was captured and until when it is published is one state of the store, so the place fits the version exactly;
     it is kept with the group. A new group is handed out nothing before `finish_backfill`. A second run finds the same.
-    Raises ChangeStreamNotFound, InvalidArgument for a table that is not watched, a group that began in the middle of a
-    batch, or rows that are in another target already.
+    Raises ChangeStreamNotFound, InvalidArgument for a table that is not watched, a target that is, a group that began
+    in the middle of a batch, or rows that are in another target already.
     """
     require_name(group)
     uid = store.new_id()
@@ -45,6 +47,7 @@ def begin_backfill(store: ControlStore, stream: str, group: str, table: str, tar
     def begin(connection: sa.Connection) -> BackfillPoint:
         found = change_streams.find(connection, stream)
         watched = _watched(found, table)
+        own.require_target(found, own_tables(connection), target, of_table=watched.table.table_id)
         reader = consumer_groups.lookup(connection, found.uid, group)
         if reader is None:
             reader = begin_group(connection, store, found, uid, group, "now")
@@ -55,6 +58,7 @@ def begin_backfill(store: ControlStore, stream: str, group: str, table: str, tar
             backfills.insert(connection, kept)
         if kept.target_id != target.table_id:
             _aim_again(connection, kept, target)
+        keep_sink(connection, store, found.uid, reader.uid, target)
         return BackfillPoint(reader, watched, kept.version, kept.rows)
 
     return store.write(begin)

@@ -25,8 +25,10 @@ from tidemark.model.jobs import JobKind, JobSpec
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.bounds import UNBOUNDED, Bound
 from tidemark.planning.change_streams.definition import require_room
+from tidemark.planning.change_streams.own_tables import OwnTables
 from tidemark.planning.change_streams.waves import tiles
 from tidemark.transactions.change_streams.looking import Look, look, still_there
+from tidemark.transactions.change_streams.sinks import own_tables
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.sources import Tables
 
@@ -39,7 +41,9 @@ SPLIT_ROWS = 1_000_000  # of a partition in a batch
 MERGE_ROWS = SPLIT_ROWS // 8
 
 NewTables = Callable[[], Sequence[WatchedTable]]
-"""Every table that FOR ALL takes in now, as it would be watched anew; those that are watched already are left out."""
+"""Every table that FOR ALL takes in now, as it would be watched anew; those that are watched already are left out, and
+those that change streams write themselves.
+"""
 
 
 def nothing() -> Sequence[WatchedTable]:
@@ -63,9 +67,9 @@ def open_batch(
     None where no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
     published; not after a batch was discarded, since the next one bars it from the log. With FOR ALL tables of
     `new_tables` are taken up, unless they have as many watchers as there may be: those are left out with a warning,
-    until there is room; those that are gone are left. `split_rows`, `merge_rows`: rows of a batch over which a
-    partition is hot, and under which two neighbours together are quiet. Raises ChangeStreamNotFound,
-    WatchedTableChanged.
+    until there is room; those that are gone are left, and so are those that groups of the stream write. `split_rows`,
+    `merge_rows`: rows of a batch over which a partition is hot, and under which two neighbours together are quiet.
+    Raises ChangeStreamNotFound, WatchedTableChanged.
     """
     while True:
         stream, waiting = store.read(lambda c: _standing(c, name))
@@ -84,7 +88,10 @@ def open_batch(
             now, waiting = _standing(connection, name)
             if waiting is not None or now != stream:
                 return waiting is not None, waiting
-            return True, _write_ahead(connection, wanted, seen, split_rows, merge_rows, at=store.clock())
+            own = own_tables(connection, stream.uid)
+            return True, _write_ahead(
+                connection, *_not_its_own(wanted, seen, own), split_rows, merge_rows, store.clock()
+            )
 
         done, batch = store.write(write)
         if done:
@@ -214,8 +221,17 @@ def _has_room(stream: ChangeStream, new: WatchedTable, others: Sequence[ChangeSt
     return True
 
 
+def _not_its_own(stream: ChangeStream, seen: Look, own: OwnTables) -> tuple[ChangeStream, Look]:
+    """FOR ALL without what change streams write: a table may have become a sink since it was looked for."""
+    if not stream.everything:
+        return stream, seen
+    kept = tuple(one for one in stream.tables if own.why_not(one.table, everything=True) is None)
+    ranges = tuple(one for one in seen.ranges if one.watched in kept)
+    return replace(stream, tables=kept), replace(seen, ranges=ranges)
+
+
 def _write_ahead(
-    connection: sa.Connection, stream: ChangeStream, seen: Look, split_rows: int, merge_rows: int, *, at: datetime
+    connection: sa.Connection, stream: ChangeStream, seen: Look, split_rows: int, merge_rows: int, at: datetime
 ) -> CaptureBatch | None:
     change_streams.watch(connection, stream.uid, stream.tables, everything=stream.everything)
     discarded = capture_batches.discarded(connection, stream.uid)

@@ -26,6 +26,7 @@ from tidemark.planning.change_streams.definition import (
 from tidemark.planning.change_streams.options import changed_options, parse_options
 from tidemark.transactions.change_streams import definitions
 from tidemark.transactions.change_streams.definitions import OpenLog
+from tidemark.transactions.change_streams.sinks import own_tables
 from tidemark.transactions.change_streams.watching import LakeTables, find_watched
 
 __all__ = ["alter", "create", "drop", "find", "open_partitions"]
@@ -45,8 +46,8 @@ def create(
 ) -> ChangeStream:
     """A new change stream whose log is a directory of its own below `logs`; with `if_not_exists` the one that is there.
 
-    Everything is looked at before anything is written. Raises ChangeStreamExists, ChangeStreamRefused, InvalidArgument,
-    RowTrackingDisabled, UnsupportedTableFeature.
+    Everything is looked at before anything is written; FOR ALL leaves tables out that cannot be watched. Raises
+    ChangeStreamExists, ChangeStreamRefused, InvalidArgument, RowTrackingDisabled, UnsupportedTableFeature.
     """
     require_name(name)
     if if_not_exists and (kept := find(store, name)) is not None:
@@ -56,7 +57,7 @@ def create(
     by_table = parse_keys(keys, asked.tables)
     others = [one for one in definitions.list_change_streams(store) if one.name.casefold() != name.casefold()]
     require_room(name, (), others, everything=asked.everything, new=True)
-    watched = find_watched(name, asked, by_table, tables)
+    watched = find_watched(name, asked, by_table, tables, store.read(own_tables))
     require_room(name, watched, others, everything=asked.everything, new=True)
     return definitions.create_change_stream(
         store,
@@ -114,7 +115,8 @@ def _watched_from_now_on(
     by_table = {**keys_that_stay(stream, anew), **parse_keys(keys, asked.tables)}
     known = tables_that_stay(stream, anew)
     others = [one for one in definitions.list_change_streams(store) if one.uid != stream.uid]
-    watched = find_watched(stream.name, asked, by_table, tables, known)
+    own = store.read(lambda connection: own_tables(connection, stream.uid))
+    watched = find_watched(stream.name, asked, by_table, tables, own, known)
     if asked.everything and stream.everything:  # the next capture takes up what came after it, from its beginning
         watched = tuple(one for one in watched if one in known or one.table.name.casefold() in anew)
     require_room(stream.name, watched, others, everything=asked.everything, new=False)

@@ -7,9 +7,17 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from tidemark.control import capture_batches, change_streams, chunks, consumer_groups, group_partitions, partitions
+from tidemark.control import (
+    capture_batches,
+    change_streams,
+    chunks,
+    consumer_groups,
+    group_partitions,
+    group_sinks,
+    partitions,
+)
 from tidemark.control.store import ControlStore
-from tidemark.errors import ChangeStreamExists, NotADeltaTable, TableNotFound
+from tidemark.errors import ChangeStreamExists, ChangeStreamRefused, NotADeltaTable, TableNotFound
 from tidemark.lake.change_logs import has_batch
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import (
@@ -22,6 +30,7 @@ from tidemark.model.change_streams import (
 from tidemark.planning.change_streams.definition import require_partitions, require_room
 from tidemark.planning.change_streams.tokens import first_partitions
 from tidemark.transactions.change_streams.capture import discard
+from tidemark.transactions.change_streams.sinks import own_tables
 from tidemark.transactions.streams import require_name
 
 __all__ = [
@@ -96,8 +105,9 @@ def watch(
     `known`: what was watched when `tables` were looked for. A capture of ALL may have taken up others since, and those
     stay, since off the list and on again they would be captured twice; None: nothing has come since.
 
-    What others did to a table before it is taken off the list, and was not captured, never is. Raises
-    ChangeStreamNotFound, ChangeStreamRefused as `create_change_stream`.
+    What others did to a table before it is taken off the list, and was not captured, never is. What groups of the
+    stream write is not watched: ALL is without it, and who names it is refused. Raises ChangeStreamNotFound,
+    ChangeStreamRefused as `create_change_stream`.
     """
     while True:
         seen = store.read(lambda connection: _open_batch(connection, name))
@@ -109,6 +119,7 @@ def watch(
             stream = change_streams.find(connection, name)
             since = _taken_up_since(stream, tables, known) if everything and known is not None else ()
             going_on = _where_captured(stream, (*tables, *since), restarted)
+            going_on = _not_its_own(connection, stream, going_on, everything=everything)
             altered = replace(stream, tables=going_on, everything=everything)
             if altered == stream:
                 return stream
@@ -146,8 +157,9 @@ def set_options(store: ControlStore, name: str, options: ChangeStreamOptions) ->
 def drop_change_stream(store: ControlStore, name: str) -> ChangeStream:
     """End the change stream and its consumer groups, and return what it was; its log table is the caller's to remove.
 
-    A capture or a reader that is under way finds nothing to close any more. Raises ChangeStreamNotFound; so does a
-    second run.
+    That it and its groups were there, and how many rows a backfill brought, stays as history; watch list, batches,
+    partitions, their load and chunks go. A capture or a reader that is under way finds nothing to close any more, and
+    changes nothing. Raises ChangeStreamNotFound; so does a second run.
     """
 
     def drop(connection: sa.Connection) -> ChangeStream:
@@ -155,6 +167,9 @@ def drop_change_stream(store: ControlStore, name: str) -> ChangeStream:
         for group in consumer_groups.of_stream(connection, stream.uid):
             chunks.forget_group(connection, group.uid)
             group_partitions.forget_group(connection, group.uid)
+        group_sinks.forget_stream(connection, stream.uid)
+        partitions.forget_stream(connection, stream.uid)
+        capture_batches.forget_stream(connection, stream.uid)
         now = store.clock()
         consumer_groups.end_all(connection, stream.uid, at=now)
         change_streams.drop(connection, stream.uid, at=now)
@@ -199,6 +214,18 @@ def _where_captured(
 ) -> tuple[WatchedTable, ...]:
     captured = {one.table.table_id: one.captured for one in stream.tables if one.table.table_id not in restarted}
     return tuple(replace(one, captured=captured.get(one.table.table_id, one.captured)) for one in tables)
+
+
+def _not_its_own(
+    connection: sa.Connection, stream: ChangeStream, tables: Sequence[WatchedTable], *, everything: bool
+) -> tuple[WatchedTable, ...]:
+    """The tables without those that its groups write. Raises ChangeStreamRefused for one that was named."""
+    own = own_tables(connection, stream.uid)
+    problems = [own.why_not(one.table, everything=everything) for one in tables]
+    named = next((problem for problem in problems if problem is not None), None)
+    if named is not None and not everything:
+        raise ChangeStreamRefused(stream=stream.name, problem=f"{named}.")
+    return tuple(one for one, problem in zip(tables, problems, strict=True) if problem is None)
 
 
 def _open_batch(connection: sa.Connection, name: str) -> CaptureBatch | None:

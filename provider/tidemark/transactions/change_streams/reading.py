@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import sqlalchemy as sa
+
 from tidemark.control import chunk_sinks
 from tidemark.control.store import ControlStore
 from tidemark.errors import JobError, from_record
@@ -16,6 +18,7 @@ from tidemark.model.jobs import ErrorRecord, JobKind, JobSpec
 from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.definitions import get_change_stream
+from tidemark.transactions.change_streams.sinks import keep_sink
 from tidemark.transactions.change_streams.waves import begin_chunks, chunk_failed, chunk_written
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, RunJob
 from tidemark.transactions.targets import require_memory
@@ -48,7 +51,8 @@ def read_chunks(
 
     A chunk that fails is kept as failed for this `run` and does not stop the others. A second run goes on with those
     that are missing. Raises ChunkChanged for chunks that are not as they were written ahead; an error of the job as a
-    whole, after all of its chunks were kept as failed; TargetForgetsTransactions before it starts.
+    whole, after all of its chunks were kept as failed; before it starts TargetForgetsTransactions, and InvalidArgument
+    for a target that the change stream watches.
     """
     open_ones = begin_chunks(store, chunks, run)
     reach("read.begun")
@@ -97,7 +101,13 @@ def _pinned(
     log = open_table(target.path)
     head = log.head()
     require_memory(target.name, log.state(head).metadata, DEFAULT_LIMITS)
-    return store.write(lambda c: tuple(ChunkWrite(chunk, chunk_sinks.pin(c, chunk, target, head)) for chunk in chunks))
+
+    def pin(connection: sa.Connection) -> tuple[ChunkWrite, ...]:
+        for stream_uid, group_uid in sorted({(chunk.stream_uid, chunk.group_uid) for chunk in chunks}):
+            keep_sink(connection, store, stream_uid, group_uid, target)
+        return tuple(ChunkWrite(chunk, chunk_sinks.pin(connection, chunk, target, head)) for chunk in chunks)
+
+    return store.write(pin)
 
 
 def _spec(store: ControlStore, places: JobPlaces, key: TransactionKey, ask: ReadAsk) -> JobSpec:

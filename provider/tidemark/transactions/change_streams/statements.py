@@ -8,6 +8,7 @@ from functools import partial
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_streams import ChangeStream
 from tidemark.planning.change_stream_sql.statements import (
     ChangeStreamStatement,
     CreateChangeStream,
@@ -16,7 +17,7 @@ from tidemark.planning.change_stream_sql.statements import (
     SetChangeStreamOptions,
 )
 from tidemark.transactions.change_streams import defining, definitions
-from tidemark.transactions.change_streams.watching import LakeTables
+from tidemark.transactions.change_streams.watching import LakeTables, tables_left_out
 
 __all__ = ["run_statement"]
 
@@ -38,8 +39,9 @@ def run_statement(
     if isinstance(statement, DropChangeStream):
         return _drop(store, statement, storage_options)
     if isinstance(statement, SetChangeStreamFor):
-        defining.alter(store, name, watch=statement.watch, options={}, tables=tables, open_log=open_log)
-    elif isinstance(statement, SetChangeStreamOptions):
+        altered = defining.alter(store, name, watch=statement.watch, options={}, tables=tables, open_log=open_log)
+        return DONE + _left_out(store, altered, tables)
+    if isinstance(statement, SetChangeStreamOptions):
         defining.alter(store, name, options=statement.options, tables=tables)
     else:
         definitions.suspend(store, name, open_log=open_log)
@@ -50,7 +52,7 @@ def _create(store: ControlStore, create: CreateChangeStream, tables: LakeTables,
     name = create.name.text
     if create.if_not_exists and defining.find(store, name) is not None:
         return f"{name} already exists, statement succeeded."
-    defining.create(
+    made = defining.create(
         store,
         name,
         watch=create.watch,
@@ -59,7 +61,12 @@ def _create(store: ControlStore, create: CreateChangeStream, tables: LakeTables,
         logs=logs,
         if_not_exists=create.if_not_exists,
     )
-    return f"Change stream {name} successfully created."
+    return f"Change stream {name} successfully created.{_left_out(store, made, tables)}"
+
+
+def _left_out(store: ControlStore, stream: ChangeStream, tables: LakeTables) -> str:
+    names = ", ".join(one.name for one in tables_left_out(store, stream, tables))
+    return f" It cannot watch, and leaves out: {names}." if names else ""
 
 
 def _drop(store: ControlStore, drop: DropChangeStream, storage_options: Mapping[str, str] | None) -> str:

@@ -1,0 +1,32 @@
+"""CHAR(n) columns of a target. Spark shows their texts padded with spaces to n, and files have them so or without the
+spaces, as their writer did. A MERGE must read them as they are kept: where Spark pads on reading, it makes a plan that
+Delta cannot resolve.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import CharType, DataType, StructField
+
+__all__ = ["CHAR_AS_STORED", "CHAR_VARCHAR", "char_length", "padded"]
+
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"  # in the metadata of a column: the type that was asked for
+CHAR_AS_STORED = {"spark.sql.readSideCharPadding": "false"}
+
+
+def char_length(field: StructField) -> int | None:
+    """The n of a CHAR(n) column; None for every other."""
+    declared = field.metadata.get(CHAR_VARCHAR)
+    if declared is None:
+        return None
+    kind = DataType.fromDDL(str(declared))
+    return kind.length if isinstance(kind, CharType) else None
+
+
+def padded(text: Column, length: int) -> Column:
+    """The text as a CHAR of this length shows it: spaces at its end count for nothing. One that is too long stays so,
+    and Delta refuses it.
+    """
+    short = F.rtrim(text)
+    return F.when(F.char_length(short) > length, short).otherwise(F.rpad(short, length, " "))
