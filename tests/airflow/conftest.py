@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +25,7 @@ os.environ.update(
 import pytest  # noqa: E402
 
 from tests.airflow.runs import Lake, Outcome  # noqa: E402
+from tests.warm_spark import hand_over, put_in_place, serving  # noqa: E402
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -69,11 +69,8 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[s
     """Puts a shell script in the place of spark-submit; it keeps a record of having been started."""
 
     def stand_in(script: str) -> Path:
-        started = tmp_path / "started"
-        binary = tmp_path / "bin" / "spark-submit"
-        binary.parent.mkdir(exist_ok=True)
-        binary.write_text(f'#!/bin/bash\necho "$@" >> {started}\nspec="${{@: -1}}"\n{script}\n')
-        binary.chmod(0o755)
+        started, binary = tmp_path / "started", tmp_path / "bin" / "spark-submit"
+        put_in_place(binary, started, script)
         monkeypatch.setenv("PATH", f"{binary.parent}{os.pathsep}{os.environ['PATH']}")
         return started
 
@@ -84,39 +81,13 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[s
 def warm_spark(
     spark: SparkSession, spark_submit: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Path]:
-    """Jobs run in the session's Spark instead of a new one each: the script hands the spec over and waits.
-
-    What it saves is the start of a JVM; job, worker and the files between them are the real ones.
-    """
+    """Jobs run in the session's Spark instead of a new one each."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))  # what PYTHONPATH does for a submitted job
     queue = tmp_path / "queue"
     queue.mkdir()
-    started = spark_submit(
-        f'cd {queue}; echo "$spec" > $$.half; mv $$.half $$.spec\n'
-        "while [ ! -e $$.done ]; do sleep 0.05; done; cat $$.said; exit $(cat $$.done)"
-    )
-    ended = threading.Event()
-    server = threading.Thread(target=_serve, args=(spark, queue, ended), daemon=True)
-    server.start()
-    yield started
-    ended.set()
-    server.join()
-
-
-def _serve(spark: SparkSession, queue: Path, ended: threading.Event) -> None:
-    from tidemark.jobs.files import read_spec, write_result
-    from tidemark.jobs.run import run
-
-    while not ended.wait(0.05):
-        for request in queue.glob("*.spec"):
-            spec = read_spec(request.read_text().strip())
-            request.unlink()
-            said: list[str] = []
-            result = run(spark, spec, say=said.append)
-            write_result(spec.result_uri, result)
-            request.with_suffix(".said").write_text("".join(f"tidemark: {line}\n" for line in said))
-            request.with_suffix(".half").write_text("0" if result.error is None else "1")
-            request.with_suffix(".half").replace(request.with_suffix(".done"))
+    started = spark_submit(hand_over(queue))
+    with serving(spark, queue):
+        yield started
 
 
 @pytest.fixture(scope="session")

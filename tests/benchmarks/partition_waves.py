@@ -1,10 +1,10 @@
 """What a wave of change_stream_partitions costs: plan and commit alone, and reading with one task or with several.
 
-    python -m tests.benchmarks.partition_waves [--rounds 3]
+    python -m tests.benchmarks.partition_waves [--rounds 2] [--partitions 4]
 
 Runs of `dag.test()`, which runs one task after the other: wall and CPU seconds of the process tree, medians. Waves with
-nothing to read: `waves` of 1 and 5, the difference over four. Waves that read: 8 partitions of 100 rows each, in one
-task and in a task each, appended by jobs that spark-submit starts.
+nothing to read: `waves` of 1 and 5, the difference over four. Waves that read: partitions of 100 rows each, in one task
+and in a task each, appended by jobs that spark-submit starts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ os.environ.update(
 )
 (HOME / "dags").mkdir()
 STREAM = "waves"
-PARTITIONS = 8
 
 
 def dag_of(name: str, waves: int, chunks_per_task: int) -> Any:
@@ -73,15 +72,15 @@ def measured(work: Callable[[], None]) -> tuple[float, float]:
     return time.monotonic() - started, sum(after[:4]) - sum(before[:4])
 
 
-def prepare() -> Any:
-    """A table, a change stream with 8 partitions that has captured it, and the control store."""
+def prepare(partitions: int) -> Any:
+    """A table, a change stream with so many partitions that has captured it, and the control store."""
     from tests.airflow.fan_out import Shop
     from tidemark.testing import local_spark
 
     spark = local_spark(warehouse=HOME / "warehouse", cores=1, memory="1g")
-    shop = Shop.at(spark, HOME, os.environ.__setitem__, "b.source", STREAM).open(partitions=PARTITIONS)
+    shop = Shop.at(spark, HOME, os.environ.__setitem__, "b.source", STREAM).open(partitions=partitions)
     shop.lake.create("b.records", "commit_timestamp TIMESTAMP, mod_type STRING")
-    shop.change(f"INSERT INTO {{t}} SELECT id, 0, 'new' FROM range({PARTITIONS * 100})")
+    shop.change(f"INSERT INTO {{t}} SELECT id, 0, 'new' FROM range({partitions * 100})")
     shop.capture(split_rows=10**9)
     return shop.store
 
@@ -89,15 +88,16 @@ def prepare() -> Any:
 def main() -> None:
     """Print the medians as a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--partitions", type=int, default=4)
+    given = parser.parse_args()
     subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True)
     from tidemark.transactions.change_streams.groups import create_group
 
-    store = prepare()
+    store = prepare(given.partitions)
     shapes = {"one task": (1, 16), "a task each": (1, 1), "1 wave": (1, 16), "5 waves": (5, 16)}
     figures: dict[str, list[tuple[float, float]]] = {name: [] for name in shapes}
-    for number in range(rounds):
+    for number in range(given.rounds):
         for name, (waves, each) in shapes.items():
             group = f"{name.replace(' ', '_')}_{number}"
             empty = name.endswith(("wave", "waves"))

@@ -12,10 +12,11 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.engine.change_streams.captured import Captured, on_one_table, table_ref
 from tests.engine.lakes import Lake
-from tidemark.engine.change_streams.capture import capture_batch
+from tidemark.engine.change_streams.capture import FEW_ROWS, capture_batch, settings_for
 from tidemark.engine.workspace import Workspace
 from tidemark.errors import ChangeStreamRefused, SerialReused, WatchedTableChanged
 from tidemark.jobs.run import run
@@ -87,6 +88,31 @@ def test_two_captures_at_once_make_one_commit_and_answer_the_same(
     log = DeltaLog.open(str(captured.log_path))
     with_batch = [commit for commit in log.commits(-1, log.head()) if batch.stream.uid in commit.transactions]
     assert (len(with_batch), len(captured.rows()), len(captured.rows("window"))) == (1, 50, 1)
+
+
+def test_a_small_batch_is_a_few_jobs_and_leaves_the_settings_of_the_session(lake: Lake, workspace: Workspace) -> None:
+    lake.create()
+    captured = on_one_table(lake, workspace, partitions=2)
+    lake.sql("INSERT INTO {t} SELECT id, 'a' FROM range(20)")
+    session = lake.spark.newSession()
+    its_own = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "7"}
+    for name, value in its_own.items():
+        session.conf.set(name, value)
+    jobs = number_of_jobs(session)
+    assert capture_batch(session, captured.batch(lake.version), workspace).rows == 20
+    assert number_of_jobs(session) - jobs <= 15  # as Spark would have it: 26
+    assert {name: session.conf.get(name) for name in its_own} == its_own
+
+
+def number_of_jobs(spark: SparkSession) -> int:
+    """How many jobs Spark has run so far."""
+    kept = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    return 1 + max((int(kept.apply(place).jobId()) for place in range(kept.size())), default=-1)
+
+
+def test_a_batch_of_many_rows_is_planned_as_the_session_says() -> None:
+    assert settings_for(FEW_ROWS + 1) == {}
+    assert settings_for(FEW_ROWS)["spark.sql.adaptive.enabled"] == "false"
 
 
 def test_a_number_that_another_batch_has_is_refused(lake: Lake, workspace: Workspace) -> None:

@@ -69,6 +69,8 @@ def find_batch(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> Captu
         return None
     if last is not None and last.number == batch.number and last.mark.get("digest") != _digest(batch):
         raise _refused(batch, last)
+    if last is None and log.earliest() == 0:  # all commits that there ever were have been looked at
+        return None
     found = _found(spark, log, batch)
     if found is None and last is not None:
         raise _refused(batch, last)

@@ -25,6 +25,7 @@ from tidemark.engine.change_streams.numbering import (
     sequence_of,
     with_blocks,
 )
+from tidemark.engine.settings import under
 from tidemark.errors import KeyTwiceInTransaction
 from tidemark.model.change_streams import (
     EPOCH,
@@ -45,10 +46,16 @@ if TYPE_CHECKING:
 
     from tidemark.engine.workspace import Workspace
 
-__all__ = ["MODS_PER_RECORD", "SEGMENT_ROWS", "capture_batch"]
+__all__ = ["FEW_ROWS", "MODS_PER_RECORD", "SEGMENT_ROWS", "capture_batch", "settings_for"]
 
 MODS_PER_RECORD = 1_000
 SEGMENT_ROWS = 100_000
+FEW_ROWS = 10_000
+_FOR_FEW_ROWS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+}
 _TRANSACTION_DDL = (
     "table_no int, version bigint, at bigint, raw bigint, server_transaction_id string, table_name string, "
     "transaction_tag string, is_system_transaction boolean"
@@ -81,7 +88,7 @@ def capture_batch(
     """Put the batch into the stream's log, which is made if it is not there, and say what came of it.
 
     A record has `mods_per_record` modifications at most, a load segment about `segment_rows` of them; a task sorts
-    about `rows_per_task`.
+    about `rows_per_task`. The session is the job's own: a small batch sets how its queries are planned.
 
     A second run, also at the same time, writes nothing and answers the same, with `found` set. Raises
     WatchedTableChanged and KeyTwiceInTransaction before anything of the batch is written; CaptureChanged and
@@ -94,12 +101,12 @@ def capture_batch(
     attempt = workspace.new_directory().rsplit("/", 1)[-1]
     bar_discarded(spark, log, batch, attempt)
     histories = [open_history(batch.stream, taken, options) for taken in batch.ranges]
-    mods = _modifications(spark, batch, histories, workspace, say)
+    mods, to_read = _modifications(spark, batch, histories, workspace, say)
     if mods is None:
         nothing = _result(batch, (), {}, CellCount(0, 0), 0, ())
         return append_batch(spark, log, batch, attempt, None, nothing)
     active = sorted(batch.active, key=lambda partition: partition.lo)
-    with _kept(with_places(mods, active)) as staged:
+    with under(spark, settings_for(to_read)), _kept(with_places(mods, active)) as staged:
         captured = _weighed(spark, batch, histories, staged, active)
         blocks = cut_blocks(active, captured.load.tokens, rows_per_task)
         blocked = with_blocks(staged, blocks)
@@ -113,14 +120,24 @@ def capture_batch(
             return append_batch(spark, log, batch, attempt, _log_rows(captured, rows), result)
 
 
+def settings_for(rows: int) -> Mapping[str, str | None]:
+    """What Spark is told while it works on a batch of so many rows: more than a few are planned as the session says.
+
+    A few lie in one partition: a plan that changes on the way, whose every step is a job of its own, and code that is
+    generated and compiled cost more than they save.
+    """
+    return _FOR_FEW_ROWS if rows <= FEW_ROWS else {}
+
+
 def _modifications(
     spark: SparkSession,
     batch: CaptureBatch,
     histories: Sequence[TableHistory],
     workspace: Workspace,
     say: Callable[[str], None] | None,
-) -> DataFrame | None:
-    """The modifications of all tables, less those that the stream leaves out; None if nothing has to be read.
+) -> tuple[DataFrame | None, int]:
+    """The modifications of all tables, less those that the stream leaves out, None if nothing has to be read; and how
+    many rows are read for them.
 
     What one task can sort is in one partition from here on: nothing is shuffled later, which is most of what a small
     batch costs.
@@ -131,9 +148,9 @@ def _modifications(
             frames.append(_without_excluded(batch, history, frame).withColumn("table_no", F.lit(table_no)))
             to_read += rows
     if not frames:
-        return None
+        return None, 0
     mods = reduce(DataFrame.unionByName, frames)
-    return mods if to_read > ROWS_PER_TASK else mods.coalesce(1)
+    return (mods if to_read > ROWS_PER_TASK else mods.coalesce(1)), to_read
 
 
 def _without_excluded(batch: CaptureBatch, history: TableHistory, mods: DataFrame) -> DataFrame:

@@ -1,21 +1,27 @@
-"""A stream that was left alone, in a whole Airflow: an alarm, a table made anew, a person's decision, it goes on."""
+"""The project's own DAGs in a whole Airflow: a stream that was left alone, and a run for each partition."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.deployment.airflow_deployment import Deployment, running_airflow, wait_for
+from tests.deployment.continuous_board import CAPTURE, READER, Board, ReaderRun, committed
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.postgresql import PostgresServer
+from tests.warm_spark import hand_over, put_in_place, serving
 from tidemark.control.store import ControlStore
 from tidemark.model.streams import Stream, StreamMode, TableRef
 from tidemark.transactions.streams import create_stream, get_stream, stream_history
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e, pytest.mark.timeout(900)]
 DAGS = Path(__file__).parents[2] / "dags"
@@ -25,12 +31,16 @@ WATCH, ASK = "watch_stale_streams", "recreate_stale_stream"
 
 @pytest.fixture(scope="module")
 def deployment(postgresql: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """With the project's own DAGs."""
-    home = tmp_path_factory.mktemp("stale")
+    """With the project's own DAGs, whose jobs are laid into `queue`."""
+    home = tmp_path_factory.mktemp("project")
+    (home / "queue").mkdir()
+    put_in_place(home / "bin" / "spark-submit", home / "submitted", hand_over(home / "queue"))
     environment = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+        "AIRFLOW__CORE__PARALLELISM": "4",
         "TIDEMARK_LAKE_ROOT": str(home / "lake"),
+        "PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}",
     }
     urls = (postgresql.url(postgresql.new_database()) for _ in range(2))
     with running_airflow(home, *urls, environment) as running:
@@ -96,3 +106,48 @@ def decide(deployment: Deployment, choice: str) -> tuple[str, str]:
 
 def stream(deployment: Deployment) -> Stream:
     return get_stream(ControlStore(deployment.store_url), "orders")
+
+
+@pytest.fixture
+def board(deployment: Deployment, spark: SparkSession) -> Iterator[Board]:
+    """Open, and Spark for the tasks."""
+    board = Board(spark, deployment)
+    with serving(spark, deployment.home / "queue"):
+        board.open()
+        yield board
+
+
+@pytest.mark.spark
+def test_each_partition_is_read_by_runs_of_its_own_and_wakes_its_children(deployment: Deployment, board: Board) -> None:
+    board.change("INSERT INTO {t} SELECT id, 0, 'first' FROM range(100, 110)")
+    for dag_id in (READER, CAPTURE):
+        deployment.unpause(dag_id)
+    wait_for(lambda: bool(deployment.runs(CAPTURE)), 120, deployment.logs)
+    (scheduled,) = deployment.runs(CAPTURE)
+    assert deployment.finish(CAPTURE, scheduled["dag_run_id"]) == "success", deployment.logs()
+    (root,) = board.check().partitions
+    board.split()
+    board.change("UPDATE {t} SET status = 'changed' WHERE id % 2 = 0", "DELETE FROM {t} WHERE id % 7 = 0")
+    by_hand = deployment.trigger(CAPTURE)
+    assert deployment.finish(CAPTURE, by_hand) == "success", deployment.logs()
+
+    partitions = board.check().partitions
+    children = {token for token, one in partitions.items() if root in one.parents}
+    assert len(children) == 2
+    wait_for(lambda: is_read(board.readers(), children), 180, deployment.logs)
+    now, runs = board.check(), board.readers()
+    assert board.mirrored() == board.rows()
+    assert board.written() == dict.fromkeys(committed(now), 1)
+    assert {run.state for run in runs} == {"success"}
+    assert {run.key for run in runs} == {root, *children}
+    assert all({token for token, _ in run.handed} <= {run.key} for run in runs)
+    assert sorted(chunk for run in runs for chunk in run.handed) == sorted(committed(now))
+    over = max(run.ended("commit") for run in runs if run.key == root and run.handed)
+    assert all(run.began("read") >= over for run in runs if run.key in children and run.handed)
+    assert [run.key for run in runs if run.key in children and run.task("wake_next") != "skipped"] == []
+
+
+def is_read(runs: list[ReaderRun], tokens: set[str]) -> bool:
+    """Whether all runs are over, and each of these was read."""
+    over = all(run.state in ("success", "failed") for run in runs)
+    return over and tokens <= {run.key for run in runs if run.handed}
