@@ -19,13 +19,13 @@ _PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432}
 PASSED_ON = frozenset(
     {
         "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode", "krbsrvname",
-        "target_session_attrs", "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval",
+        "target_session_attrs", "options", "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval",
         "keepalives_count", "tcp_user_timeout",
     }
 )  # fmt: skip
 """Extras that are parameters of the database's own client."""
 
-LEFT_TO_AIRFLOW = frozenset({"cursor", "options", "application_name", "sqlalchemy_scheme", "sqlalchemy_query"})
+LEFT_TO_AIRFLOW = frozenset({"cursor", "application_name", "sqlalchemy_scheme", "sqlalchemy_query"})
 """Extras that other hooks use of the same connection and that mean nothing here."""
 
 
