@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tidemark.control.store import ControlStore
@@ -15,7 +15,7 @@ from tidemark.model.streams import TableRef
 from tidemark.planning.replication.selection import select, unmatched
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.definitions import get_replication
-from tidemark.transactions.replication.objects import Registered, register, to_work_at
+from tidemark.transactions.replication.objects import Registered, objects_of, register, to_work_at
 
 __all__ = ["Prepared", "prepare"]
 
@@ -57,6 +57,8 @@ def prepare(
     if replication.state is ReplicationState.DRAINING:
         return Prepared(replication, to_work_at(store, name))
     try:
+        if replication.state is not ReplicationState.STARTING:
+            source.require_ours(replication)
         selected, everything = _look(store, source, replication, by)
         made = source.publish(replication, selected)
         reach("prepare.published")
@@ -75,9 +77,11 @@ def prepare(
 def _look(
     store: ControlStore, source: Source, replication: Replication, by: By
 ) -> tuple[tuple[FoundObject, ...], tuple[FoundObject, ...]]:
-    """What is selected, and everything there is."""
+    """What is selected, and everything there is. A table that was renamed is selected by the name it is known by."""
     everything = source.discover(replication)
-    selected = select(replication.selection, everything)
+    known = {one.source_id: one.name for one in objects_of(store, replication.name)}
+    named = tuple(replace(one, name=known.get(one.source_id, one.name)) for one in everything)
+    selected = select(replication.selection, named)
     problems = source.problems(replication, selected)
     if problems:
         listed = "\n".join(f"- {problem}" for problem in problems)
@@ -101,7 +105,6 @@ def _with_slot(
 ) -> Replication:
     """A start that died behind the slot finds it, and where it was moved to, which is where it was made."""
     if replication.state is not ReplicationState.STARTING:
-        source.require_ours(replication)
         return replication
     position = source.make_slot(replication, patience=patience)
     return lifecycle.validated(store, replication.name, system_id=source.system_id(), position=position, by=by)
