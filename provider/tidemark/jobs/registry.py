@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from tidemark.jobs.backfill_object import backfill_object
 from tidemark.jobs.backfill_table import backfill_table
 from tidemark.jobs.capture_changes import capture_changes
+from tidemark.jobs.capture_events import capture_events
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.create_quarantine import create_quarantine
 from tidemark.jobs.dry_run import dry_run
@@ -28,6 +29,7 @@ __all__ = ["JOBS"]
 JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.WRITE: write,
     JobKind.CAPTURE_CHANGES: capture_changes,
+    JobKind.CAPTURE_EVENTS: capture_events,
     JobKind.TRIM_CHANGE_LOG: trim_change_log,
     JobKind.FENCE: fence,
     JobKind.DRY_RUN: dry_run,

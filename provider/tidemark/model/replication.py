@@ -170,6 +170,11 @@ class ObjectName:
         """`schema.table`."""
         return f"{self.schema}.{self.table}"
 
+    @property
+    def folded(self) -> str:
+        """`schema_table`; two objects may have the same, so their ids tell them apart."""
+        return f"{self.schema}_{self.table}"
+
 
 @dataclass(frozen=True)
 class Selection:

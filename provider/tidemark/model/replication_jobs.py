@@ -31,12 +31,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CapturedObject:
-    """An object whose events are captured. `schema`: the newest that the log has an event of; None: none yet."""
+    """An object whose events are captured. `schema`: the newest that the log has an event of; None: none yet.
+
+    `keys`: columns of its primary key as the catalog has it now. `excluded`: columns that no event shows.
+    """
 
     name: ObjectName
     source_id: str
     keys: tuple[str, ...]
     schema: TableSchema | None = None
+    excluded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
