@@ -16,11 +16,13 @@ from pathlib import Path
 import pytest
 
 from tests.ports import free_port
+from tidemark.model.replication import SourceAddress, SourceKind
 
-__all__ = ["PASSWORD", "PostgresServer", "missing", "postgresql_or_skip", "running_postgresql"]
+__all__ = ["LOGICAL", "PASSWORD", "USER", "PostgresServer", "missing", "postgresql_or_skip", "running_postgresql"]
 
 USER = "postgres"
 PASSWORD = "p@ss:w/rd?%"  # every character that a URL must encode
+LOGICAL = ("wal_level=logical", "max_replication_slots=40", "max_wal_senders=40")  # of a server that is replicated
 _NUMBERS = count(1)
 _FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200")
 
@@ -36,6 +38,12 @@ class PostgresServer:
     def url(self, database: str, user: str = USER, port: int | None = None) -> str:
         """For SQLAlchemy, with the password in it."""
         return f"postgresql+psycopg://{user}:{_encoded(PASSWORD)}@127.0.0.1:{port or self.port}/{database}"
+
+    def address(
+        self, database: str, user: str = USER, password: str = PASSWORD, port: int | None = None
+    ) -> SourceAddress:
+        """For a replication."""
+        return SourceAddress(SourceKind.POSTGRESQL, "127.0.0.1", port or self.port, database, user, password)
 
     def new_database(self, template: str = "template1") -> str:
         """The name of a database that nobody else has."""
@@ -81,18 +89,21 @@ def missing() -> str | None:
 
 
 @contextmanager
-def postgresql_or_skip() -> Iterator[PostgresServer]:
+def postgresql_or_skip(settings: Sequence[str] = ()) -> Iterator[PostgresServer]:
     """A server for a fixture; where none can be started its tests are skipped, with the reason."""
     reason = missing()
     if reason is not None:
         pytest.skip(reason)
-    with running_postgresql() as server:
+    with running_postgresql(settings) as server:
         yield server
 
 
 @contextmanager
-def running_postgresql() -> Iterator[PostgresServer]:
-    """A server that forgets to sync, for speed. PostgreSQL refuses to run as root, so for root it runs as postgres."""
+def running_postgresql(settings: Sequence[str] = ()) -> Iterator[PostgresServer]:
+    """A server that forgets to sync, for speed. PostgreSQL refuses to run as root, so for root it runs as postgres.
+
+    `settings`: more of them, as `name=value`; of two with one name the later counts.
+    """
     programs = _programs()
     if programs is None:
         raise RuntimeError(missing())
@@ -106,9 +117,9 @@ def running_postgresql() -> Iterator[PostgresServer]:
             shutil.chown(secret, USER)
         how = ("--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
         _run(programs / "initdb", "-D", server.data, "-U", USER, f"--pwfile={secret}", *how)
-        settings = (f"port={server.port}", "listen_addresses=127.0.0.1", "unix_socket_directories=", *_FAST)
+        own = (f"port={server.port}", "listen_addresses=127.0.0.1", "unix_socket_directories=", *_FAST)
         with (server.data / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, _, value in (s.partition("=") for s in settings))
+            file.writelines(f"{name} = '{value}'\n" for name, _, value in (s.partition("=") for s in (*own, *settings)))
         server.start()
         yield server
     finally:
