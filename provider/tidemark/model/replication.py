@@ -17,12 +17,15 @@ from tidemark.model.streams import TableRef
 __all__ = [
     "START",
     "BackfillProgress",
+    "By",
     "Column",
+    "FoundObject",
     "LogPosition",
     "ObjectName",
     "ObjectState",
     "Replicated",
     "Replication",
+    "ReplicationMove",
     "ReplicationOptions",
     "ReplicationState",
     "Selection",
@@ -167,6 +170,11 @@ class ObjectName:
         """`schema.table`."""
         return f"{self.schema}.{self.table}"
 
+    @property
+    def folded(self) -> str:
+        """`schema_table`; two objects may have the same, so their ids tell them apart."""
+        return f"{self.schema}_{self.table}"
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -272,3 +280,45 @@ class Replicated:
     flagged: str | None = None
     gone: bool = False
     problem: str | None = None
+    selected: bool = True  # False: the selection does not name it any more; what was written stays
+
+
+@dataclass(frozen=True)
+class FoundObject:
+    """A table as the catalog of the source has it now, without the columns that are not selected (`excluded`).
+
+    `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, with what mends it.
+    """
+
+    name: ObjectName
+    source_id: str
+    schema: TableSchema
+    rows: int = 0
+    excluded: tuple[str, ...] = ()
+    unsupported: str | None = None
+
+
+@dataclass(frozen=True)
+class By:
+    """Who moves a state, why, and in which run of a DAG (`<dag>/<run>/<task>/<map index>`)."""
+
+    who: str
+    why: str = ""
+    run: str | None = None
+
+
+@dataclass(frozen=True)
+class ReplicationMove:
+    """A move that was made, as the history keeps it. `object_uid`: None for a move of the whole replication.
+
+    `act`: its name; `before`, `after`: states. `position`: where it led to, if it is of a position.
+    """
+
+    replication_uid: str
+    object_uid: str | None
+    act: str
+    before: str
+    after: str
+    at: datetime
+    by: By
+    position: LogPosition | None = None
