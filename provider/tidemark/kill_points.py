@@ -9,7 +9,15 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["CHANGE_STREAM_POINTS", "KILL_AT", "KILL_ONCE", "PARTITION_POINTS", "POINTS", "reach"]
+__all__ = [
+    "CAPTURE_EVENTS_POINTS",
+    "CHANGE_STREAM_POINTS",
+    "KILL_AT",
+    "KILL_ONCE",
+    "PARTITION_POINTS",
+    "POINTS",
+    "reach",
+]
 
 KILL_AT = "TIDEMARK_KILL_AT"
 KILL_ONCE = "TIDEMARK_KILL_ONCE"
@@ -34,6 +42,14 @@ CHANGE_STREAM_POINTS = (
     "capture.before",
     "capture.written",
     "trim.marked",
+)
+
+CAPTURE_EVENTS_POINTS = (
+    "events.staged",
+    "events.before",
+    "events.written",
+    "slot.before",
+    "slot.moved",
 )
 
 PARTITION_POINTS = (

@@ -134,6 +134,7 @@ class WriteDown:
     target: TableRef
     event_log: str
     unfit_values: UnfitValues
+    source_id: str | None = None  # Replicated.source_id: two names may fold to one; None takes all events of the name
 
 
 @dataclass(frozen=True)
