@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from tests.benchmarks.debezium import VERSION, Debezium, ReaderRun, run_process
+from tests.benchmarks.debezium import VERSION, Debezium, ReaderRun
 from tests.postgresql import LOGICAL, PostgresServer, running_postgresql
 
 TABLE = "shop.orders"

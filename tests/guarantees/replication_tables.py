@@ -19,7 +19,8 @@ SETUP = (
     "CREATE SEQUENCE shop.history_order",
     "CREATE TABLE shop.history (number bigint DEFAULT nextval('shop.history_order'), tx bigint DEFAULT txid_current(),"
     " change text, old jsonb, new jsonb)",
-    "CREATE FUNCTION shop.keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO shop.history (change, old, new)"
+    "CREATE FUNCTION shop.keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+    " INSERT INTO shop.history (change, old, new)"
     " VALUES (TG_OP, CASE WHEN TG_OP IN ('UPDATE', 'DELETE') THEN to_jsonb(OLD) END,"
     " CASE WHEN TG_OP IN ('UPDATE', 'INSERT') THEN to_jsonb(NEW) END); RETURN NULL; END $$",
 )
@@ -60,7 +61,8 @@ class SourceTable:
 
     def create(self) -> list[str]:
         """Statements without parameters."""
-        columns = [f"{quoted(name)} {native}" + " NOT NULL" * (name in self.key) for name, native in self.columns.items()]
+        required = " NOT NULL"
+        columns = [f"{quoted(name)} {kind}{required * (name in self.key)}" for name, kind in self.columns.items()]
         constraint = self.constraint
         if constraint is None and self.key:
             constraint = f"PRIMARY KEY ({', '.join(map(quoted, self.key))})"
@@ -82,7 +84,9 @@ _KINDS = {
         """smallint|integer|bigint|real|double precision|numeric(12,2)|numeric(38,10)|numeric(50,5)|numeric|boolean
         |char(5)|varchar(40)|text|bytea|date|timestamp|timestamptz|time|timetz|interval|uuid|json|jsonb|inet|macaddr
         |int4range|point|bit(4)|varbit|tsvector|shop.amount|shop.mood|shop.pair|integer[]|text[]|boolean[]|numeric(10,2)[]
-        |double precision[]|date[]|timestamptz[]|uuid[]""".replace("\n", "").replace(" " * 8, "").split("|")
+        |double precision[]|date[]|timestamptz[]|uuid[]""".replace("\n", "")
+        .replace(" " * 8, "")
+        .split("|")
     )
 }
 
@@ -114,7 +118,10 @@ def source_tables() -> tuple[SourceTable, ...]:
             lambda chance: (chance.choice(("", "a", "A", "ä", "a ", "x.y", "\t", "'", '"', "NULL", "\\", "😀")),),
             alterable=False,
         ),
-        SourceTable("kinds", {"id": "uuid", **_KINDS}, ("id",), lambda c: (f"00000000-0000-4000-8000-{c.randrange(20):012}",), False),
+        SourceTable(
+            "kinds", {"id": "uuid", **_KINDS}, ("id",), lambda c: (f"00000000-0000-4000-8000-{c.randrange(20):012}",),
+            alterable=False,
+        ),
         SourceTable(
             "whole", {"id": "integer", "story": "text", "n": "integer"}, ("id",), _numbers(20),
             more=("ALTER TABLE {t} REPLICA IDENTITY FULL",),
@@ -132,7 +139,7 @@ def source_tables() -> tuple[SourceTable, ...]:
             more=("ALTER TABLE {t} REPLICA IDENTITY USING INDEX by_index_code",),
         ),
         SourceTable(
-            "visits", {"who": "integer", "page": "text", "n": "bigint"}, (), lambda c: (), False,
+            "visits", {"who": "integer", "page": "text", "n": "bigint"}, (), lambda c: (), alterable=False,
             more=(
                 "ALTER TABLE {t} REPLICA IDENTITY FULL",
                 "CREATE TRIGGER keep AFTER INSERT OR UPDATE OR DELETE ON {t} FOR EACH ROW EXECUTE FUNCTION shop.keep()",
@@ -141,10 +148,10 @@ def source_tables() -> tuple[SourceTable, ...]:
         ),
         SourceTable(
             "days", {"day": "date", "n": "integer", "story": "text"}, ("day",),
-            lambda c: (f"2024-0{c.randrange(1, 4)}-0{c.randrange(1, 8)}",), False,
+            lambda c: (f"2024-0{c.randrange(1, 4)}-0{c.randrange(1, 8)}",), alterable=False,
             suffix="PARTITION BY RANGE (day)",
             more=tuple(
-                f"CREATE TABLE shop.days_{n} PARTITION OF {{t}} FOR VALUES FROM ('2024-0{n}-01') TO ('2024-0{n + 1}-01')"
+                f"CREATE TABLE shop.d{n} PARTITION OF {{t}} FOR VALUES FROM ('2024-0{n}-01') TO ('2024-0{n + 1}-01')"
                 for n in (1, 2, 3)
             ),
         ),

@@ -8,7 +8,7 @@ import random
 import struct
 import uuid
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["any_value", "big_text", "canonical", "is_text"]
 
 Chance = random.Random
 
-_TEXTS = ("", " ", "ä€😀", "it's \"so\"", "a\tb\nc\\d", "\\N", "null", "NULL", "{}", "%s", "`x`.y", "\u2028", "x" * 300)
+_TEXTS = ("", " ", "ä€😀", 'it\'s "so"', "a\tb\nc\\d", "\\N", "null", "NULL", "{}", "%s", "`x`.y", "\u2028", "x" * 300)
 _EDGES: dict[str, tuple[str, ...]] = {
     "boolean": ("true", "false"),
     "smallint": ("-32768", "32767", "0"),
@@ -33,8 +33,13 @@ _EDGES: dict[str, tuple[str, ...]] = {
     "text": _TEXTS,
     "bytea": ("\\x", "\\x00", "\\x00ff10", "\\x" + "ab" * 40),
     "date": ("0001-01-01", "9999-12-31", "1582-10-10", "1900-01-01", "2024-02-29"),
-    "timestamp": ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "1582-10-10 00:00:00.000001", "2024-03-31 02:30:00"),
-    "timestamptz": ("0001-01-02 00:00:00+00", "9999-12-31 23:59:59.999999+00", "1969-12-31 23:59:59.999999+00", "2024-03-31 02:30:00+02"),
+    "timestamp": (
+        "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "1582-10-10 00:00:00.000001", "2024-03-31 02:30:00",
+    ),
+    "timestamptz": (
+        "0001-01-02 00:00:00+00", "9999-12-31 23:59:59.999999+00", "1969-12-31 23:59:59.999999+00",
+        "2024-03-31 02:30:00+02",
+    ),
     "time": ("00:00:00", "24:00:00", "23:59:59.999999"),
     "timetz": ("00:00:00+14", "12:30:00.5-03:30"),
     "interval": ("0", "1 year 2 mons -3 days", "-00:00:00.000001", "178000000 years"),
@@ -73,12 +78,16 @@ _RANDOM: dict[str, Callable[[Chance], str]] = {
     "varchar(40)": lambda c: f"word {c.randrange(1000)}",
     "bytea": lambda c: "\\x" + c.randbytes(c.choice((3, 40, 3000))).hex(),
     "date": lambda c: str(date(1950, 1, 1) + timedelta(days=c.randrange(40_000))),
-    "timestamp": lambda c: str(datetime(1950, 1, 1) + timedelta(microseconds=c.randrange(3 * 10**15))),
-    "timestamptz": lambda c: str(datetime(1950, 1, 1) + timedelta(microseconds=c.randrange(3 * 10**15))) + "+00",
+    "timestamp": lambda c: _moment(c).removesuffix("+00:00"),
+    "timestamptz": lambda c: _moment(c),
     "uuid": lambda c: str(uuid.UUID(int=c.getrandbits(128))),
     "jsonb": lambda c: f'{{"n": {c.randrange(99)}, "t": "{c.randbytes(1200).hex() if c.random() < 0.3 else ""}"}}',
 }
 _NULLS = 0.15
+
+
+def _moment(chance: Chance) -> str:
+    return str(datetime(1950, 1, 1, tzinfo=UTC) + timedelta(microseconds=chance.randrange(3 * 10**15)))
 
 
 def any_value(native: str, chance: Chance, *, nullable: bool = True) -> str | None:
@@ -96,11 +105,9 @@ def big_text(chance: Chance) -> str:
     return chance.randbytes(1500).hex()
 
 
-_TYPED = frozenset(
-    (
-        "boolean", "smallint", "integer", "bigint", "real", "double precision", "bytea", "date", "timestamp", "timestamptz",
-        "text", "char", "varchar",
-    )
+_TYPED = (
+    "boolean", "smallint", "integer", "bigint", "real", "double precision", "bytea", "date", "timestamp", "timestamptz",
+    "text", "char", "varchar",
 )  # fmt: skip
 _DOMAINS = {"shop.amount": "numeric(12,2)"}
 

@@ -38,8 +38,8 @@ _ACTS = {
 }  # fmt: skip
 _ADDED = (
     "integer", "text", "integer DEFAULT 7", "text DEFAULT 'so ''it'' is'", "boolean NOT NULL DEFAULT true",
-    "numeric(12,2) DEFAULT 1.5", "timestamptz DEFAULT now()", "smallint DEFAULT -1", "date", "integer[] DEFAULT '{1,NULL}'",
-    "bytea DEFAULT '\\x00ff'", "double precision DEFAULT 'NaN'",
+    "numeric(12,2) DEFAULT 1.5", "timestamptz DEFAULT now()", "smallint DEFAULT -1", "date",
+    "integer[] DEFAULT '{1,NULL}'", "bytea DEFAULT '\\x00ff'", "double precision DEFAULT 'NaN'",
 )  # fmt: skip
 _WIDER = {"smallint": "integer", "integer": "bigint", "real": "double precision", "varchar(40)": "text"}
 
@@ -143,7 +143,7 @@ class Writers:
 
     @contextmanager
     def at_work(self, pause: float = 0.002) -> Iterator[None]:
-        """They write in the background meanwhile, with so many seconds between acts; a server that goes is waited for."""
+        """They write in the background meanwhile, so many seconds between acts; a server that goes is waited for."""
         stop, failures = threading.Event(), []
 
         def work() -> None:
@@ -153,7 +153,7 @@ class Writers:
                 except (psycopg2.OperationalError, psycopg2.InterfaceError):
                     self.forget()
                     time.sleep(0.05)
-                except BaseException as error:
+                except psycopg2.Error as error:
                     failures.append(error)
                     return
                 time.sleep(pause)
@@ -180,7 +180,8 @@ class Writers:
 
     def _upsert(self, session: _Session, table: SourceTable) -> None:
         if not table.key:
-            return self._insert(session, table)
+            self._insert(session, table)
+            return
         row, (changed, values) = table.row(self.chance), self._assignments(table)
         names, marks = ", ".join(map(quoted, row)), ", ".join(f"%s::{native}" for native in table.columns.values())
         keys = ", ".join(map(quoted, table.key))
@@ -216,7 +217,8 @@ class Writers:
         """A row gets another key, its values as they are."""
         if table.key:
             where, key = self._one(table)
-            session.run(f"UPDATE {table.sql} SET {self._new_key(table)} WHERE {where}", [*table.keys(self.chance), *key])
+            new = table.keys(self.chance)
+            session.run(f"UPDATE {table.sql} SET {self._new_key(table)} WHERE {where}", [*new, *key])
 
     def _move_and_update(self, session: _Session, table: SourceTable) -> None:
         if table.key:

@@ -26,8 +26,8 @@ _MODULES = ("debezium-embedded", "debezium-connector-postgres")
 # Its own descriptions name a repository that is not public, so only Central is asked.
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/><caches defaultCacheDir="{cache}/ivy"/>
 <resolvers><ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>"""
-_WANTED = """<ivy-module version="2.0"><info organisation="none" module="benchmark"/><configurations><conf name="default"/>
-</configurations><dependencies>{dependencies}</dependencies></ivy-module>"""
+_WANTED = """<ivy-module version="2.0"><info organisation="none" module="benchmark"/>
+<configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies></ivy-module>"""
 _ONE = '<dependency org="io.debezium" name="{name}" rev="{version}" conf="default->default"/>'
 
 
@@ -71,7 +71,7 @@ class Debezium:
     def read(
         self, server: PostgresServer, database: str, *, slot: str, publication: str, events: int, form: str, home: Path
     ) -> ReaderRun:
-        """Reads `events` row changes from the slot; `form`: "records" as the engine has them, or "json" text of each."""
+        """Reads `events` row changes from the slot. `form`: "records" as the engine has them, or "json" texts."""
         file = home / "debezium.properties"
         settings = _settings(server, database, slot=slot, publication=publication)
         file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
@@ -106,8 +106,8 @@ def _settings(server: PostgresServer, database: str, *, slot: str, publication: 
 
 
 def run_process(command: list[str], environment: Mapping[str, str] | None = None) -> ReaderRun:
-    """Runs a reader whose last line says {"first", "last", "events"}, in seconds after BENCHMARK_BEGAN (milliseconds since
-    1970). Raises RuntimeError with what it said.
+    """Runs a reader whose last line says {"first", "last", "events"}, in seconds after BENCHMARK_BEGAN (which is in
+    milliseconds since 1970). Raises RuntimeError with what it said.
     """
     began = time.perf_counter()
     more = {"BENCHMARK_BEGAN": str(int(time.time() * 1000)), **(environment or {})}
