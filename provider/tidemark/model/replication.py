@@ -191,7 +191,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class SourceAddress:
-    """How a source is reached. It travels by environment only; nothing prints the password."""
+    """How a source is reached. It travels by environment only; nothing prints a password."""
 
     kind: SourceKind
     host: str
@@ -199,7 +199,7 @@ class SourceAddress:
     database: str
     user: str
     password: str | None = field(default=None, repr=False)
-    parameters: Mapping[str, str] = field(default_factory=dict)  # sslmode, sslrootcert, connect_timeout …
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)  # sslmode, sslpassword, connect_timeout …
 
 
 @dataclass(frozen=True)
