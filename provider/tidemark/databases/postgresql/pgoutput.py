@@ -6,6 +6,7 @@ are 64-bit integers, times microseconds since 1970 in UTC. A message that breaks
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
@@ -208,7 +209,7 @@ def decode_message(data: bytes) -> Message:
     return Message(bool(flags & 1), lsn, prefix, data[at + 4 : at + 4 + length])
 
 
-_DECODERS = {
+_DECODERS: dict[int, Callable[[bytes], Decoded]] = {
     BEGIN: decode_begin,
     COMMIT: decode_commit,
     RELATION: decode_relation,

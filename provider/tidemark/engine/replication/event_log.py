@@ -13,17 +13,29 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
+from tidemark.engine.writes.exactly_once import CONFLICTS
 from tidemark.errors import EventLogChanged, TableNotFound
+from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.event_logs import EventBatch, batches
 from tidemark.planning import source_schema
 from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tidemark.model.replication_jobs import CaptureEvents
 
-__all__ = ["EVENT_COLUMNS", "EVENT_DDL", "NO_OBJECT", "OBJECT_COLUMN", "READ_METHOD", "open_event_log"]
+__all__ = [
+    "EVENT_COLUMNS",
+    "EVENT_DDL",
+    "NO_OBJECT",
+    "OBJECT_COLUMN",
+    "READ_METHOD",
+    "append_events",
+    "newest_batch",
+    "open_event_log",
+]
 
 OBJECT_COLUMN = "object"
 NO_OBJECT = "_replication"
@@ -81,6 +93,40 @@ def open_event_log(spark: SparkSession, ask: CaptureEvents, options: Mapping[str
         problem = f"is another table: it lacks the columns {', '.join(lacking)}"
         raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
     return log
+
+
+def newest_batch(log: DeltaLog, app_id: str, ask: CaptureEvents) -> EventBatch | None:
+    """The newest batch of the log; None if none was written, or the commits that tell of them are cleaned up.
+
+    Raises EventLogChanged if batches that the store knows are not there.
+    """
+    found = next(batches(log, app_id), None)
+    number = 0 if found is None else found.number
+    if number < ask.batches and (found is not None or log.earliest() == 0):
+        problem = f"has batches up to {number} only, of {ask.batches}: it was restored, or is another table"
+        raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
+    return found
+
+
+def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBatch, events: DataFrame) -> EventBatch:
+    """One commit with the batch's events, and the newest batch that the log has afterwards: this one, or that of
+    another capture which came first; then nothing was written. Raises EventLogChanged.
+    """
+    reach("events.before")
+    writer = events.write.format("delta").mode("append").option("userMetadata", batch.to_text())
+    try:
+        writer.option("txnAppId", app_id).option("txnVersion", batch.number).save(log.uri)
+    except CONFLICTS:
+        found = next(batches(log, app_id), None)
+        if found is None or found.number < batch.number:  # not a capture: somebody else's commit, and a retry does it
+            raise
+        return found
+    reach("events.written")
+    found = next(batches(log, app_id), None)
+    if found is None or found.number < batch.number:  # Delta skips a number that it has, and does not say so
+        problem = f"knows of a batch {batch.number} and has none: it was restored"
+        raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
+    return found
 
 
 def _made(spark: SparkSession, ask: CaptureEvents, options: Mapping[str, str] | None) -> DeltaLog:
