@@ -4,7 +4,8 @@
 
 100,000 row changes times `scale` (40 % inserts, 40 % updates, 20 % deletes) in transactions of 100, rows of 6 columns.
 Each run is a process of its own and gets its own copy of one slot; ways are interleaved, after a round that warms up.
-Debezium counts what it read; our reader writes what it read as Parquet besides, as the job does before Spark takes it.
+Debezium counts what it read; our reader makes events of it and writes them as Parquet besides, as the job does before
+Spark takes them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from tests.benchmarks.debezium import VERSION, Debezium, ReaderRun
+from tests.benchmarks.debezium import VERSION, Debezium, ReaderRun, run_process
 from tests.postgresql import LOGICAL, PostgresServer, running_postgresql
+from tidemark.model.codec import to_json
 
 TABLE = "shop.orders"
 SLOT, PUBLICATION = "measured", "measured"
@@ -106,7 +108,28 @@ def main() -> None:
                 server, database, slot=slot, publication=PUBLICATION, events=events, form=form, home=home
             )
 
+        (oid,) = server.sql(f"SELECT '{TABLE}'::regclass::oid::text", database)[0]
+        source = {"TIDEMARK_SOURCE": to_json(server.address(database))}
+
+        def ours(how: str, *, staged: bool = True) -> Way:
+            def way(slot: str) -> ReaderRun:
+                command = [
+                    sys.executable,
+                    "-m",
+                    "tests.benchmarks.replication_reader",
+                    slot,
+                    PUBLICATION,
+                    str(oid),
+                    how,
+                ]
+                return run_process([*command, str(home / slot)] if staged else command, source)
+
+            return way
+
         ways: dict[str, Way] = {
+            "Tidemark's reader, by functions": ours("functions"),
+            "Tidemark's reader, by protocol": ours("protocol"),
+            "the same without Parquet": ours("protocol", staged=False),
             f"Debezium {VERSION}, records": engine("records"),
             f"Debezium {VERSION}, JSON": engine("json"),
         }

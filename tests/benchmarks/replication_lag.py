@@ -3,9 +3,9 @@
     python -m tests.benchmarks.replication_lag --seconds 120 --rate 1000 --tables 1
 
 Writers change `rate` rows a second in transactions of 10 (6 updates, 3 inserts, 1 delete), evenly over the tables.
-Beside them run after run: capture, then the write-down of each table, at the level of transactions, without Airflow, in one
-Spark session that is warm; a run begins when the one before has ended. Lag of a change: from the source's time of its
-commit to the time of the Delta commit that has it.
+Beside them run after run: capture, then the write-down of each table, at the level of transactions, without Airflow, in
+one Spark session that is warm; a run begins when the one before has ended. Lag of a change: from the source's time of
+its commit to the time of the Delta commit that has it.
 """
 
 from __future__ import annotations
