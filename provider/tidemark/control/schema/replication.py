@@ -29,6 +29,7 @@ replications = sa.Table(
     sa.Column("system_id", sa.Text),
     sa.Column("error", sa.Text),
     sa.Column("attempt", sa.String(36)),  # the capture that was begun last; NULL: its answer is stored
+    sa.Column("attempt_until", UtcDateTime),  # its job has stopped itself by then
     sa.Column("lag_bytes", sa.BigInteger, nullable=False),
     sa.Column("dropping_at", UtcDateTime),  # from then on nothing begins
     sa.Column("dropped_at", UtcDateTime),

@@ -42,6 +42,7 @@ def _definitions() -> None:
         sa.Column("system_id", sa.Text()),
         sa.Column("error", sa.Text()),
         sa.Column("attempt", sa.String(36)),
+        sa.Column("attempt_until", TIME),
         sa.Column("lag_bytes", sa.BigInteger(), nullable=False),
         sa.Column("dropping_at", TIME),
         sa.Column("dropped_at", TIME),
