@@ -77,9 +77,9 @@ class RecoverReplicationOperator(TidemarkOperator):
     """Lets a replication that failed for good go on from an explicit position; nothing else does. No Spark.
 
     What was committed before the position and was not captured is lost, so every object is flagged, and backfilled
-    by the next run where it is backfilled by itself; those that `keep` names go on as they are. `now` makes
-    a new slot. A position can only be one that the slot still has. A second run changes nothing for a position; `now` is
-    another time then. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused,
+    by the next run where it is backfilled by itself; those that `keep` names go on as they are. `now` makes a new slot.
+    A position can only be one that the slot still has. A second run changes nothing for a position; `now` is another
+    time then. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused,
     ObjectNotFound, SlotLost, SlotBlocked, SlotForeign, SourceUnreachable, SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
