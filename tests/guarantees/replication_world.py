@@ -37,8 +37,8 @@ from tidemark.transactions.limits import JobPlaces
 from tidemark.transactions.replication.backfill import run_backfill
 from tidemark.transactions.replication.capture import capture
 from tidemark.transactions.replication.definitions import create_replication, get_replication
-from tidemark.transactions.replication.lifecycle import start, validated
-from tidemark.transactions.replication.objects import Registered, ask_backfill, objects_of, register
+from tidemark.transactions.replication.objects import ask_backfill, objects_of
+from tidemark.transactions.replication.preparing import Prepared, prepare
 from tidemark.transactions.replication.write_down import run_write_down
 
 if TYPE_CHECKING:
@@ -101,17 +101,12 @@ class ReplicationWorld:
 
     # The steps of a DAG run.
 
-    def prepare(self) -> Registered:
+    def prepare(self) -> Prepared:
         """Publication, slot and objects are as the source is now."""
-        replication = start(self.store, NAME, by=self.by())
-        found = self.source.discover(replication)
-        selected = [one for one in found if one.name.table in {table.name for table in self.tables}]
-        problems = self.source.problems(replication, selected)
-        assert not problems, problems
-        self.source.publish(replication, selected)
-        position = self.source.make_slot(replication, patience=timedelta(seconds=20))
-        validated(self.store, NAME, system_id=self.source.system_id(), position=position, by=self.by())
-        return register(self.store, NAME, found, targets=self._target, by=self.by())
+        patience = timedelta(seconds=20)
+        return prepare(
+            self.store, NAME, source=self.source, targets=self._target, by=self.by("prepare"), patience=patience
+        )
 
     def _target(self, name: ObjectName) -> TableRef:
         path = f"{self.home}/lake/{name.folded}"
