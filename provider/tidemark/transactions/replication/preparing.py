@@ -8,12 +8,14 @@ from datetime import timedelta
 
 from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
-from tidemark.errors import ReplicationInvalid, TidemarkError
+from tidemark.errors import ReplicationInvalid, SlotBusy, StoreError, TidemarkError
 from tidemark.kill_points import reach
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.replication import By, FoundObject, ObjectName, Replicated, Replication, ReplicationState
 from tidemark.model.streams import TableRef
 from tidemark.planning.replication.selection import select, unmatched
 from tidemark.transactions.replication import lifecycle
+from tidemark.transactions.replication.capture import OpenLog, require_slot
 from tidemark.transactions.replication.definitions import get_replication
 from tidemark.transactions.replication.objects import Registered, objects_of, register, to_work_at
 
@@ -45,6 +47,7 @@ def prepare(
     targets: Callable[[ObjectName], TableRef],
     by: By,
     patience: timedelta = PATIENCE,
+    open_log: OpenLog = DeltaLog.open,
 ) -> Prepared:
     """Start the replication if it has not started; publish what its selection names now, and take up new objects.
 
@@ -58,15 +61,16 @@ def prepare(
         return Prepared(replication, to_work_at(store, name))
     try:
         if replication.state is not ReplicationState.STARTING:
-            source.require_ours(replication)
+            require_slot(store, replication, source, open_log=open_log)
         selected, everything = _look(store, source, replication, by)
         made = source.publish(replication, selected)
         reach("prepare.published")
         replication = _with_slot(store, source, replication, by, patience)
         reach("prepare.slot")
+    except (StoreError, ReplicationInvalid, SlotBusy):
+        raise
     except TidemarkError as error:
-        if not isinstance(error, ReplicationInvalid):
-            lifecycle.settle(store, name, error=error, by=by)
+        lifecycle.settle(store, name, error=error, by=by)
         raise
     registered = register(store, name, everything, targets=targets, by=by)
     replication = get_replication(store, name)
