@@ -253,6 +253,9 @@ def test_every_column_has_a_type(source_server: PostgresServer) -> None:
         "public.pair[]": UnifiedType(K.ARRAY, item=item),
         '"O\'Brien"."Own Type"': STRING,
     }
+    version = int((source_server.data / "PG_VERSION").read_text())
+    newer = {"int4multirange": 14, "numeric(3,-2)": 15, "numeric(3,5)": 15}
+    wanted = {text: kind for text, kind in wanted.items() if newer.get(text, 0) <= version}
     columns = ", ".join(f"c{number} {text}" for number, text in enumerate(wanted))
     source_server.sql(f"CREATE TABLE every_type (id int PRIMARY KEY, {columns})", database)
     with connect(source_server.address(database)) as connection:
