@@ -139,6 +139,8 @@ def require_ours(status: SlotStatus, *, captured: LogPosition | None = None, idl
     foreign = _foreign(status)
     if foreign is not None:
         raise SlotForeign(slot=status.name, problem=foreign, remedy=_drop_text(status))
+    if status.confirmed is None and status.active_pid is not None:
+        raise SlotBusy(slot=status.name, pid=status.active_pid)  # it is being made
     if status.lost or status.confirmed is None:
         why = f": {status.reason}" if status.reason else " (max_slot_wal_keep_size)"
         problem = f"has lost its log, which the server has removed{why}"
