@@ -63,7 +63,11 @@ def run_write_down(
     reports: list[WriteDownReport] = []
     while True:
         deadline = store.clock() + limits.job_deadline
-        begun = store.write(lambda c, deadline=deadline: _begin(c, store, object_uid, by, limits, deadline=deadline))
+
+        def begin(connection: sa.Connection, deadline: datetime = deadline) -> _Begun | str | None:
+            return _begin(connection, store, object_uid, by, limits, deadline=deadline)
+
+        begun = store.write(begin)
         if not isinstance(begun, _Begun):
             return WriteDownOutcome(_together(reports), begun)
         spec = places.spec(
