@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidemark.databases.postgresql.identities import Identity, KeyIndex, Relation, RelationKind, keys_of, obstacle
 from tidemark.databases.postgresql.names import qualified
 from tidemark.databases.postgresql.native_types import NativeType, types_of
+from tidemark.databases.postgresql.texts import canonical
 from tidemark.errors import ObjectNotReplicable
-from tidemark.model.replication import Column, ObjectName, TableSchema
+from tidemark.model.replication import Column, ObjectName, TableSchema, UnifiedType
 
 if TYPE_CHECKING:
     import psycopg2
@@ -288,6 +289,12 @@ def _kind(row: _Row) -> RelationKind:
     return RelationKind.PARTITIONED if row.kind == "p" else RelationKind.TABLE
 
 
+def _text_of(native: str | None, kind: UnifiedType) -> str | None:
+    """The canonical text of a value that the server wrote."""
+    convert = canonical(kind)
+    return native if native is None or convert is None else convert(native)
+
+
 def _column(
     attribute: _Attribute, types: Mapping[tuple[int, int], NativeType], keys: Sequence[str], *, fills: bool
 ) -> Column:
@@ -298,6 +305,6 @@ def _column(
         native=native.text,
         key=attribute.name in keys,
         nullable=not attribute.required,
-        filled=attribute.missing if fills else None,
+        filled=_text_of(attribute.missing, native.unified) if fills else None,
         unknown_fill=fills and attribute.has_default and not attribute.has_missing,
     )

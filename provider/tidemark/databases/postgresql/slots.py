@@ -154,7 +154,7 @@ def create_slot(address: SourceAddress, name: str, *, patience: timedelta) -> Lo
         status = slot_status(connection, name)
         if status.exists:
             return require_ours(status, idle=False)
-        with slot_refusals_named(connection, name), watched(connection, address, name, patience):
+        with slot_refusals_named(address, name), watched(connection, address, name, patience):
             cursor = connection.cursor()
             cursor.execute(
                 "SELECT (lsn - '0/0')::bigint FROM pg_create_logical_replication_slot(%s, %s)", (name, PLUGIN)

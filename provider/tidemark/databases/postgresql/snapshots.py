@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.failures import said, source_of
+from tidemark.databases.postgresql.failures import said, secrets_of, source_text
 from tidemark.databases.postgresql.names import literal, quoted
 from tidemark.errors import SlotBlocked, SourceRefused
 from tidemark.errors.tree import TidemarkError
@@ -94,7 +94,7 @@ def exported_snapshot(address: SourceAddress, *, patience: timedelta) -> Iterato
         pid = connection.info.backend_pid
         name = f"tidemark_snapshot_{pid}"  # no other living session has this pid
         cursor = connection.cursor()
-        with slot_refusals_named(connection, name), watched(connection, address, name, patience):
+        with slot_refusals_named(address, name), watched(connection, address, name, patience):
             cursor.execute(f"CREATE_REPLICATION_SLOT {quoted(name)} TEMPORARY LOGICAL {PLUGIN} EXPORT_SNAPSHOT")
         _, point, snapshot, _ = cursor.fetchone()
         yield Snapshot(position_of_lsn(parse_lsn(point)), snapshot, pid)
@@ -171,7 +171,7 @@ def _blocked(slot: str, patience: timedelta, found: Sequence[Blocker]) -> SlotBl
 
 
 @contextmanager
-def slot_refusals_named(connection: psycopg2.extensions.connection, slot: str) -> Iterator[None]:
+def slot_refusals_named(address: SourceAddress, slot: str) -> Iterator[None]:
     """Why the server makes no slot, with what mends it. Raises SourceRefused; what is not of slots passes as it is."""
     import psycopg2
 
@@ -179,17 +179,20 @@ def slot_refusals_named(connection: psycopg2.extensions.connection, slot: str) -
         yield
         return
     except psycopg2.Error as error:
-        remedy = _remedy(error, connection, slot)
+        remedy = _remedy(error, address, slot)
         if remedy is None:
             raise
         failure = SourceRefused(
-            source=source_of(connection), what=f"replication slot {slot}", problem=said(error), remedy=remedy
+            source=source_text(address),
+            what=f"replication slot {slot}",
+            problem=said(error, secrets_of(address)),
+            remedy=remedy,
         )
     raise failure
 
 
-def _remedy(error: psycopg2.Error, connection: psycopg2.extensions.connection, slot: str) -> str | None:
-    user = quoted(str(connection.get_dsn_parameters().get("user")))
+def _remedy(error: psycopg2.Error, address: SourceAddress, slot: str) -> str | None:
+    user = quoted(address.user)
     code, text = error.pgcode, str(error)
     if code == "53400":
         return (
