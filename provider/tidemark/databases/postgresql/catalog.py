@@ -307,4 +307,5 @@ def _column(
         nullable=not attribute.required,
         filled=_text_of(attribute.missing, native.unified) if fills else None,
         unknown_fill=fills and attribute.has_default and not attribute.has_missing,
+        number=attribute.number,
     )
