@@ -92,8 +92,9 @@ class SourceTable:
         self._tell("INSERT", told, new_key, unchanged=unchanged, old_key=old_key, same_commit=True)
 
     def delete(self, *key: str) -> None:
-        self.rows.pop(key)
-        self._tell("DELETE", dict(zip(self.schema.keys, key, strict=True)), key)
+        """Of a table without a key `key` is the number of the event that told the row, and the log has all of it."""
+        old = self.rows.pop(key)
+        self._tell("DELETE", {name: old[name] for name in self.schema.keys} or old, key)
 
     def truncate(self) -> None:
         self.rows.clear()

@@ -124,6 +124,35 @@ def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
         world.run(second)
 
 
+class Died(Exception):
+    """Stands for the end of the process."""
+
+
+def test_an_attempt_that_dies_anywhere_is_finished_by_the_next(world: World) -> None:
+    table = world.table
+    with table.transaction():
+        table.insert(**{"id": "1", ODD: "a", "BIG": "x"})
+        table.insert(**{"id": "2", ODD: "b", "BIG": "y"})
+    table.truncate()
+    table.insert(**{"id": "1", ODD: "a", "BIG": "z"})
+    ask = world.ask()
+
+    def die(text: str = "") -> None:
+        raise Died(text)
+
+    with pytest.raises(Died):
+        world.run(ask, stop_if_due=die)  # before the first segment
+    with pytest.raises(Died):
+        world.run(ask, say=die)  # behind it
+    world.run(ask, stop_after=2)
+    with pytest.raises(Died):
+        world.run(ask, stop_if_due=die)  # before the last
+    assert world.run(ask).found == 2
+    assert world.rows() == [(1, "a", "z")]
+    marks = [parse_object_mark(commit.user_metadata) for commit in world.log.commits(-1, world.log.head())]
+    assert [mark.segment for mark in marks if mark is not None] == [1, 2, 3]
+
+
 def test_new_columns_come_with_what_rows_of_before_have(world: World) -> None:
     table = world.table
     first = schema_of(
@@ -266,7 +295,7 @@ def test_an_append_only_target_has_a_row_for_every_event(world: World) -> None:
     rows = world.rows("change_sequence_number", "change_type", "is_deleted", "v", "n", "new")
     assert [row[1:] for row in rows] == [
         ("INSERT", False, "a", 1, None),
-        ("DELETE", True, None, None, None),
+        ("DELETE", True, "a", 1, None),
         ("INSERT", False, "b", 2, "y"),
         ("TRUNCATE", True, None, None, None),
     ]

@@ -118,16 +118,21 @@ class _Copying:
     def copy(self, snapshot: LogPosition, schema: TableSchema, rows: DataFrame) -> None:
         """Into the target, or beside it where that would take the target back."""
         ask, catch_up = self.ask, self.ask.catch_up
-        keyed = ask.object.mode is WriteMode.MERGE
         target = self.target.make(self.session, schema, ask.object.mode)
-        if keyed and catch_up is not None and catch_up > snapshot:
+        if ask.object.mode is WriteMode.APPEND_ONLY:
+            self._append(target, schema, self._mark(snapshot, self._applied(snapshot), schema), rows)
+            return
+        self.mark = self._mark(snapshot, snapshot, schema)
+        if catch_up is not None and catch_up > snapshot:
             place = TableRef(f"the copy of {ask.object.name.text}", self.workspace.new_directory(), "")
             target = self.staged = replace(target, ref=place).make(self.session, schema, ask.object.mode)
-            self.mark = self._mark(snapshot, snapshot, schema)
-        else:
-            self.mark = self._mark(snapshot, snapshot if keyed or catch_up is None else catch_up, schema)
-        write = self._overwrite if keyed else self._append
-        write(target, schema, self.mark, rows)
+        self._overwrite(target, schema, self.mark, rows)
+
+    def _applied(self, snapshot: LogPosition) -> LogPosition:
+        """What an append-only target has of the events: to it a copy adds rows, and none of an event."""
+        newest, known = self.target.newest(), self.ask.object.applied
+        had = [one for one in (known, None if newest is None else newest.mark.end) if one is not None]
+        return max(had) if had else snapshot
 
     def finish(self, say: Callable[[str], None]) -> BackfillReport:
         """Bring a staged copy to where the target is, and put it into its place."""

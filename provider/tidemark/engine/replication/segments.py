@@ -22,7 +22,7 @@ from tidemark.engine.replication.fold import (
     value_name,
 )
 from tidemark.engine.replication.target_table import Target
-from tidemark.engine.replication.values import texts_of, value_of, written_value
+from tidemark.engine.replication.values import texts_of, written_value
 from tidemark.errors import ObjectFailed
 from tidemark.planning.identifiers import quoted
 from tidemark.planning.replication.types import SchemaChange
@@ -85,13 +85,14 @@ def truncate(session: SparkSession, target: Target) -> None:
 
 
 def change_columns(
-    session: SparkSession, target: Target, change: SchemaChange, *, keyed: bool
+    session: SparkSession, target: Target, change: SchemaChange, folding: Folding, *, at: str, keyed: bool
 ) -> Callable[[], None] | None:
     """Give the target the columns of the new schema, and answer what gives its rows their values in one commit,
     or None.
 
     A column that was added has the value that the source gave to rows of before; one that was renamed has that of the
     old name, which stays as it was, like one that was dropped. Rows of events stay as they were.
+    `at`: the position of the change. The command fails with what `named_unfit_value` names.
     """
     before = target.schema()
     target.evolve(session, change.new)
@@ -103,7 +104,10 @@ def change_columns(
             values[quoted(new.name)] = F.col(f"{target.name}.{quoted(old.name)}")
     for column in change.added:
         if column.filled is not None or field_of(before, column.name) is not None:
-            values[quoted(column.name)] = value_of(F.lit(column.filled).cast("string"), column.type)
+            text = F.lit(column.filled).cast("string")
+            values[quoted(column.name)] = written_value(
+                text, column, unfit=folding.unfit, object_name=folding.name, position=F.lit(at)
+            )
     return (lambda: _fill(session, target, values)) if values else None
 
 

@@ -155,12 +155,13 @@ class _Writing:
         ask = self.ask
         if segment.kind is SegmentKind.TRUNCATE:
             return lambda: truncate(self.session, self.target)
+        folding = Folding(ask.name.text, segment.schema, self.events.unchanged, ask.unfit_values)
         if segment.change is not None:
-            return change_columns(self.session, self.target, segment.change, keyed=ask.mode is WriteMode.MERGE)
+            at, keyed = position_text(segment.start), ask.mode is WriteMode.MERGE
+            return change_columns(self.session, self.target, segment.change, folding, at=at, keyed=keyed)
         rows = self.events.between(segment.start, segment.end)
         if self.events.rows == 0 or (len(self.plan.segments) > 1 and rows.isEmpty()):
             return None
-        folding = Folding(ask.name.text, segment.schema, self.events.unchanged, ask.unfit_values)
         if ask.mode is WriteMode.APPEND_ONLY:
             return lambda: append_rows(self.target, rows, folding)
         return lambda: merge_rows(self.session, self.target, rows, folding, moves=segment.moves)
