@@ -118,6 +118,8 @@ class Column:
 
     `filled`: the text of the value that rows older than the column have, where the source says so (a column that was
     added with a constant default); `unknown_fill`: such rows may have any value, so only a backfill tells.
+    `number`: of the column in its table, which a rename keeps and a column made anew does not get (an attnum); None
+    where the source has none.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Column:
     nullable: bool = True
     filled: str | None = None
     unknown_fill: bool = False
+    number: int | None = None
 
 
 @dataclass(frozen=True)

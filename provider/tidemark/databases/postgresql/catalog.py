@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidemark.databases.postgresql.identities import Identity, KeyIndex, Relation, RelationKind, keys_of, obstacle
 from tidemark.databases.postgresql.names import qualified
 from tidemark.databases.postgresql.native_types import NativeType, types_of
+from tidemark.databases.postgresql.texts import canonical
 from tidemark.errors import ObjectNotReplicable
-from tidemark.model.replication import Column, ObjectName, TableSchema
+from tidemark.model.replication import Column, ObjectName, TableSchema, UnifiedType
 
 if TYPE_CHECKING:
     import psycopg2
@@ -69,7 +70,8 @@ _PERSISTENCE = {"u": RelationKind.UNLOGGED, "t": RelationKind.TEMPORARY}
 class CatalogTable:
     """A table as it is now. `schema`: without `generated` columns, as the log has none of them. `keys`: in the key's
     order, by which its rows are known in the log. `rows` and `size` (bytes): by the server's statistics, with all
-    partitions. `problem` and `remedy`: why it cannot be replicated; None where it can.
+    partitions. `parted`: its rows are in its partitions. `problem` and `remedy`: why it cannot be replicated; None where
+    it can.
     """
 
     oid: int
@@ -82,6 +84,7 @@ class CatalogTable:
     size: int
     owner: str
     generated: tuple[str, ...] = ()
+    parted: bool = False
     root: ObjectName | None = None
     problem: str | None = None
     remedy: str | None = None
@@ -170,12 +173,13 @@ def columns_of(connection: psycopg2.extensions.connection, oid: int, *, numeric_
 
     A table that was rewritten (VACUUM FULL, a volatile default) does not say that any more: `unknown_fill`.
     """
-    contents = _contents(connection, [oid], numeric_as)
     found = _catalog(connection, oid, numeric_as)
     keys = next((table.keys for table in found if table.oid == oid), ())
+    contents = _contents(connection, [oid, *(table.oid for table in found)], numeric_as)
+    parts = [contents.attributes.get(table.oid, ()) for table in found if table.oid != oid and not table.parted]
     return TableSchema(
         tuple(
-            _column(attribute, contents.types, keys, fills=True)
+            _filled(_column(attribute, contents.types, keys), _in_parts(attribute, parts))
             for attribute in contents.attributes.get(oid, ())
             if not attribute.generated
         )
@@ -252,15 +256,14 @@ def _table(row: _Row, parts: Sequence[_Row], names: Mapping[int, ObjectName], co
         oid=row.oid,
         name=row.name,
         kind=relation.kind,
-        schema=TableSchema(
-            tuple(_column(one, contents.types, keys, fills=False) for one in attributes if not one.generated)
-        ),
+        schema=TableSchema(tuple(_column(one, contents.types, keys) for one in attributes if not one.generated)),
         keys=keys,
         identity=relation.identity,
         rows=sum(leaf.rows for leaf in leaves),
         size=sum(leaf.size for leaf in leaves),
         owner=row.owner,
         generated=tuple(one.name for one in attributes if one.generated),
+        parted=row.kind == "p",
         root=relation.root,
         problem=found.problem if found else None,
         remedy=found.remedy if found else None,
@@ -288,9 +291,13 @@ def _kind(row: _Row) -> RelationKind:
     return RelationKind.PARTITIONED if row.kind == "p" else RelationKind.TABLE
 
 
-def _column(
-    attribute: _Attribute, types: Mapping[tuple[int, int], NativeType], keys: Sequence[str], *, fills: bool
-) -> Column:
+def _text_of(native: str | None, kind: UnifiedType) -> str | None:
+    """The canonical text of a value that the server wrote."""
+    convert = canonical(kind)
+    return native if native is None or convert is None else convert(native)
+
+
+def _column(attribute: _Attribute, types: Mapping[tuple[int, int], NativeType], keys: Sequence[str]) -> Column:
     native = types[attribute.type]
     return Column(
         name=attribute.name,
@@ -298,6 +305,17 @@ def _column(
         native=native.text,
         key=attribute.name in keys,
         nullable=not attribute.required,
-        filled=attribute.missing if fills else None,
-        unknown_fill=fills and attribute.has_default and not attribute.has_missing,
+        number=attribute.number,
     )
+
+
+def _in_parts(attribute: _Attribute, parts: Sequence[Sequence[_Attribute]]) -> list[_Attribute]:
+    """The column in each partition, as only those have rows; of a table without partitions itself."""
+    return [one for part in parts for one in part if one.name == attribute.name] if parts else [attribute]
+
+
+def _filled(column: Column, held: Sequence[_Attribute]) -> Column:
+    values = {one.missing for one in held if one.has_missing}
+    if len(values) == 1 and all(one.has_missing for one in held):
+        return replace(column, filled=_text_of(values.pop(), column.type))
+    return replace(column, unknown_fill=bool(values) or any(one.has_default for one in held))

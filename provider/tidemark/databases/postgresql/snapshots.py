@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.failures import said, source_of
+from tidemark.databases.postgresql.failures import said, secrets_of, source_text
 from tidemark.databases.postgresql.names import literal, quoted
 from tidemark.errors import SlotBlocked, SourceRefused
 from tidemark.errors.tree import TidemarkError
@@ -20,7 +20,16 @@ from tidemark.planning.replication.positions import parse_lsn, position_of_lsn
 if TYPE_CHECKING:
     import psycopg2
 
-__all__ = ["PLUGIN", "Blocker", "Snapshot", "blockers", "exported_snapshot", "slot_refusals_named", "watched"]
+__all__ = [
+    "PLUGIN",
+    "Blocker",
+    "Snapshot",
+    "blockers",
+    "exported_snapshot",
+    "require_primary",
+    "slot_refusals_named",
+    "watched",
+]
 
 PLUGIN = "pgoutput"
 _BLOCKERS = """
@@ -35,6 +44,7 @@ WHERE (l.pid IS NOT NULL OR p.gid IS NOT NULL)
 ORDER BY coalesce(a.xact_start, p.prepared) NULLS FIRST
 """
 _MOST_NAMED = 5
+_TO_PRIMARY = "Connect to the primary."
 
 
 @dataclass(frozen=True)
@@ -94,10 +104,21 @@ def exported_snapshot(address: SourceAddress, *, patience: timedelta) -> Iterato
         pid = connection.info.backend_pid
         name = f"tidemark_snapshot_{pid}"  # no other living session has this pid
         cursor = connection.cursor()
-        with slot_refusals_named(connection, name), watched(connection, address, name, patience):
+        require_primary(connection, address)
+        with slot_refusals_named(address, name), watched(connection, address, name, patience):
             cursor.execute(f"CREATE_REPLICATION_SLOT {quoted(name)} TEMPORARY LOGICAL {PLUGIN} EXPORT_SNAPSHOT")
         _, point, snapshot, _ = cursor.fetchone()
         yield Snapshot(position_of_lsn(parse_lsn(point)), snapshot, pid)
+
+
+def require_primary(connection: psycopg2.extensions.connection, address: SourceAddress) -> None:
+    """Raises SourceRefused for a standby: from 16 on it would let a slot wait for ever."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_is_in_recovery()")
+        if cursor.fetchone()[0]:
+            raise SourceRefused(
+                source=source_text(address), what="a replication slot", problem="it is a standby", remedy=_TO_PRIMARY
+            )
 
 
 def blockers(connection: psycopg2.extensions.connection, *, besides: int, older_than: timedelta) -> tuple[Blocker, ...]:
@@ -171,7 +192,7 @@ def _blocked(slot: str, patience: timedelta, found: Sequence[Blocker]) -> SlotBl
 
 
 @contextmanager
-def slot_refusals_named(connection: psycopg2.extensions.connection, slot: str) -> Iterator[None]:
+def slot_refusals_named(address: SourceAddress, slot: str) -> Iterator[None]:
     """Why the server makes no slot, with what mends it. Raises SourceRefused; what is not of slots passes as it is."""
     import psycopg2
 
@@ -179,18 +200,21 @@ def slot_refusals_named(connection: psycopg2.extensions.connection, slot: str) -
         yield
         return
     except psycopg2.Error as error:
-        remedy = _remedy(error, connection, slot)
+        remedy = _remedy(error, address, slot)
         if remedy is None:
             raise
         failure = SourceRefused(
-            source=source_of(connection), what=f"replication slot {slot}", problem=said(error), remedy=remedy
+            source=source_text(address),
+            what=f"replication slot {slot}",
+            problem=said(error, secrets_of(address)),
+            remedy=remedy,
         )
     raise failure
 
 
-def _remedy(error: psycopg2.Error, connection: psycopg2.extensions.connection, slot: str) -> str | None:
-    user = quoted(str(connection.get_dsn_parameters().get("user")))
-    code, text = error.pgcode, str(error)
+def _remedy(error: psycopg2.Error, address: SourceAddress, slot: str) -> str | None:
+    user = quoted(address.user)
+    code = error.pgcode
     if code == "53400":
         return (
             "Drop those that nobody reads (SELECT slot_name FROM pg_replication_slots WHERE NOT active), or raise their"
@@ -198,8 +222,6 @@ def _remedy(error: psycopg2.Error, connection: psycopg2.extensions.connection, s
         )
     if code == "42501":
         return f"ALTER ROLE {user} REPLICATION"
-    if "recovery" in text or "standby" in text:
-        return "Connect to the primary: this server is a standby."
     if code == "55000":
         return "ALTER SYSTEM SET wal_level = logical, then restart the server."
     if code == "42710":
