@@ -156,8 +156,7 @@ class Replications(RuleBasedStateMachine):
         self.world.source.slot = None
 
     def recover(self) -> None:
-        states = (ReplicationState.FAILED, ReplicationState.FAILED_PERMANENTLY)
-        if self.world.replication.state in states:
+        if self.world.replication.state is ReplicationState.FAILED_PERMANENTLY:
             position = self.world.source.make_slot()
             lifecycle.recover(self.world.store, "r", position=position, system_id="cluster-1", by=ME)
 
