@@ -76,6 +76,17 @@ def postgresql() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
+def source_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL server whose log can be decoded, for all tests of the process; each takes a database of its own,
+    and leaves no slot behind: those that are there count for the whole server.
+    """
+    from tests.postgresql import LOGICAL, postgresql_or_skip
+
+    with postgresql_or_skip(LOGICAL) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def migrated_database(postgresql: PostgresServer) -> str:
     """A database at this release's revision, to be copied: that is quicker than migrating each."""
     from tidemark.control.store import ControlStore

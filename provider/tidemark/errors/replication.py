@@ -111,8 +111,8 @@ class SlotBusy(ReplicationError):
 
 
 class SlotBlocked(ReplicationError):
-    """Slot {slot} could not be created in {seconds} seconds: it waits for transactions that are open: {blockers}. End
-    them, or wait for their end: SELECT pg_terminate_backend({pid})
+    """Slot {slot} could not be created in {seconds} seconds: it waits for transactions that are open: {blockers}. Wait
+    for their end, or end them: {remedy}
     """
 
 

@@ -17,12 +17,15 @@ from tidemark.model.streams import TableRef
 __all__ = [
     "START",
     "BackfillProgress",
+    "By",
     "Column",
+    "FoundObject",
     "LogPosition",
     "ObjectName",
     "ObjectState",
     "Replicated",
     "Replication",
+    "ReplicationMove",
     "ReplicationOptions",
     "ReplicationState",
     "Selection",
@@ -115,6 +118,8 @@ class Column:
 
     `filled`: the text of the value that rows older than the column have, where the source says so (a column that was
     added with a constant default); `unknown_fill`: such rows may have any value, so only a backfill tells.
+    `number`: of the column in its table, which a rename keeps and a column made anew does not get (an attnum); None
+    where the source has none.
     """
 
     name: str
@@ -124,6 +129,7 @@ class Column:
     nullable: bool = True
     filled: str | None = None
     unknown_fill: bool = False
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -167,6 +173,11 @@ class ObjectName:
         """`schema.table`."""
         return f"{self.schema}.{self.table}"
 
+    @property
+    def folded(self) -> str:
+        """`schema_table`; two objects may have the same, so their ids tell them apart."""
+        return f"{self.schema}_{self.table}"
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -180,7 +191,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class SourceAddress:
-    """How a source is reached. It travels by environment only; nothing prints the password."""
+    """How a source is reached. It travels by environment only; nothing prints a password."""
 
     kind: SourceKind
     host: str
@@ -188,7 +199,7 @@ class SourceAddress:
     database: str
     user: str
     password: str | None = field(default=None, repr=False)
-    parameters: Mapping[str, str] = field(default_factory=dict)  # sslmode, sslrootcert, connect_timeout …
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)  # sslmode, sslpassword, connect_timeout …
 
 
 @dataclass(frozen=True)
@@ -272,3 +283,45 @@ class Replicated:
     flagged: str | None = None
     gone: bool = False
     problem: str | None = None
+    selected: bool = True  # False: the selection does not name it any more; what was written stays
+
+
+@dataclass(frozen=True)
+class FoundObject:
+    """A table as the catalog of the source has it now, without the columns that are not selected (`excluded`).
+
+    `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, with what mends it.
+    """
+
+    name: ObjectName
+    source_id: str
+    schema: TableSchema
+    rows: int = 0
+    excluded: tuple[str, ...] = ()
+    unsupported: str | None = None
+
+
+@dataclass(frozen=True)
+class By:
+    """Who moves a state, why, and in which run of a DAG (`<dag>/<run>/<task>/<map index>`)."""
+
+    who: str
+    why: str = ""
+    run: str | None = None
+
+
+@dataclass(frozen=True)
+class ReplicationMove:
+    """A move that was made, as the history keeps it. `object_uid`: None for a move of the whole replication.
+
+    `act`: its name; `before`, `after`: states. `position`: where it led to, if it is of a position.
+    """
+
+    replication_uid: str
+    object_uid: str | None
+    act: str
+    before: str
+    after: str
+    at: datetime
+    by: By
+    position: LogPosition | None = None

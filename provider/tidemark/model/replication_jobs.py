@@ -31,19 +31,26 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CapturedObject:
-    """An object whose events are captured. `schema`: the newest that the log has an event of; None: none yet."""
+    """An object whose events are captured. `schema`: the newest that the log has an event of; None: none yet.
+
+    `keys`: columns of its primary key as the catalog has it now. `excluded`: columns that no event shows.
+    """
 
     name: ObjectName
     source_id: str
     keys: tuple[str, ...]
     schema: TableSchema | None = None
+    excluded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CaptureEvents:
-    """One bounded run: the log of the source up to where it stands when the job starts.
+    """One bounded run: the log of the source up to `until`, which the worker read before it read the list of objects.
 
-    `captured` and `batches` are what the store knows; the event log may be further by what an attempt wrote that died.
+    So a batch holds no time at which an object was replicated already that the job was not told of: an object that is
+    registered later is backfilled as of a later position. None: up to where the log stands when the job starts, for
+    callers whose objects stay the same. `captured` and `batches` are what the store knows; the event log may be further
+    by what an attempt wrote that died.
     """
 
     replication_uid: str
@@ -57,6 +64,7 @@ class CaptureEvents:
     batches: int
     objects: tuple[CapturedObject, ...]
     options: ReplicationOptions
+    until: LogPosition | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,7 @@ class BackfillObject:
     """Copy an object as of one exact position. `number`: drawn from the object's `writes`; an older one never
     overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
     takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
+    `excluded`: columns that are left out; `numeric_as`: as in ReplicationOptions.
     """
 
     replication_uid: str
@@ -96,6 +105,8 @@ class BackfillObject:
     expected_rows: int
     partitions: int
     catch_up: LogPosition | None = None
+    excluded: tuple[str, ...] = ()
+    numeric_as: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,7 @@ class WriteDown:
     target: TableRef
     event_log: str
     unfit_values: UnfitValues
+    source_id: str | None = None  # Replicated.source_id: two names may fold to one; None takes all events of the name
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""The shop's database, replicated into the lake while it is used: each table by a backfill, then by its changes.
+
+The tables are those of a PostgreSQL that the connection `shop_database` leads to; `make demo-replication` starts one,
+fills it and keeps changing it. Each run captures what was committed since the last one; a table that is new is copied
+as of one exact position beside that, and what was captured is then applied to each target. Started by hand with
+`backfill`, a run copies these tables anew.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG, Param
+
+from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replications import CreateReplicationOperator
+from tidemark.task_groups.replicate import replicate
+
+REPLICATION = "shop"
+
+with DAG(
+    "replicate_database",
+    description="A PostgreSQL database into the lake: backfill, then change data capture",
+    schedule=timedelta(minutes=5),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,  # a replication has one place in the source's log
+    allowed_run_types=["scheduled", "manual"],  # a log position has no date: there is nothing to backfill by date
+    default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
+    params={
+        "backfill": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            description="tables to be copied anew, or stopped, one a line: shop.orders",
+        ),
+        "action": Param("start", enum=["start", "restart", "stop"], description="what becomes of their backfills"),
+    },
+    doc_md=__doc__,
+    tags=["tidemark", "example"],
+) as dag:
+    create = CreateReplicationOperator(
+        task_id="create",
+        replication=REPLICATION,
+        source_conn_id="shop_database",
+        target="replicated",
+        include=["shop"],
+    )
+
+    ask = AskBackfillOperator(
+        task_id="ask",
+        replication=REPLICATION,
+        objects="{{ params.backfill | tojson }}",
+        action="{{ params.action }}",
+    )
+
+    create >> ask >> replicate("replicate", replication=REPLICATION, backfill={"max_active_tis_per_dagrun": 2})

@@ -1,0 +1,247 @@
+"""The publication of a replication: an explicit list of tables, ours alone.
+
+A publication must be there before the slot that is read with it, and stay until that slot is dropped: the log is
+decoded with the publication as it was when a change was made. Never is a table published whose rows the application
+could not update any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from tidemark.databases.postgresql.catalog import CatalogTable, discover
+from tidemark.databases.postgresql.failures import said, source_of
+from tidemark.databases.postgresql.identities import Identity, RelationKind
+from tidemark.databases.postgresql.names import qualified, quoted
+from tidemark.errors import ObjectNotReplicable, SourceRefused
+from tidemark.model.replication import ObjectName
+
+if TYPE_CHECKING:
+    import psycopg2
+
+__all__ = [
+    "COLUMN_LISTS",
+    "PublicationState",
+    "PublishedTable",
+    "drop_publication",
+    "ensure_publication",
+    "publication_state",
+]
+
+_Published = tuple[ObjectName, tuple[str, ...] | None]
+
+COLUMN_LISTS = 150000  # the version that has them
+_OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
+_STATE = """
+SELECT oid::bigint, pg_get_userbyid(pubowner), pg_has_role(pubowner, 'USAGE'), puballtables,
+       pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot
+FROM pg_publication WHERE pubname = %s
+"""
+_TABLES = """
+SELECT r.prrelid::bigint, n.nspname, c.relname, {filtered},
+       {columns}
+FROM pg_publication_rel r JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE r.prpubid = %s::oid ORDER BY n.nspname, c.relname
+"""
+_LISTED = """
+CASE WHEN r.prattrs IS NOT NULL THEN ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = r.prrelid
+     AND a.attnum = ANY(r.prattrs::int2[]) ORDER BY a.attnum) END
+"""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table to publish, by OID. `columns`: only these; None for all, those that are added later too."""
+
+    oid: int
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class PublicationState:
+    """A publication as it is. `tables`: by OID, name and column list; () for one whose rows are filtered. `plain`: it
+    publishes all kinds of changes, and partitions under their root. `wide`: more than the tables of a list.
+    `alterable`: its owner is a role of ours.
+    """
+
+    exists: bool
+    oid: int = 0
+    owner: str = ""
+    alterable: bool = False
+    wide: bool = False
+    plain: bool = True
+    tables: Mapping[int, _Published] = field(default_factory=dict)
+
+
+def publication_state(connection: psycopg2.extensions.connection, name: str) -> PublicationState:
+    """What there is under that name."""
+    new = connection.server_version >= COLUMN_LISTS
+    with connection.cursor() as cursor:
+        cursor.execute(_STATE, (name,))
+        found = cursor.fetchone()
+        if found is None:
+            return PublicationState(exists=False)
+        oid, owner, alterable, wide, plain = found
+        filtered, columns = ("r.prqual IS NOT NULL", _LISTED) if new else ("false", "NULL::text[]")
+        cursor.execute(_TABLES.format(filtered=filtered, columns=columns), (oid,))
+        rows = cursor.fetchall()
+        if new:
+            cursor.execute("SELECT count(*) FROM pg_publication_namespace WHERE pnpubid = %s::oid", (oid,))
+            wide = wide or cursor.fetchone() != (0,)
+    tables = {
+        table: (ObjectName(schema, relation), () if filtered else tuple(listed) if listed is not None else None)
+        for table, schema, relation, filtered, listed in rows
+    }
+    return PublicationState(True, oid, owner, alterable, wide, plain, tables)
+
+
+def ensure_publication(
+    connection: psycopg2.extensions.connection,
+    name: str,
+    tables: Sequence[PublishedTable],
+    *,
+    patience: timedelta = timedelta(seconds=30),
+) -> tuple[str, ...]:
+    """Makes the publication, or makes it the one of exactly these tables; the statements that were run, none where all
+    was so already. All of them or none take effect.
+
+    A list of columns is published where the server has such lists (15) and the table's replica identity allows it: with
+    REPLICA IDENTITY FULL a list would break the application's updates. Elsewhere all columns are, and the reader drops
+    what is not wanted. Needs an autocommit connection. Raises ObjectNotReplicable before anything is published, and
+    SourceRefused with the missing right, or where a table stayed locked for `patience`.
+    """
+    wanted = _wanted(connection, tables)
+    state = publication_state(connection, name)
+    _require_ours(connection, name, state)
+    statements = _statements(name, state, wanted)
+    if statements:
+        _run(connection, name, statements, patience)
+    return statements
+
+
+def drop_publication(connection: psycopg2.extensions.connection, name: str) -> bool:
+    """Whether there was one. Drop the slot first: what it still holds cannot be decoded without the publication."""
+    state = publication_state(connection, name)
+    if not state.exists:
+        return False
+    _require_owner(connection, name, state)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP PUBLICATION IF EXISTS {quoted(name)}")
+    return True
+
+
+def _wanted(connection: psycopg2.extensions.connection, tables: Sequence[PublishedTable]) -> dict[int, _Published]:
+    """The tables by their names of now, with the lists that can be published. Raises ObjectNotReplicable."""
+    known = {table.oid: table for table in discover(connection)} if tables else {}
+    wanted = {}
+    for one in tables:
+        table = known.get(one.oid)
+        if table is None:
+            raise ObjectNotReplicable(
+                object=f"The table with OID {one.oid}",
+                problem="it was dropped",
+                remedy="Take it out of the replication.",
+            )
+        table.require_replicable()
+        wanted[one.oid] = (table.name, _column_list(connection.server_version, table, one.columns))
+    return wanted
+
+
+def _column_list(version: int, table: CatalogTable, columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """In the table's order. None where all columns are published."""
+    if columns is None:
+        return None
+    missing = [name for name in table.keys if name not in columns]
+    if missing:
+        raise ObjectNotReplicable(
+            object=table.name.text,
+            problem=f"key columns are excluded ({', '.join(missing)}), without which its rows are not known",
+            remedy="Include them.",
+        )
+    if version < COLUMN_LISTS or table.identity is Identity.FULL or table.kind is RelationKind.PARTITIONED:
+        return None
+    return tuple(column.name for column in table.schema.columns if column.name in columns)
+
+
+def _statements(name: str, state: PublicationState, wanted: Mapping[int, _Published]) -> tuple[str, ...]:
+    """What makes it so. A table whose list changes is taken out and put in again, in one transaction."""
+    entries = {oid: _entry(*table) for oid, table in wanted.items()}
+    if not state.exists:
+        tables = f" FOR TABLE {', '.join(entries.values())}" if entries else ""
+        return (f"CREATE PUBLICATION {quoted(name)}{tables} WITH ({_OPTIONS})",)
+    there = state.tables
+    alter = f"ALTER PUBLICATION {quoted(name)}"
+    out = [
+        _entry(table, None) for oid, (table, listed) in there.items() if oid not in wanted or wanted[oid][1] != listed
+    ]
+    into = [entry for oid, entry in entries.items() if oid not in there or there[oid][1] != wanted[oid][1]]
+    return (
+        *((f"{alter} SET ({_OPTIONS})",) if not state.plain else ()),
+        *((f"{alter} DROP TABLE {', '.join(out)}",) if out else ()),
+        *((f"{alter} ADD TABLE {', '.join(into)}",) if into else ()),
+    )
+
+
+def _entry(table: ObjectName, columns: tuple[str, ...] | None) -> str:
+    listed = f" ({', '.join(quoted(column) for column in columns)})" if columns is not None else ""
+    return f"ONLY {qualified(table)}{listed}"
+
+
+def _run(connection: psycopg2.extensions.connection, name: str, statements: Sequence[str], patience: timedelta) -> None:
+    """In one transaction of the server, on an autocommit connection."""
+    import psycopg2
+
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        try:
+            cursor.execute(f"SET LOCAL lock_timeout = {int(patience.total_seconds() * 1000)}")
+            for statement in statements:
+                cursor.execute(statement)
+            cursor.execute("COMMIT")
+            return
+        except psycopg2.errors.LockNotAvailable as error:
+            problem, remedy = said(error), "A table is locked: look at pg_locks, and try again."
+        except psycopg2.errors.InsufficientPrivilege as error:
+            problem, remedy = said(error), _right(connection, str(error))
+        finally:
+            if connection.info.transaction_status != _IDLE and not connection.closed:
+                cursor.execute("ROLLBACK")
+    raise SourceRefused(source=source_of(connection), what=f"publication {name}", problem=problem, remedy=remedy)
+
+
+_IDLE = 0  # libpq's PQTRANS_IDLE
+
+
+def _right(connection: psycopg2.extensions.connection, text: str) -> str:
+    at: Mapping[str, Any] = connection.get_dsn_parameters()
+    user, database = quoted(str(at.get("user"))), quoted(str(at.get("dbname")))
+    if "for database" in text:
+        return f"GRANT CREATE ON DATABASE {database} TO {user}"
+    return f"Only its owner may publish a table: GRANT the owner's role TO {user}, or ALTER TABLE … OWNER TO {user}"
+
+
+def _require_ours(connection: psycopg2.extensions.connection, name: str, state: PublicationState) -> None:
+    if not state.exists:
+        return
+    _require_owner(connection, name, state)
+    if state.wide:
+        raise SourceRefused(
+            source=source_of(connection),
+            what=f"publication {name}",
+            problem="it publishes tables that nobody listed, also such as the application could then not update",
+            remedy=f"DROP PUBLICATION {quoted(name)}",
+        )
+
+
+def _require_owner(connection: psycopg2.extensions.connection, name: str, state: PublicationState) -> None:
+    if not state.alterable:
+        user = quoted(str(connection.get_dsn_parameters().get("user")))
+        raise SourceRefused(
+            source=source_of(connection),
+            what=f"publication {name}",
+            problem=f"it belongs to {state.owner}",
+            remedy=f"ALTER PUBLICATION {quoted(name)} OWNER TO {user}",
+        )

@@ -1,0 +1,41 @@
+"""How a replication stands, in plain values for XCom, logs and sensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._replication import place_text
+
+if TYPE_CHECKING:
+    from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
+
+__all__ = ["told", "told_of"]
+
+
+def told(status: ReplicationStatus) -> dict[str, Any]:
+    """The whole of it."""
+    replication = status.replication
+    return {
+        "replication": replication.name,
+        "state": replication.state.value,
+        "captured": place_text(replication.captured),
+        "lag_seconds": status.lag_seconds,
+        "lag_bytes": status.lag_bytes,
+        "alerts": list(status.alerts),
+        "objects": {one.object.name.text: told_of(one) for one in status.objects},
+    }
+
+
+def told_of(one: ObjectStatus) -> dict[str, Any]:
+    """One object; `rows` and `percent` of its last backfill."""
+    progress = one.object.progress
+    return {
+        "state": one.object.state.value,
+        "applied": place_text(one.object.applied),
+        "lag_seconds": one.lag_seconds,
+        "behind": one.behind,
+        "flagged": one.object.flagged,
+        "problem": one.object.problem,
+        "rows": progress.done if progress else None,
+        "percent": round(progress.percent, 1) if progress else None,
+    }

@@ -1,0 +1,114 @@
+"""Before a run: the source is looked at, what a replication needs in it is made, and its objects are taken up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from tidemark.control.store import ControlStore
+from tidemark.databases.sources import Source
+from tidemark.errors import ReplicationInvalid, SlotBusy, StoreError, TidemarkError
+from tidemark.kill_points import reach
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.replication import By, FoundObject, ObjectName, Replicated, Replication, ReplicationState
+from tidemark.model.streams import TableRef
+from tidemark.planning.replication.selection import select, unmatched
+from tidemark.transactions.replication import lifecycle
+from tidemark.transactions.replication.capture import OpenLog, require_slot
+from tidemark.transactions.replication.definitions import get_replication
+from tidemark.transactions.replication.objects import Registered, objects_of, register, to_work_at
+
+__all__ = ["Prepared", "prepare"]
+
+PATIENCE = timedelta(minutes=5)
+"""How long a slot waits for transactions that are open in the source."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a run has before it. `objects`: those that it has something to do for. `made`: what was made or altered in
+    the source, and `warnings`: what was asked for and is not replicated, or needs a look, in words; `registered`: what
+    the look at its catalog brought, None where nobody looked.
+    """
+
+    replication: Replication
+    objects: tuple[Replicated, ...]
+    made: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    registered: Registered | None = None
+
+
+def prepare(
+    store: ControlStore,
+    name: str,
+    *,
+    source: Source,
+    targets: Callable[[ObjectName], TableRef],
+    by: By,
+    patience: timedelta = PATIENCE,
+    open_log: OpenLog = DeltaLog.open,
+) -> Prepared:
+    """Start the replication if it has not started; publish what its selection names now, and take up new objects.
+
+    Publication first, then the slot, then the objects: so the log has every event of an object that is registered. A
+    second run finds all of it done. A replication that is draining is not prepared: what was captured is left to write.
+    Raises ReplicationInvalid with every problem and what mends it, and nothing was made then; SlotBlocked, SlotLost,
+    SlotForeign, SlotAhead, SourceIsAnother, SourceUnreachable, SourceRefused, ReplicationNotFound, ReplicationRefused.
+    """
+    replication = lifecycle.start(store, name, by=by)
+    if replication.state is ReplicationState.DRAINING:
+        return Prepared(replication, to_work_at(store, name))
+    try:
+        if replication.state is not ReplicationState.STARTING:
+            require_slot(store, replication, source, open_log=open_log)
+        selected, everything = _look(store, source, replication, by)
+        made = source.publish(replication, selected)
+        reach("prepare.published")
+        replication = _with_slot(store, source, replication, by, patience)
+        reach("prepare.slot")
+    except (StoreError, ReplicationInvalid, SlotBusy):
+        raise
+    except TidemarkError as error:
+        lifecycle.settle(store, name, error=error, by=by)
+        raise
+    registered = register(store, name, everything, targets=targets, by=by)
+    replication = get_replication(store, name)
+    warnings = (*_warnings(replication, everything, selected), *source.alerts(replication))
+    return Prepared(replication, to_work_at(store, name), made, warnings, registered)
+
+
+def _look(
+    store: ControlStore, source: Source, replication: Replication, by: By
+) -> tuple[tuple[FoundObject, ...], tuple[FoundObject, ...]]:
+    """What is selected, and everything there is. A table that was renamed is selected by the name it is known by."""
+    everything = source.discover(replication)
+    known = {one.source_id: one.name for one in objects_of(store, replication.name)}
+    named = tuple(replace(one, name=known.get(one.source_id, one.name)) for one in everything)
+    selected = select(replication.selection, named)
+    problems = source.problems(replication, selected)
+    if problems:
+        listed = "\n".join(f"- {problem}" for problem in problems)
+        lifecycle.invalid(store, replication.name, problems=listed, by=by)
+        raise ReplicationInvalid(replication=replication.name, problems=f"\n{listed}")
+    return selected, everything
+
+
+def _warnings(
+    replication: Replication, everything: Sequence[FoundObject], selected: Sequence[FoundObject]
+) -> Iterator[str]:
+    for pattern in unmatched(replication.selection, everything):
+        yield f"The selection names {pattern}, and the source has nothing of that name."
+    for one in selected:
+        if one.unsupported is not None:
+            yield f"{one.name.text} is not replicated: {one.unsupported}"
+
+
+def _with_slot(
+    store: ControlStore, source: Source, replication: Replication, by: By, patience: timedelta
+) -> Replication:
+    """A start that died behind the slot finds it, and where it was moved to, which is where it was made."""
+    if replication.state is not ReplicationState.STARTING:
+        return replication
+    position = source.make_slot(replication, patience=patience)
+    return lifecycle.validated(store, replication.name, system_id=source.system_id(), position=position, by=by)

@@ -1,0 +1,82 @@
+"""A replication whose log could not be read on goes on from a position that a person names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from datetime import timedelta
+
+from tidemark.control.store import ControlStore
+from tidemark.databases.sources import Source
+from tidemark.errors import ReplicationRefused
+from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.planning.replication.selection import select, under_known_names
+from tidemark.transactions.replication import lifecycle
+from tidemark.transactions.replication.definitions import get_replication
+from tidemark.transactions.replication.objects import objects_of
+from tidemark.transactions.replication.preparing import PATIENCE
+
+__all__ = ["NOW", "recover_from"]
+
+NOW = "now"
+RECOVERABLE = (ReplicationState.FAILED, ReplicationState.FAILED_PERMANENTLY)
+
+
+def recover_from(
+    store: ControlStore,
+    name: str,
+    *,
+    position: str,
+    source: Source,
+    event_log: Callable[[str], str],
+    by: By,
+    keep: Collection[str] = (),
+    patience: timedelta = PATIENCE,
+) -> Replication:
+    """Go on from `position`: `now`, with a new slot, or a place that the slot still has.
+
+    The publication is made anew where it is gone. Positions of another cluster, and those behind what was captured, do
+    not fit the event log: a new one is begun beside it, at what `event_log` answers. Raises ReplicationRefused before
+    anything is touched where the state does not allow it, or the slot begins behind the position;
+    InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, SourceUnreachable, SourceRefused, ObjectNotFound.
+    """
+    replication = get_replication(store, name)
+    if replication.state not in RECOVERABLE:
+        problem = f"it is {replication.state}; only one that failed is recovered."
+        raise ReplicationRefused(replication=name, problem=problem)
+    asked = None if position.strip().lower() == NOW else source.parse_position(position)
+    system_id = source.system_id()
+    names = {one.source_id: one.name for one in objects_of(store, name)}
+    there = under_known_names(names, source.discover(replication)).found
+    source.publish(replication, select(replication.selection, there))
+    start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked, system_id)
+    known = replication.captured
+    fits = replication.system_id in (None, system_id) and (known is None or start >= known)
+    return lifecycle.recover(
+        store,
+        name,
+        position=start,
+        system_id=system_id,
+        by=by,
+        keep=keep,
+        event_log=None if fits else event_log(f"{replication.uid}-{start.commit.lower()}"),
+    )
+
+
+def _from_now(source: Source, replication: Replication, patience: timedelta) -> LogPosition:
+    """The old slot is of no use: what it still has lies before."""
+    source.drop_slot(replication)
+    return source.make_slot(replication, patience=patience)
+
+
+def _from(source: Source, replication: Replication, asked: LogPosition, system_id: str) -> LogPosition:
+    """The slot gives what commits at or after `asked`, and lets go of what is before it."""
+    begins = source.slot_position(replication)
+    if begins is None or begins > asked or system_id != (replication.system_id or system_id):
+        first = "the time at which it is made anew" if begins is None else begins.commit
+        problem = (
+            f"its slot {replication.slot} gives nothing before {first}, so {asked.commit} cannot be read any more. "
+            f"Recover it from {NOW!r}."
+        )
+        raise ReplicationRefused(replication=replication.name, problem=problem)
+    source.advance(replication, asked)
+    return asked
