@@ -88,7 +88,7 @@ class Blocker:
     def remedy(self) -> str:
         """The statement that ends it."""
         if self.pid is None:
-            return f"ROLLBACK PREPARED {literal(str(self.gid))} (in database {self.database})"
+            return f"ROLLBACK PREPARED {literal(str(self.gid))}; -- in database {self.database}"
         return f"SELECT pg_terminate_backend({self.pid})"
 
 
@@ -217,13 +217,13 @@ def _remedy(error: psycopg2.Error, address: SourceAddress, slot: str) -> str | N
     code = error.pgcode
     if code == "53400":
         return (
-            "Drop those that nobody reads (SELECT slot_name FROM pg_replication_slots WHERE NOT active), or raise their"
-            " number: ALTER SYSTEM SET max_replication_slots = 20, then restart the server."
+            "ALTER SYSTEM SET max_replication_slots = 20; -- then restart the server; or drop those that nobody reads:"
+            " SELECT slot_name FROM pg_replication_slots WHERE NOT active"
         )
     if code == "42501":
         return f"ALTER ROLE {user} REPLICATION"
     if code == "55000":
-        return "ALTER SYSTEM SET wal_level = logical, then restart the server."
+        return "ALTER SYSTEM SET wal_level = logical; -- then restart the server"
     if code == "42710":
         return f"SELECT pg_drop_replication_slot({literal(slot)})"
     return None
