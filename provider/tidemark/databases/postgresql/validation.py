@@ -97,8 +97,8 @@ def _server_problems(facts: ServerFacts, status: SlotStatus) -> Iterator[Problem
         what = (
             f"has {facts.max_slots} replication slots, {facts.used_slots} of them in use; one is needed, and one more"
         )
-        remedy = f"ALTER SYSTEM SET max_replication_slots = {facts.max_slots + 10}; -- then restart the server; {_IDLE_SLOTS}"
-        yield Problem("The server", f"{what} while an object is backfilled", remedy)
+        raised = f"ALTER SYSTEM SET max_replication_slots = {facts.max_slots + 10}; -- then restart the server"
+        yield Problem("The server", f"{what} while an object is backfilled", f"{raised}; {_IDLE_SLOTS}")
     if facts.used_senders + 2 > facts.max_senders:
         what = f"has {facts.max_senders} WAL senders, {facts.used_senders} of them in use"
         remedy = f"ALTER SYSTEM SET max_wal_senders = {facts.max_senders + 10}; -- then restart the server"
