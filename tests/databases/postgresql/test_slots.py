@@ -416,6 +416,13 @@ def test_a_snapshot_shows_what_committed_before_its_position_and_nothing_else(
     assert source_server.sql("SELECT 1 FROM pg_replication_slots WHERE slot_name ~ '^tidemark_snapshot'") == []
 
 
+def test_a_reader_is_not_disturbed_when_the_session_of_a_snapshot_is_gone_before_it_ends(
+    source_server: PostgresServer, address: SourceAddress
+) -> None:
+    with exported_snapshot(address, patience=PATIENCE) as snapshot:
+        source_server.sql(f"SELECT pg_terminate_backend({snapshot.pid})")
+
+
 def test_no_slot_is_left_when_all_are_taken_and_the_remedy_is_told(
     source_server: PostgresServer, address: SourceAddress, slot: str
 ) -> None:
