@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from tidemark.databases.sources import open_source
 
 from tests.guarantees.replication_comparison import differences, event_rows, history_of, source_rows, target_rows
 from tests.guarantees.replication_tables import SCHEMA, SETUP, SourceTable, source_tables
 from tests.guarantees.replication_writers import Writers, opened
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
+from tidemark.databases.sources import open_source
 from tidemark.jobs.run import run
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.replication import (
