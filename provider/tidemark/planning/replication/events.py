@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum, StrEnum
+from json.encoder import encode_basestring
 from typing import Final, TypeAlias
 
 from tidemark.model.codec import to_plain
@@ -74,7 +75,8 @@ TextOf: TypeAlias = Callable[[str], str]
 Event: TypeAlias = tuple[Change, Half, str, str | None, str | None, "tuple[str, ...] | None", str | None]
 """change, half, payload, key, old_key, unchanged, problem: as the event log has them."""
 
-json_text: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
+json_text: Callable[[str], str] = encode_basestring
+"""A text as JSON; what is no ASCII stays as it is."""
 
 
 def event_uuid(system_id: str, commit: int, lsn: int, nth: int, half: Half) -> str:
