@@ -101,7 +101,7 @@ def written_value(
         position.alias("position"),
     )
     refused = raised_with(SIGN, facts, f": a value of {object_name} does not fit")
-    return F.when(text.isNull() | value.isNotNull(), value).otherwise(refused.cast(spark_type(column.type)))
+    return F.coalesce(value, F.when(text.isNotNull(), refused.cast(spark_type(column.type))))  # made once
 
 
 def named_unfit_value(text: str, **more: Any) -> ValueDoesNotFit | None:
