@@ -10,12 +10,14 @@ import os
 import signal
 
 __all__ = [
+    "BACKFILL_OBJECT_POINTS",
     "CAPTURE_EVENTS_POINTS",
     "CHANGE_STREAM_POINTS",
     "KILL_AT",
     "KILL_ONCE",
     "PARTITION_POINTS",
     "POINTS",
+    "WRITE_DOWN_POINTS",
     "reach",
 ]
 
@@ -50,6 +52,19 @@ CAPTURE_EVENTS_POINTS = (
     "events.written",
     "slot.before",
     "slot.moved",
+)
+
+BACKFILL_OBJECT_POINTS = (
+    "backfill.before",
+    "backfill.written",
+    "backfill.copied",
+)
+
+WRITE_DOWN_POINTS = (  # of the first two segments; later ones have their numbers
+    "segment1.before",
+    "segment1.written",
+    "segment2.before",
+    "segment2.written",
 )
 
 PARTITION_POINTS = (

@@ -91,6 +91,7 @@ class BackfillObject:
     """Copy an object as of one exact position. `number`: drawn from the object's `writes`; an older one never
     overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
     takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
+    `excluded`: columns that are left out; `numeric_as`: as in ReplicationOptions.
     """
 
     replication_uid: str
@@ -104,6 +105,8 @@ class BackfillObject:
     expected_rows: int
     partitions: int
     catch_up: LogPosition | None = None
+    excluded: tuple[str, ...] = ()
+    numeric_as: str | None = None
 
 
 @dataclass(frozen=True)

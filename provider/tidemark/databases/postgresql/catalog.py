@@ -304,6 +304,7 @@ def _column(attribute: _Attribute, types: Mapping[tuple[int, int], NativeType], 
         native=native.text,
         key=attribute.name in keys,
         nullable=not attribute.required,
+        number=attribute.number,
     )
 
 

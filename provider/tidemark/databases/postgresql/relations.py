@@ -88,7 +88,13 @@ def _with_fills(found: TableSchema, now: TableSchema) -> TableSchema:
     by_name = {column.name: column for column in now.columns}
     return TableSchema(
         tuple(
-            replace(column, nullable=same.nullable, filled=same.filled, unknown_fill=same.unknown_fill)
+            replace(
+                column,
+                nullable=same.nullable,
+                filled=same.filled,
+                unknown_fill=same.unknown_fill,
+                number=same.number,
+            )
             if (same := by_name.get(column.name)) is not None and same.native == column.native
             else column
             for column in found.columns

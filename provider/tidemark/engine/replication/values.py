@@ -21,20 +21,14 @@ SIGN = "TidemarkValueDoesNotFit"
 LONGEST_SHOWN = 200  # characters of a value in an error
 _AS_TEXT = StringType()
 _WHOLE = {"mode": "FAILFAST", "maxStringLen": str(2**31 - 1)}  # half a document is an error, not a row of nulls
-_INTEGERS = {
+_NUMBERS = {
     TypeKind.SMALLINT: "smallint",
     TypeKind.INTEGER: "int",
     TypeKind.LONG: "bigint",
     TypeKind.FLOAT: "float",
     TypeKind.DOUBLE: "double",
 }
-_DAY = r"\d{4}-\d{2}-\d{2}"
-_MOMENT = _DAY + r" \d{2}:\d{2}:\d{2}(\.\d{1,6})?"
-_TIMES = {
-    TypeKind.DATE: (f"^{_DAY}$", "date"),
-    TypeKind.DATETIME: (f"^{_MOMENT}$", "timestamp_ntz"),
-    TypeKind.TIMESTAMP: (rf"^{_MOMENT}\+00$", "timestamp"),
-}
+_MOMENTS = {TypeKind.DATETIME: "timestamp_ntz", TypeKind.TIMESTAMP: "timestamp"}
 
 
 def spark_type(kind: UnifiedType) -> DataType:
@@ -59,15 +53,18 @@ def typed(text: Column, kind: UnifiedType) -> Column:
         return F.when(text == "true", True).when(text == "false", False)
     if kind.kind is TypeKind.BYTES:
         return F.try_to_binary(text, F.lit("hex"))
-    if kind.kind in _INTEGERS:
-        return text.try_cast(_INTEGERS[kind.kind])
-    if kind.kind in _TIMES:
-        pattern, name = _TIMES[kind.kind]
-        return F.when(text.rlike(pattern), text.try_cast(name))
+    if kind.kind in _NUMBERS:
+        return text.try_cast(_NUMBERS[kind.kind])
+    if kind.kind is TypeKind.DATE:
+        return F.when(F.length(text) == len("2024-02-29"), text.try_cast("date"))  # longer: after 9999, or BC
+    if kind.kind in _MOMENTS:
+        return F.when(F.substring(text, 5, 1) == "-", text.try_cast(_MOMENTS[kind.kind]))  # later: after 9999
     digits = decimal_of(kind)
     if digits is not None:
-        exact = rf"^-?\d+(\.\d{{0,{digits[1]}}}0*)?$"  # a cast would round
-        return F.when(text.rlike(exact), text.try_cast("decimal({},{})".format(*digits)))
+        point = F.instr(text, ".")
+        fraction = F.length(F.rtrim(text, F.lit("0"))) - point
+        exact = (point == 0) | (fraction <= digits[1])  # a cast would round
+        return F.when(exact, text.try_cast("decimal({},{})".format(*digits)))
     return text
 
 
@@ -104,7 +101,7 @@ def written_value(
         position.alias("position"),
     )
     refused = raised_with(SIGN, facts, f": a value of {object_name} does not fit")
-    return F.when(text.isNull() | value.isNotNull(), value).otherwise(refused.cast(spark_type(column.type)))
+    return F.coalesce(value, F.when(text.isNotNull(), refused.cast(spark_type(column.type))))  # made once
 
 
 def named_unfit_value(text: str, **more: Any) -> ValueDoesNotFit | None:

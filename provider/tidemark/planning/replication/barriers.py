@@ -61,6 +61,11 @@ class Segment:
     change: SchemaChange | None = None
     moves: bool = False
 
+    @property
+    def schema_before(self) -> TableSchema:
+        """The schema as of `start`."""
+        return self.schema if self.change is None else self.change.old
+
 
 @dataclass(frozen=True)
 class SegmentPlan:
@@ -81,9 +86,28 @@ def after(position: LogPosition) -> LogPosition:
 
 
 def plan_segments(
-    *, start: LogPosition, end: LogPosition, schema: TableSchema, mode: WriteMode, barriers: Iterable[Barrier]
+    *,
+    start: LogPosition,
+    end: LogPosition,
+    schema: TableSchema,
+    mode: WriteMode,
+    barriers: Iterable[Barrier],
+    most: int | None = None,
 ) -> SegmentPlan:
-    """Cut [start, end). `schema`: as of `start`. In an append-only target only schemas cut, as all else is a row."""
+    """Cut [start, end), into the first `most` segments. `schema`: as of `start`.
+
+    In an append-only target only schemas cut, as all else is a row.
+    """
+    plan = _whole_plan(start, end, schema, mode, barriers)
+    if most is None or len(plan.segments) <= most:
+        return plan
+    following = plan.segments[most]
+    return SegmentPlan(plan.segments[:most], following.start, following.schema_before)
+
+
+def _whole_plan(
+    start: LogPosition, end: LogPosition, schema: TableSchema, mode: WriteMode, barriers: Iterable[Barrier]
+) -> SegmentPlan:
     cutter = _Cutter(start, schema, keyed=mode is WriteMode.MERGE)
     for barrier in sorted(barriers, key=lambda one: one.at):
         if barrier.kind is BarrierKind.TOASTED_KEY:

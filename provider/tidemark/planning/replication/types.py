@@ -24,7 +24,7 @@ _NAMES = {
     TypeKind.TIMESTAMP: "TIMESTAMP",
     TypeKind.JSON: "STRING",
 }
-_DIGITS = {"SMALLINT": 5, "INT": 10, "BIGINT": 20}  # before the point, as Delta wants a DECIMAL to have for them
+_DIGITS = {"SMALLINT": 10, "INT": 10, "BIGINT": 20}  # before the point, as Delta wants a DECIMAL to have for them
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
