@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["KEYS", "TABLES", "fill", "make_shop"]
+__all__ = ["COLUMNS", "KEYS", "TABLES", "fill", "make_shop"]
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "customers": ("id",),
@@ -18,6 +18,13 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "visits": (),  # no key: the log has whole old rows (REPLICA IDENTITY FULL)
 }
 TABLES = tuple(KEYS)
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "customers": ("id", "name", "city", "member_since", "credit", "newsletter", "interests"),
+    "orders": ("id", "customer_id", "status", "placed_at", "promised_for", "weight"),
+    "order_items": ("order_id", "line", "product", "quantity", "price", "note"),
+    "visits": ("at", "customer_id", "page", "took_ms", "is_deleted"),
+}
+"""What a target has of each table, besides metadata."""
 
 _TABLES = """
 CREATE SCHEMA shop;
@@ -55,20 +62,20 @@ END $$;
 """
 _FILL = """
 INSERT INTO shop.customers
-  SELECT n, 'Customer ' || n, (ARRAY['Busan', 'Lyon', 'Quito', NULL])[1 + n % 4], date '2020-01-01' + n % 2000,
-         (n * 37 % 100000) / 100.0, n % 3 = 0, CASE WHEN n % 5 = 0 THEN '{}' ELSE ARRAY['tea', 'no. ' || n % 7] END
+  SELECT n, 'Customer ' || n, (ARRAY['Busan', 'Lyon', 'Quito', NULL])[1 + n %% 4], date '2020-01-01' + n %% 2000,
+         (n * 37 %% 100000) / 100.0, n %% 3 = 0, CASE WHEN n %% 5 = 0 THEN '{}' ELSE ARRAY['tea', 'no. ' || n %% 7] END
   FROM generate_series(1, %(customers)s) AS n;
 INSERT INTO shop.orders
-  SELECT n, 1 + n * 7 % %(customers)s, (ARRAY['placed', 'paid', 'sent'])[1 + n % 3],
+  SELECT n, 1 + n * 7 %% %(customers)s, (ARRAY['placed', 'paid', 'sent'])[1 + n %% 3],
          timestamptz '2026-01-01 00:00:00.123456+00' + n * interval '61 seconds',
-         CASE WHEN n % 4 > 0 THEN timestamp '2026-02-01' + n * interval '1 hour' END, n / 7.0
+         CASE WHEN n %% 4 > 0 THEN timestamp '2026-02-01' + n * interval '1 hour' END, n / 7.0
   FROM generate_series(1, %(orders)s) AS n;
 INSERT INTO shop.order_items
-  SELECT n, line, 'product ' || (n + line) % 50, 1 + n % 9, (n * 13 + line) % 20000 / 100.0,
-         CASE WHEN n % 20 = 0 THEN repeat('fragile; ', 400) WHEN n % 3 = 0 THEN 'gift' END
-  FROM generate_series(1, %(orders)s) AS n, generate_series(1, 1 + n % 3) AS line;
+  SELECT n, line, 'product ' || (n + line) %% 50, 1 + n %% 9, (n * 13 + line) %% 20000 / 100.0,
+         CASE WHEN n %% 20 = 0 THEN repeat('fragile; ', 400) WHEN n %% 3 = 0 THEN 'gift' END
+  FROM generate_series(1, %(orders)s) AS n, generate_series(1, 1 + n %% 3) AS line;
 INSERT INTO shop.visits
-  SELECT timestamptz '2026-01-01 00:00+00' + n * interval '7 seconds', n % 500, '/page/' || n % 40, n % 900
+  SELECT timestamptz '2026-01-01 00:00+00' + n * interval '7 seconds', n %% 500, '/page/' || n %% 40, n %% 900
   FROM generate_series(1, %(visits)s) AS n;
 """
 

@@ -92,7 +92,7 @@ def warm_spark(
     queue = tmp_path / "queue"
     queue.mkdir()
     started = spark_submit(
-        f'cd {queue}; echo "$spec" > $$.half; mv $$.half $$.spec\n'
+        f'cd {queue}; printf %s "$TIDEMARK_SOURCE" > $$.source; echo "$spec" > $$.half; mv $$.half $$.spec\n'
         "while [ ! -e $$.done ]; do sleep 0.05; done; cat $$.said; exit $(cat $$.done)"
     )
     ended = threading.Event()
@@ -106,13 +106,17 @@ def warm_spark(
 def _serve(spark: SparkSession, queue: Path, ended: threading.Event) -> None:
     from tidemark.jobs.files import read_spec, write_result
     from tidemark.jobs.run import run
+    from tidemark.model.codec import from_json
+    from tidemark.model.replication import SourceAddress
 
     while not ended.wait(0.05):
         for request in queue.glob("*.spec"):
             spec = read_spec(request.read_text().strip())
             request.unlink()
             said: list[str] = []
-            result = run(spark, spec, say=said.append)
+            source = request.with_suffix(".source").read_text()
+            address = from_json(SourceAddress, source) if source else None
+            result = run(spark, spec, say=said.append, source=address)
             write_result(spec.result_uri, result)
             request.with_suffix(".said").write_text("".join(f"tidemark: {line}\n" for line in said))
             request.with_suffix(".half").write_text("0" if result.error is None else "1")

@@ -17,15 +17,15 @@ __all__ = [
     "ObjectWrite",
     "WriteKind",
     "WriteState",
+    "begin_job",
     "close",
-    "ended",
+    "end_job",
     "insert",
     "lookup",
     "may_be_alive",
     "newest",
     "open_one",
     "renew",
-    "taken_over",
 ]
 
 _of = object_writes.c
@@ -43,14 +43,13 @@ class WriteState(StrEnum):
 
     OPEN = "open"  # written ahead; its job may run
     DONE = "done"  # its answer is stored
-    FAILED = "failed"  # a backfill that answered with an error
-    TAKEN_OVER = "taken_over"  # a backfill whose worker was silent; if its job was through, its copy counts
+    FAILED = "failed"  # a backfill that answered with an error: the target is as it was
     GIVEN_UP = "given_up"  # whatever it does or did to the target, a newer write comes over it
 
 
 @dataclass(frozen=True)
 class ObjectWrite:
-    """One write; [start, end) of a write-down. `run`: whose it is. `report`: JSON of the answer."""
+    """One write; [start, end) of a write-down. `run`: whose it is. `deadline`: of its newest job. `report`: JSON."""
 
     object_uid: str
     number: int
@@ -62,6 +61,7 @@ class ObjectWrite:
     start: LogPosition | None = None
     end: LogPosition | None = None
     as_of: datetime | None = None
+    ended_at: datetime | None = None
     state: WriteState = WriteState.OPEN
     report: str | None = None
 
@@ -85,17 +85,6 @@ def newest(connection: sa.Connection, object_uid: str, kind: WriteKind) -> Objec
     of_kind = sa.select(object_writes).where(_of.object_uid == object_uid, _of.kind == kind.value)
     row = connection.execute(of_kind.order_by(_of.number.desc()).limit(1)).mappings().first()
     return None if row is None else _write(row)
-
-
-def taken_over(connection: sa.Connection, object_uid: str, *, below: int) -> tuple[int, ...]:
-    """The numbers right below this one of backfills that were taken over, one after the other."""
-    query = sa.select(_of.number, _of.state).where(_of.object_uid == object_uid, _of.number < below)
-    numbers: list[int] = []
-    for number, state in connection.execute(query.order_by(_of.number.desc())):
-        if state != WriteState.TAKEN_OVER.value:
-            break
-        numbers.append(number)
-    return tuple(numbers)
 
 
 def insert(connection: sa.Connection, write: ObjectWrite) -> None:
@@ -128,23 +117,24 @@ def close(
     return connection.execute(object_writes.update().where(standing).values(values)).rowcount == 1
 
 
-def ended(connection: sa.Connection, write: ObjectWrite, *, deadline: datetime, at: datetime) -> None:
-    """Its job of that deadline can write no more; another worker may have begun a later one."""
-    of_it = _same(write) & (_of.deadline == deadline) & _of.ended_at.is_(None)
-    connection.execute(object_writes.update().where(of_it).values(ended_at=at))
+def begin_job(
+    connection: sa.Connection, write: ObjectWrite, *, run: str | None, lease_until: datetime, deadline: datetime
+) -> None:
+    """A job for the open write is begun by this run."""
+    values = {"run": run, "lease_until": lease_until, "deadline": deadline, "ended_at": None}
+    connection.execute(object_writes.update().where(_same(write)).values(values))
 
 
-def renew(
-    connection: sa.Connection, write: ObjectWrite, *, lease_until: datetime, deadline: datetime | None = None
-) -> bool:
-    """Its worker is there, and a job of it may run until `deadline`; True while it is open."""
-    values: dict[str, Any] = {"lease_until": lease_until}
-    if deadline is not None:
-        values |= {"deadline": deadline, "ended_at": None}
-    standing = (
-        (_of.object_uid == write.object_uid) & (_of.number == write.number) & (_of.state == WriteState.OPEN.value)
-    )
-    return connection.execute(object_writes.update().where(standing).values(values)).rowcount == 1
+def end_job(connection: sa.Connection, write: ObjectWrite, *, deadline: datetime, at: datetime) -> bool:
+    """Its job of that deadline can write no more; True unless another was begun after it."""
+    newest = _same(write) & (_of.deadline == deadline)
+    return connection.execute(object_writes.update().where(newest).values(ended_at=at)).rowcount == 1
+
+
+def renew(connection: sa.Connection, write: ObjectWrite, *, run: str | None, until: datetime) -> bool:
+    """The worker of that run is there; True while the write is open and this run's."""
+    standing = _same(write) & (_of.state == WriteState.OPEN.value) & (_of.run == run)
+    return connection.execute(object_writes.update().where(standing).values(lease_until=until)).rowcount == 1
 
 
 def may_be_alive(connection: sa.Connection, replication_uid: str, *, now: datetime) -> datetime | None:
@@ -174,6 +164,7 @@ def _write(row: Mapping[str, Any] | sa.RowMapping) -> ObjectWrite:
         start=row["start_position"],
         end=row["end_position"],
         as_of=row["as_of"],
+        ended_at=row["ended_at"],
         state=WriteState(row["state"]),
         report=row["report"],
     )

@@ -52,12 +52,14 @@ _of = replicated_objects.c
 class StoredObject:
     """An object with what only the store knows.
 
-    `captured_schema`: the newest that the event log has an event of. `excluded`: columns that no event shows.
+    `captured_schema`: the newest that the event log has an event of. `keys`: the key as the catalog has it now.
+    `excluded`: columns that no event shows.
     `changed_until`: no event at or behind it was captured; None: none at all. `expected_rows`: by statistics.
     """
 
     object: Replicated
     captured_schema: TableSchema | None
+    keys: tuple[str, ...]
     excluded: tuple[str, ...]
     changed_until: LogPosition | None
     expected_rows: int
@@ -99,6 +101,7 @@ def insert(connection: sa.Connection, stored: StoredObject, *, at: datetime, by:
             table_name=one.name.table,
             source_id=one.source_id,
             columns=to_json(one.schema),
+            source_keys=to_json(stored.keys),
             excluded=to_json(stored.excluded),
             mode=one.mode.value,
             target=to_json(one.target),
@@ -124,6 +127,7 @@ def see(connection: sa.Connection, stored: StoredObject) -> None:
         "source_id": one.source_id,
         "columns": to_json(one.schema),
         "captured_columns": None if stored.captured_schema is None else to_json(stored.captured_schema),
+        "source_keys": to_json(stored.keys),
         "excluded": to_json(stored.excluded),
         "mode": one.mode.value,
         "expected_rows": stored.expected_rows,
@@ -299,6 +303,7 @@ def _stored(row: Mapping[str, Any] | sa.RowMapping) -> StoredObject:
     return StoredObject(
         object=one,
         captured_schema=None if captured is None else from_json(TableSchema, captured),
+        keys=tuple(json.loads(row["source_keys"])),
         excluded=tuple(json.loads(row["excluded"])),
         changed_until=row["changed_until"],
         expected_rows=row["expected_rows"],

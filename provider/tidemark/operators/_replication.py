@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from tidemark.control.store import ControlStore
     from tidemark.databases.sources import Source
     from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.replication import By, LogPosition, ObjectName, Replication, ReplicationOptions, Selection
     from tidemark.model.streams import TableRef
 
 __all__ = [
     "by_of",
+    "event_log_of",
     "event_log_place",
     "names_of",
     "options_of",
     "place_text",
+    "require_room",
     "selection_of",
     "source_of",
     "target_name",
@@ -121,6 +124,15 @@ def event_log_place(hook: TidemarkHook) -> Callable[[str], str]:
     return lambda uid: f"{root}/{uid}"
 
 
+def event_log_of(hook: TidemarkHook) -> Callable[[str], DeltaLog]:
+    """Opens an event log by its path, with the storage options of the connection."""
+    from functools import partial
+
+    from tidemark.lake.delta_log import DeltaLog
+
+    return partial(DeltaLog.open, options=hook.settings.storage_options)
+
+
 def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[ObjectName], TableRef]:
     """Where a new object is written: to the table `schema_table` of the replication's target. It need not be there, so
     it has no id yet. Raises InvalidArgument for a place with a password in it.
@@ -144,6 +156,16 @@ def target_name(target: str, table: str) -> str:
         return f"{target.rstrip('/')}/{table.replace('/', '_')}"
     plain = table.replace("/", "_")
     return f"{target}.{plain}" if plain.isidentifier() else f"{target}.`{plain.replace('`', '``')}`"
+
+
+def require_room(replication: str, names: Sequence[str]) -> None:
+    """Airflow would refuse a list that is too long only after the task. Raises InvalidArgument."""
+    from airflow.sdk.configuration import conf
+
+    most = conf.getint("core", "max_map_length", fallback=1024)
+    if len(names) > most:
+        problem = f"{len(names)} objects are more than Airflow maps over ([core] max_map_length = {most}); raise it"
+        raise InvalidArgument(argument="replication", value=replication, problem=problem)
 
 
 def place_text(position: LogPosition | None) -> str | None:

@@ -45,7 +45,7 @@ class CaptureEventsOperator(TidemarkOperator):
         from tidemark.databases.sources import open_source
         from tidemark.hooks.source_connection import source_address
         from tidemark.hooks.spark_job import SparkJob
-        from tidemark.operators._replication import by_of, place_text
+        from tidemark.operators._replication import by_of, event_log_of, place_text
         from tidemark.transactions.replication.capture import capture
         from tidemark.transactions.replication.definitions import get_replication
 
@@ -62,6 +62,7 @@ class CaptureEventsOperator(TidemarkOperator):
             source=open_source(address),
             by=by_of(context),
             key=key_of(context),
+            open_log=event_log_of(self.hook),
         )
         replication = get_replication(store, self.replication)
         if report is None:

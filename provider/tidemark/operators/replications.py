@@ -11,8 +11,10 @@ from tidemark.operators._base import TidemarkOperator, flag_of
 from tidemark.operators._replication import (
     Names,
     by_of,
+    event_log_of,
     event_log_place,
     options_of,
+    require_room,
     selection_of,
     source_of,
     targets_of,
@@ -40,7 +42,7 @@ class CreateReplicationOperator(TidemarkOperator):
     for a name, a pattern, an option or a connection that cannot be; nothing is written then. Returns {replication,
     state, created}.
 
-    :param replication: its name: letters, digits and underscores. (templated)
+    :param replication: its name. (templated)
     :param source_conn_id: Airflow connection of type `postgres`. (templated)
     :param target: a schema of the lake, or a place; `schema.table` goes to its table `schema_table`. (templated)
     :param include: patterns of what is replicated, `schema`, `schema.table` or `schema.table.column`, with `*`; nothing
@@ -153,10 +155,11 @@ class PrepareReplicationOperator(TidemarkOperator):
             targets=targets_of(self.hook, store, replication.name),
             by=by_of(context),
             patience=patience,
+            open_log=event_log_of(self.hook),
         )
         self._say(prepared)
         names = [one.name.text for one in prepared.objects]
-        self._require_room(names)
+        require_room(self.replication, names)
         return names
 
     def _say(self, prepared: Prepared) -> None:
@@ -170,17 +173,6 @@ class PrepareReplicationOperator(TidemarkOperator):
             self.log.info("%s: renamed to %s in the source; its target keeps its name", name, now)
         for warning in prepared.warnings:
             self.log.warning(warning)
-
-    def _require_room(self, names: Sequence[str]) -> None:
-        """Airflow would refuse the list only after the task."""
-        from airflow.sdk.configuration import conf
-
-        from tidemark.errors import InvalidArgument
-
-        most = conf.getint("core", "max_map_length", fallback=1024)
-        if len(names) > most:
-            problem = f"{len(names)} objects are more than Airflow maps over ([core] max_map_length = {most}); raise it"
-            raise InvalidArgument(argument="replication", value=self.replication, problem=problem)
 
 
 class FinishReplicationOperator(TidemarkOperator):

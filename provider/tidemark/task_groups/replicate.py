@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import AssetAlias, TaskGroup, TriggerRule, task_group
 
 from tidemark.assets import replicated_alias
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.operators._base import TidemarkOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_objects import BackfillObjectOperator, WriteDownOperator
 from tidemark.operators.replications import FinishReplicationOperator, PrepareReplicationOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 __all__ = ["replicate"]
 
@@ -31,45 +35,67 @@ def replicate(
     """One run of a replication: prepare, then capture, and for each object its backfill; a write-down of an object
     begins when capture has ended and the object's own backfill has not failed; finish says how all stands.
 
-    An object that fails stops no other. What was captured before is written down though this run's capture failed. The
-    run fails at the end where a task did. Put `max_active_runs=1` on the DAG. `prepare`, `capture`, `backfill` and
-    `write_down` are further arguments of their operators, and Airflow's, such as `pool`.
+    An object that fails stops no other. What was captured before is written down though the source cannot be reached,
+    or this run's capture failed. The run fails at the end where a task did. Put `max_active_runs=1` on the DAG.
+    `prepare`, `capture`, `backfill` and `write_down` are further arguments of their operators, and Airflow's, such as
+    `pool`.
     """
     of_all = {"replication": replication, "conn_id": conn_id}
-    outlets = [AssetAlias(replicated_alias(replication))]
     with TaskGroup(group_id, **group) as replicating:
-        # An asked backfill that was skipped, in front of it, is no reason to skip the run.
+        # A request for a backfill that was skipped, in front of it, is no reason to skip the run.
         prepared = PrepareReplicationOperator(
             task_id="prepare", **{"trigger_rule": TriggerRule.NONE_FAILED, **of_all, **(prepare or {})}
         )
         captured = CaptureEventsOperator(task_id="capture", **{**of_all, **(capture or {})})
-        # Whatever became of it: what the event log has can be written down.
+        # Whatever became of them: what the event log has can be written down.
         capture_ended = EmptyOperator(task_id="capture_ended", trigger_rule=TriggerRule.ALL_DONE)
-
-        @task_group(group_id="objects")
-        def objects(object_name: str) -> None:
-            copied = BackfillObjectOperator(
-                task_id="backfill",
-                **{"object_name": object_name, "outlets": outlets, **of_all, **(backfill or {})},
-            )
-            applied = WriteDownOperator(
-                task_id="write_down",
-                **{
-                    "object_name": object_name,
-                    "outlets": outlets,
-                    "trigger_rule": TriggerRule.NONE_FAILED,
-                    **of_all,
-                    **(write_down or {}),
-                },
-            )
-            capture_ended >> applied
-            copied >> applied
-
-        mapped = objects.expand(object_name=prepared.output)
+        to_do = _ObjectsToDo(task_id="objects_to_do", trigger_rule=TriggerRule.ALL_DONE, **of_all)
+        objects = _of_each_object(of_all, capture_ended, backfill or {}, write_down or {}).expand(
+            object_name=to_do.output
+        )
         finished = FinishReplicationOperator(task_id="finish", trigger_rule=TriggerRule.ALL_DONE, **of_all)
-        prepared >> captured >> capture_ended
-        [mapped, capture_ended] >> finished
         # Whatever failed is seen in the run's state, though later steps ran.
         all_done = EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
-        [prepared, captured, mapped, finished] >> all_done
+        prepared >> captured >> capture_ended
+        prepared >> to_do
+        [objects, capture_ended] >> finished
+        [prepared, captured, to_do, objects, finished] >> all_done
     return replicating
+
+
+def _of_each_object(
+    of_all: Mapping[str, Any], capture_ended: EmptyOperator, backfill: Mapping[str, Any], write_down: Mapping[str, Any]
+) -> Any:
+    """The group that is expanded over the objects: a backfill, and the write-down behind it."""
+    outlets = [AssetAlias(replicated_alias(of_all["replication"]))]
+
+    @task_group(group_id="objects")
+    def objects(object_name: str) -> None:
+        of_object = {**of_all, "object_name": object_name, "outlets": outlets}
+        copied = BackfillObjectOperator(task_id="backfill", **{**of_object, **backfill})
+        applied = WriteDownOperator(
+            task_id="write_down", **{**of_object, "trigger_rule": TriggerRule.NONE_FAILED, **write_down}
+        )
+        [copied, capture_ended] >> applied
+
+    return objects
+
+
+class _ObjectsToDo(TidemarkOperator):
+    """Which objects the run has something to do for, as the control store knows them: also where the source is away."""
+
+    template_fields = ("replication", "conn_id")
+
+    def __init__(self, *, replication: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+
+    def execute(self, context: Context) -> list[str]:
+        """Names; [] where there is nothing to do. Raises ReplicationNotFound, InvalidArgument."""
+        from tidemark.operators._replication import require_room
+        from tidemark.transactions.replication.objects import to_work_at
+
+        names = [one.name.text for one in to_work_at(self.hook.open_store(), self.replication)]
+        require_room(self.replication, names)
+        self.log.info("To do: %s", ", ".join(names) or "nothing")
+        return names

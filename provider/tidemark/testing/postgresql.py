@@ -16,7 +16,7 @@ __all__ = ["PostgresNotInstalled", "ThrowAwayPostgres", "free_port", "postgresql
 
 SUPERUSER = "postgres"
 FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200")
-LOGICAL = ("wal_level=logical", "max_replication_slots=40", "max_wal_senders=40")
+LOGICAL = ("wal_level=logical", "max_replication_slots=40", "max_wal_senders=40", "max_prepared_transactions=5")
 _PATIENCE = 90  # seconds that initdb, a start or a stop may take on a machine that is busy
 _ROOM_IN_MEMORY = 4 << 30  # bytes
 

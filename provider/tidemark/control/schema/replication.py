@@ -52,6 +52,7 @@ replicated_objects = sa.Table(
     sa.Column("source_id", sa.Text, nullable=False),
     sa.Column("columns", sa.Text, nullable=False),  # JSON of the TableSchema as of `applied`
     sa.Column("captured_columns", sa.Text),  # JSON of the newest that the event log has an event of
+    sa.Column("source_keys", sa.Text, nullable=False),  # JSON of the names of columns, as the catalog has them now
     sa.Column("excluded", sa.Text, nullable=False),  # JSON of the names of columns
     sa.Column("mode", sa.String(16), nullable=False),
     sa.Column("target", sa.Text, nullable=False),  # JSON of the TableRef

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from tidemark.databases.postgresql import publication, slots, validation
@@ -52,12 +53,13 @@ class PostgresSource:
 
     def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
         """Of the server, the rights and the tables, each with the statement that mends it."""
+        schemas = {one.source_id: one.schema for one in selected if one.unsupported is None}
         with connect(self._address) as connection:
-            tables = tuple(one for one in discover(connection) if one.source_id in _ids(selected))
+            tables = [
+                replace(one, schema=schemas[one.source_id]) for one in discover(connection) if one.source_id in schemas
+            ]
             found = validation.validate(connection, tables, slot=replication.slot, publication=replication.publication)
-        return tuple(
-            f"{one.what}: {one.object}. {one.remedy}" if one.object else f"{one.what}. {one.remedy}" for one in found
-        )
+        return tuple(one.text for one in found)
 
     def publish(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
         """The statements that were run. Raises ObjectNotReplicable."""
@@ -123,10 +125,6 @@ def _found(table: CatalogTable) -> FoundObject:
 
 def _is_named(selection: Selection, table: CatalogTable) -> bool:
     return table.name.text in selection.include
-
-
-def _ids(selected: Sequence[FoundObject]) -> frozenset[str]:
-    return frozenset(one.source_id for one in selected if one.unsupported is None)
 
 
 def _published(one: FoundObject) -> PublishedTable:

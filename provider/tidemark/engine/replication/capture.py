@@ -65,7 +65,7 @@ def capture_events(
     stop_if_due: Callable[[], None],
     functions_up_to: int = FUNCTIONS_UP_TO,
 ) -> CaptureReport:
-    """Put every transaction that commits before now into the event log, and say what came of it.
+    """Put every transaction that commits before `ask.until`, or now, into the event log, and say what came of it.
 
     Without an event nothing is written and the slot stays: the caller stores `captured`, then moves the slot. `now`:
     what events have for `read_timestamp`. More than `functions_up_to` bytes of log are read by the replication
@@ -84,7 +84,7 @@ def capture_events(
         run = _Run(session, log, capture_app_id(store_id, ask.replication_uid), ask, address, connection, workspace)
         run.now, run.say, run.stop_if_due = now, say, stop_if_due
         run.take_up()
-        run.go_on(current_position(connection), functions_up_to)
+        run.go_on(current_position(connection) if ask.until is None else ask.until, functions_up_to)
         return run.report()
 
 

@@ -96,8 +96,13 @@ _OBJECT_LEADS: Mapping[ObjectAct, Mapping[ObjectState, ObjectState]] = {
     ObjectAct.ASK: {**{one: _O.PENDING for one in _KNOWN}, _O.ACTIVE: _O.ACTIVE},
     ObjectAct.RESTART: {one: _O.PENDING for one in _KNOWN},
     ObjectAct.BEGIN: {one: _O.ACTIVE for one in (_O.PENDING, _O.FAILED, _O.ACTIVE)},
-    ObjectAct.COMPLETE: {_O.ACTIVE: _O.COMPLETED, _O.STOPPED: _O.COMPLETED, _O.PENDING: _O.PENDING},
-    ObjectAct.FAIL: {_O.ACTIVE: _O.FAILED, _O.STOPPED: _O.STOPPED, _O.PENDING: _O.PENDING},
+    ObjectAct.COMPLETE: {
+        _O.ACTIVE: _O.COMPLETED,
+        _O.STOPPED: _O.COMPLETED,
+        _O.FAILED: _O.COMPLETED,
+        _O.PENDING: _O.PENDING,
+    },
+    ObjectAct.FAIL: {_O.ACTIVE: _O.FAILED, **{one: one for one in (_O.FAILED, _O.STOPPED, _O.PENDING)}},
     ObjectAct.STOP: {**{one: one for one in _O}, _O.PENDING: _O.STOPPED, _O.ACTIVE: _O.STOPPED},
     ObjectAct.LEAVE: {**{one: _O.STOPPED for one in _KNOWN}, _O.UNSUPPORTED: _O.UNSUPPORTED},
     ObjectAct.REFUSE: {one: _O.UNSUPPORTED for one in _EVERY_OBJECT},
@@ -186,12 +191,12 @@ def has_all(replicated: Replicated, captured: LogPosition | None) -> bool:
     return captured is None or (replicated.applied is not None and replicated.applied >= captured)
 
 
-def holds_up_draining(replicated: Replicated, captured: LogPosition | None) -> bool:
+def holds_up_draining(replicated: Replicated, captured: LogPosition | None, *, copying: bool, there: bool) -> bool:
     """Whether a draining replication waits for this object: for its backfill that runs, or for events that can be
-    applied to it. Others go on after the pause.
+    applied to it. Others go on after the pause. `copying`: a backfill of it is open; `there`: its worker is heard of.
     """
-    if replicated.state is _O.ACTIVE:
-        return True
+    if copying or replicated.state is _O.ACTIVE:
+        return there
     return why_not_written_down(replicated) is None and not has_all(replicated, captured)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRefused
@@ -17,7 +17,18 @@ from tidemark.model.replication import (
     WriteMode,
 )
 
-__all__ = ["is_backfilled", "mode_of", "names_object", "require_patterns", "require_targets", "select", "unmatched"]
+__all__ = [
+    "KnownNames",
+    "is_backfilled",
+    "mode_of",
+    "names_object",
+    "require_patterns",
+    "require_targets",
+    "select",
+    "to_publish",
+    "under_known_names",
+    "unmatched",
+]
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
@@ -46,6 +57,49 @@ def select(selection: Selection, found: Sequence[FoundObject]) -> tuple[FoundObj
     """
     taken = (one for one in found if _takes(selection, one.name))
     return tuple(_with_columns(selection, one) for one in sorted(taken, key=lambda one: one.name))
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """What was found, under the names by which objects are registered. `renamed`: such a name → the one it has now.
+
+    `taken`: names of others that now belong to an object which was renamed; they are not in `found`.
+    """
+
+    found: tuple[FoundObject, ...]
+    renamed: Mapping[str, str]
+    taken: tuple[str, ...]
+
+
+def under_known_names(known: Mapping[str, ObjectName], found: Sequence[FoundObject]) -> KnownNames:
+    """An object is known by its id (`known`: id → name), so a table that was renamed goes on under its old name. A new
+    table that has taken that name since has to wait until the old one is gone.
+    """
+    there = {one.source_id for one in found}
+    held = {name for source_id, name in known.items() if source_id in there}
+    renamed: dict[str, str] = {}
+    taken: list[str] = []
+    kept: list[FoundObject] = []
+    for one in found:
+        name = known.get(one.source_id, one.name)
+        if one.source_id not in known and name in held:
+            taken.append(name.text)
+            continue
+        if name != one.name:
+            renamed[name.text] = one.name.text
+        kept.append(replace(one, name=name))
+    return KnownNames(tuple(kept), renamed, tuple(taken))
+
+
+def to_publish(
+    selection: Selection, known: Mapping[str, ObjectName], found: Sequence[FoundObject]
+) -> tuple[FoundObject, ...]:
+    """The selected objects that can be replicated, under the names that they have in the source now. `known`: id →
+    name of those that are registered. Raises ObjectNotReplicable.
+    """
+    now = {one.source_id: one.name for one in found}
+    taken = select(selection, under_known_names(known, found).found)
+    return tuple(replace(one, name=now[one.source_id]) for one in taken if one.unsupported is None)
 
 
 def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, ...]:

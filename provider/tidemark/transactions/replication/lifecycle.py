@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from tidemark.control import replicated_objects, replications
+from tidemark.control import object_writes, replicated_objects, replications
+from tidemark.control.object_writes import WriteKind
 from tidemark.control.replicated_objects import StoredObject
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
@@ -17,7 +18,7 @@ from tidemark.errors import (
     SourceIsAnother,
     TidemarkError,
 )
-from tidemark.model.replication import By, LogPosition, ObjectState, Replication, ReplicationState
+from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
 from tidemark.planning.replication.lifecycle import (
     Act,
     ObjectAct,
@@ -113,7 +114,7 @@ def drained(store: ControlStore, name: str, *, by: By) -> Replication:
         found = replications.find(connection, name).replication
         objects = replicated_objects.of_replication(connection, found.uid)
         if found.state is ReplicationState.DRAINING and any(
-            holds_up_draining(one.object, found.captured) for one in objects
+            _is_waited_for(connection, store, found, o) for o in objects
         ):
             return found
         return _act(connection, store, found, Act.DRAINED, by=by, error=found.error)
@@ -211,7 +212,9 @@ def recover(
             by=by,
         )
         for one in objects:
-            _begin_again(connection, store, found, one, position, kept=_goes_on(one, kept), anew=anew, by=by)
+            _begin_again(
+                connection, store, found, one, position, kept=_goes_on(connection, one, kept), anew=anew, by=by
+            )
         return replications.by_uid(connection, found.uid).replication
 
     return store.write(begin)
@@ -235,9 +238,20 @@ def _kept(
     return {by_name[name].uid for name in keep}
 
 
-def _goes_on(stored: StoredObject, kept: Collection[str]) -> bool:
-    """A backfill that is under way may be exact at a position that lies in the gap, so it never goes on."""
-    return stored.object.uid in kept and stored.object.state is not ObjectState.ACTIVE
+def _is_waited_for(
+    connection: sa.Connection, store: ControlStore, replication: Replication, stored: StoredObject
+) -> bool:
+    write = object_writes.open_one(connection, stored.object.uid)
+    copying = write is not None and write.kind is WriteKind.BACKFILL
+    there = write is not None and write.ended_at is None and write.lease_until > store.clock()
+    return holds_up_draining(stored.object, replication.captured, copying=copying, there=there)
+
+
+def _goes_on(connection: sa.Connection, stored: StoredObject, kept: Collection[str]) -> bool:
+    """A backfill that is open may be exact at a position that lies in the gap, so it never goes on."""
+    write = object_writes.open_one(connection, stored.object.uid)
+    copying = write is not None and write.kind is WriteKind.BACKFILL
+    return stored.object.uid in kept and not copying
 
 
 def _begin_again(

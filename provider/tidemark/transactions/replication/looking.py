@@ -14,7 +14,13 @@ from tidemark.errors import ObjectRecreated, ReplicationRefused
 from tidemark.model.replication import By, FoundObject, ObjectName, ObjectState, Replicated, Replication
 from tidemark.model.streams import TableRef
 from tidemark.planning.replication.lifecycle import ObjectAct, captures
-from tidemark.planning.replication.selection import is_backfilled, mode_of, require_targets, select
+from tidemark.planning.replication.selection import (
+    is_backfilled,
+    mode_of,
+    require_targets,
+    select,
+    under_known_names,
+)
 from tidemark.transactions.replication.moving import move_object
 
 __all__ = ["Seen", "take_up"]
@@ -68,8 +74,11 @@ def take_up(
         raise ReplicationRefused(replication=replication.name, problem=problem)
     look = _Look(connection, store, replication, by, Seen())
     known = replicated_objects.of_replication(connection, replication.uid)
-    matched = _matched(known, found, look.seen)
-    wanted = {one.name: one for one in select(replication.selection, tuple(matched.values()))}
+    names = under_known_names({one.object.source_id: one.object.name for one in known}, found)
+    look.seen.taken.extend(names.taken)
+    look.seen.renamed.update(names.renamed)
+    matched = {one.name: one for one in names.found}
+    wanted = {one.name: one for one in select(replication.selection, names.found)}
     require_targets(replication.name, {*wanted, *(one.object.name for one in known)})
     for stored in known:
         _bring(look, stored, matched.get(stored.object.name), wanted.get(stored.object.name))
@@ -78,23 +87,6 @@ def take_up(
         if name not in registered:
             _add(look, one, targets(name))
     return look.seen
-
-
-def _matched(known: Sequence[StoredObject], found: Sequence[FoundObject], seen: Seen) -> dict[ObjectName, FoundObject]:
-    """What was found, by the name under which it is registered, or would be."""
-    by_id = {one.object.source_id: one.object.name for one in known}
-    there = {one.source_id for one in found}
-    held = {one.object.name for one in known if one.object.source_id in there}
-    matched: dict[ObjectName, FoundObject] = {}
-    for one in found:
-        name = by_id.get(one.source_id, one.name)
-        if name != one.name:
-            seen.renamed[name.text] = one.name.text
-        elif one.source_id not in by_id and name in held:
-            seen.taken.append(name.text)
-            continue
-        matched[name] = replace(one, name=name)
-    return matched
 
 
 def _bring(look: _Look, stored: StoredObject, there: FoundObject | None, wanted: FoundObject | None) -> None:
@@ -119,7 +111,14 @@ def _note(look: _Look, stored: StoredObject, wanted: FoundObject, *, problem: st
     if one.applied is None:
         one = replace(one, schema=wanted.schema, mode=mode_of(look.replication.options, wanted.schema))
     known = stored.captured_schema if stored.object.source_id == wanted.source_id else None
-    noted = replace(stored, object=one, captured_schema=known, excluded=wanted.excluded, expected_rows=wanted.rows)
+    noted = replace(
+        stored,
+        object=one,
+        captured_schema=known,
+        keys=wanted.schema.keys,
+        excluded=wanted.excluded,
+        expected_rows=wanted.rows,
+    )
     if noted != stored:
         replicated_objects.see(look.connection, noted)
     return one
@@ -213,6 +212,6 @@ def _add(look: _Look, found: FoundObject, target: TableRef) -> None:
         applied_at=replication.captured_at if begins else None,
         problem=found.unsupported,
     )
-    stored = StoredObject(one, None, found.excluded, None, found.rows)
+    stored = StoredObject(one, None, found.schema.keys, found.excluded, None, found.rows)
     replicated_objects.insert(look.connection, stored, at=look.store.clock(), by=look.by)
     look.seen.new.append(found.name.text)

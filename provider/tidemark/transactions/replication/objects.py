@@ -131,7 +131,7 @@ def ask_backfill(
         for one in objects:
             act = ObjectAct.RESTART if restart else ObjectAct.ASK
             if object_leads_to(one.object.state, act) is not one.object.state:
-                move_object(connection, store, one.object, act, by=by, give_up=restart)
+                move_object(connection, store, one.object, act, by=by, give_up=restart, problem=one.object.problem)
         return tuple(one.object for one in _found(connection, name, names))
 
     return store.write(ask)
@@ -139,7 +139,8 @@ def ask_backfill(
 
 def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: By) -> tuple[Replicated, ...]:
     """PENDING or ACTIVE → STOPPED; others stay as they are. The worker of an active one ends its job. Whether that had
-    written already is not known before it ends, so until then, or until a backfill, an old target is not written to.
+    written already is known when it has answered; until then, or until the next backfill, the target is not written
+    to. If it had, the object is COMPLETED after all.
 
     Raises ReplicationNotFound, ObjectNotFound.
     """
@@ -147,7 +148,9 @@ def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: B
     def stop(connection: sa.Connection) -> tuple[Replicated, ...]:
         for one in _found(connection, name, names):
             if object_leads_to(one.object.state, ObjectAct.STOP) is not one.object.state:
-                move_object(connection, store, one.object, ObjectAct.STOP, by=by, give_up=False)
+                move_object(
+                    connection, store, one.object, ObjectAct.STOP, by=by, give_up=False, problem=one.object.problem
+                )
         return tuple(one.object for one in _found(connection, name, names))
 
     return store.write(stop)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
-from tidemark.errors import ReplicationInvalid, TidemarkError
+from tidemark.errors import ReplicationInvalid, SlotBusy, StoreError, TidemarkError
 from tidemark.kill_points import reach
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.replication import By, FoundObject, ObjectName, Replicated, Replication, ReplicationState
 from tidemark.model.streams import TableRef
 from tidemark.planning.replication.selection import select, unmatched
 from tidemark.transactions.replication import lifecycle
+from tidemark.transactions.replication.capture import OpenLog, require_slot
 from tidemark.transactions.replication.definitions import get_replication
-from tidemark.transactions.replication.objects import Registered, register, to_work_at
+from tidemark.transactions.replication.objects import Registered, objects_of, register, to_work_at
 
 __all__ = ["Prepared", "prepare"]
 
@@ -45,6 +47,7 @@ def prepare(
     targets: Callable[[ObjectName], TableRef],
     by: By,
     patience: timedelta = PATIENCE,
+    open_log: OpenLog = DeltaLog.open,
 ) -> Prepared:
     """Start the replication if it has not started; publish what its selection names now, and take up new objects.
 
@@ -57,14 +60,17 @@ def prepare(
     if replication.state is ReplicationState.DRAINING:
         return Prepared(replication, to_work_at(store, name))
     try:
+        if replication.state is not ReplicationState.STARTING:
+            require_slot(store, replication, source, open_log=open_log)
         selected, everything = _look(store, source, replication, by)
         made = source.publish(replication, selected)
         reach("prepare.published")
         replication = _with_slot(store, source, replication, by, patience)
         reach("prepare.slot")
+    except (StoreError, ReplicationInvalid, SlotBusy):
+        raise
     except TidemarkError as error:
-        if not isinstance(error, ReplicationInvalid):
-            lifecycle.settle(store, name, error=error, by=by)
+        lifecycle.settle(store, name, error=error, by=by)
         raise
     registered = register(store, name, everything, targets=targets, by=by)
     replication = get_replication(store, name)
@@ -75,9 +81,11 @@ def prepare(
 def _look(
     store: ControlStore, source: Source, replication: Replication, by: By
 ) -> tuple[tuple[FoundObject, ...], tuple[FoundObject, ...]]:
-    """What is selected, and everything there is."""
+    """What is selected, and everything there is. A table that was renamed is selected by the name it is known by."""
     everything = source.discover(replication)
-    selected = select(replication.selection, everything)
+    known = {one.source_id: one.name for one in objects_of(store, replication.name)}
+    named = tuple(replace(one, name=known.get(one.source_id, one.name)) for one in everything)
+    selected = select(replication.selection, named)
     problems = source.problems(replication, selected)
     if problems:
         listed = "\n".join(f"- {problem}" for problem in problems)
@@ -101,7 +109,6 @@ def _with_slot(
 ) -> Replication:
     """A start that died behind the slot finds it, and where it was moved to, which is where it was made."""
     if replication.state is not ReplicationState.STARTING:
-        source.require_ours(replication)
         return replication
     position = source.make_slot(replication, patience=patience)
     return lifecycle.validated(store, replication.name, system_id=source.system_id(), position=position, by=by)

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+import sqlalchemy as sa
+
+from tidemark.control import replicated_objects, replications
+from tidemark.control.replicated_objects import StoredObject
 from tidemark.control.store import ControlStore
-from tidemark.model.replication import Replicated, Replication, ReplicationMove
+from tidemark.model.replication import (
+    LogPosition,
+    ObjectState,
+    Replicated,
+    Replication,
+    ReplicationMove,
+    ReplicationState,
+)
+from tidemark.planning.replication.lifecycle import has_all
 
 __all__ = ["ObjectStatus", "ReplicationStatus", "describe", "history"]
 
@@ -14,7 +28,7 @@ __all__ = ["ObjectStatus", "ReplicationStatus", "describe", "history"]
 class ObjectStatus:
     """`lag_seconds`: how old the state of the source is that the target shows; None until it shows one.
 
-    `behind`: events were captured that are not written down.
+    `behind`: events were captured, or may have been, that are not written down.
     """
 
     object: Replicated
@@ -24,8 +38,9 @@ class ObjectStatus:
 
 @dataclass(frozen=True)
 class ReplicationStatus:
-    """`lag_seconds`: since when nothing was captured; None before the start. `lag_bytes`: of the source's log behind
-    the last capture when it ended. `alerts`: in words, worst first.
+    """`lag_seconds`: how long ago was captured what was committed then; None before the start. `lag_bytes`: of the
+    source's log behind the last capture when it ended. `alerts`: in words, worst first; what the source itself says of
+    its slot is not among them.
     """
 
     replication: Replication
@@ -37,9 +52,60 @@ class ReplicationStatus:
 
 def describe(store: ControlStore, name: str) -> ReplicationStatus:
     """As the store knows it, by its clock. Raises ReplicationNotFound."""
-    raise NotImplementedError
+
+    def look(connection: sa.Connection) -> ReplicationStatus:
+        found = replications.find(connection, name)
+        objects = replicated_objects.of_replication(connection, found.replication.uid)
+        now = store.clock()
+        return ReplicationStatus(
+            replication=found.replication,
+            objects=tuple(_status(one, found.replication, now) for one in objects),
+            lag_seconds=_age(found.replication.captured_at, now),
+            lag_bytes=found.lag_bytes,
+            alerts=tuple(_alerts(found.replication, objects)),
+        )
+
+    return store.read(look)
 
 
 def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[ReplicationMove, ...]:
     """The newest moves of the replication and its objects, newest first. Raises ReplicationNotFound."""
-    raise NotImplementedError
+    return store.read(
+        lambda connection: replications.history(
+            connection, replications.find(connection, name).replication.uid, limit=limit
+        )
+    )
+
+
+def _status(stored: StoredObject, replication: Replication, now: datetime) -> ObjectStatus:
+    """One that has all that was captured shows the source as the last capture saw it."""
+    one = stored.object
+    current = one.applied is not None and (has_all(one, replication.captured) or not _has_new(stored, one.applied))
+    shown = [time for time in (one.applied_at, replication.captured_at if current else None) if time is not None]
+    return ObjectStatus(
+        object=one,
+        lag_seconds=None if one.applied is None else _age(max(shown, default=None), now),
+        behind=one.applied is not None and _has_new(stored, one.applied),
+    )
+
+
+def _has_new(stored: StoredObject, applied: LogPosition) -> bool:
+    return stored.changed_until is not None and stored.changed_until > applied
+
+
+def _age(time: datetime | None, now: datetime) -> float | None:
+    return None if time is None else (now - time).total_seconds()
+
+
+def _alerts(replication: Replication, objects: Sequence[StoredObject]) -> Iterator[str]:
+    if replication.state is ReplicationState.FAILED_PERMANENTLY:
+        yield f"{replication.name} has failed for good, until it is recovered: {replication.error}"
+    elif replication.error is not None:
+        yield f"{replication.name} is {replication.state.value}: {replication.error}"
+    for one in (stored.object for stored in objects if stored.object.selected):
+        if one.state is ObjectState.UNSUPPORTED:
+            yield f"{one.name.text} is not replicated: {one.problem}"
+        elif one.flagged is not None:
+            yield f"{one.name.text} is to be backfilled: {one.flagged}"
+        elif one.problem is not None:
+            yield f"{one.name.text}: {one.problem}"

@@ -68,6 +68,7 @@ def _objects() -> None:
         sa.Column("source_id", sa.Text(), nullable=False),
         sa.Column("columns", sa.Text(), nullable=False),
         sa.Column("captured_columns", sa.Text()),
+        sa.Column("source_keys", sa.Text(), nullable=False),
         sa.Column("excluded", sa.Text(), nullable=False),
         sa.Column("mode", sa.String(16), nullable=False),
         sa.Column("target", sa.Text(), nullable=False),
