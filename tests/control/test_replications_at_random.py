@@ -30,7 +30,7 @@ from tidemark.model.replication import By, LogPosition, ObjectState, Replication
 from tidemark.planning.replication.lifecycle import Act, ObjectAct, leads_to, object_leads_to
 from tidemark.transactions.replication import lifecycle, objects, status
 
-EXAMPLES = int(os.environ.get("TIDEMARK_REPLICATIONS", "25"))
+EXAMPLES = int(os.environ.get("TIDEMARK_REPLICATIONS", "12"))
 TABLES = ("s.a", "s.b", "s.c")
 names = st.sampled_from(TABLES[:2])
 ends = st.sampled_from([*Ends, Ends.WELL, Ends.WELL, Ends.WELL])
@@ -50,6 +50,7 @@ class Replications(RuleBasedStateMachine):
         self.world = World(store, self.root, options)
         self.ids = {name: f"{name} 1" for name in TABLES}
         self.seen: dict[str, tuple[LogPosition | None, int]] = {}
+        self.began: dict[str, LogPosition] = {}
         self.log: tuple[str, LogPosition | None, int] = ("", None, 0)
 
     def teardown(self) -> None:
@@ -71,6 +72,16 @@ class Replications(RuleBasedStateMachine):
     @rule(names=st.lists(st.sampled_from(TABLES), min_size=1, max_size=3))
     def commit(self, names: list[str]) -> None:
         self.world.source.commit(*(self.ids[name] for name in names))
+
+    @rule(names=st.lists(st.sampled_from(TABLES), min_size=1), ends=st.lists(ends, min_size=7, max_size=7), by=runs)
+    def run(self, names: list[str], ends: list[Ends], by: By) -> None:
+        """What one run of a DAG does, each task with an end of its own."""
+        self.commit(names)
+        self.look()
+        self.capture(ends[0], by)
+        for number, name in enumerate(TABLES, 1):
+            self.backfill(name, ends[number], by)
+            self.write_down(name, ends[-number], by)
 
     @rule()
     def look_at_the_source(self) -> None:
@@ -162,6 +173,14 @@ class Replications(RuleBasedStateMachine):
             self.seen[one.uid] = (one.applied, one.writes)
 
     @invariant()
+    def a_target_has_what_the_store_says_that_it_has(self) -> None:
+        for one in self.world.objects():
+            if one.applied is not None and one.flagged is None:
+                target = self.world.targets.get(one.uid)
+                end = self.began.setdefault(one.uid, one.applied) if target is None else target.end
+                assert self.world.source.of(one.source_id, end, one.applied) == []
+
+    @invariant()
     def a_number_is_of_one_write(self) -> None:
         kinds: dict[tuple[str, int], str] = {}
         for uid, number, kind in self.world.given:
@@ -208,7 +227,7 @@ class Replications(RuleBasedStateMachine):
 def test_a_replication_at_random(migrated_file: Path) -> None:
     Replications.template = migrated_file
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    how = settings(max_examples=EXAMPLES, stateful_step_count=30, deadline=None, suppress_health_check=slow)
+    how = settings(max_examples=EXAMPLES, stateful_step_count=20, deadline=None, suppress_health_check=slow)
     run_state_machine_as_test(Replications, settings=how)
 
 
