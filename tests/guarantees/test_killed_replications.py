@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
 ALL = os.environ.get("TIDEMARK_KILLS") == "all"
-KILLED = REPLICATION_POINTS if ALL else ("events.written", "backfill.written", "segment.written")
+KILLED = REPLICATION_POINTS if ALL else ("events.written", "backfill.written", "segment1.written")
 SERVER_KILLS = 10 if ALL else 1
 
 
