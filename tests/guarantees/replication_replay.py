@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -14,6 +15,7 @@ from tests.guarantees.replication_values import canonical, is_text
 
 __all__ = ["replayed"]
 
+WIDENED = ("float", "double")
 _READ: Mapping[str, Callable[[str], Any]] = {
     "boolean": lambda text: {"true": True, "false": False}[text],
     "smallint": int,
@@ -31,7 +33,8 @@ def replayed(table: SourceTable, events: Iterable[Any]) -> Rows:
     """The rows that are left of a table that began empty. `events`: rows of its event log, in order."""
     rows: dict[str, dict[str, str | None]] = {}
     missing: dict[str, str | None] = {}  # what older rows have in columns that came later
-    columns: set[str] = set()
+    columns: dict[str, str] = {}  # name → kind of its type
+    gone: tuple[str | None, dict[str, str | None] | None] = (None, None)
     for event in events:
         assert event.problem is None, event
         if event.change == "TRUNCATE":
@@ -39,14 +42,16 @@ def replayed(table: SourceTable, events: Iterable[Any]) -> Rows:
         elif event.change == "SCHEMA":
             schema = json.loads(event.payload)["columns"]
             missing |= {one["name"]: one.get("filled") for one in schema if one["name"] not in columns and columns}
-            columns = {one["name"] for one in schema}
-            rows = {key: {n: v for n, v in row.items() if n in columns} for key, row in rows.items()}
+            before, columns = columns, {one["name"]: one["type"]["kind"] for one in schema}
             for row in rows.values():
-                row |= {name: missing.get(name) for name in columns if name not in row}
+                was = dict(row)
+                row.clear()
+                row.update({name: was[name] if name in was else missing.get(name) for name in columns})
+                row.update(
+                    {name: _doubled(row[name]) for name in columns if (before.get(name), columns[name]) == WIDENED}
+                )
         elif event.change == "DELETE":
-            row = rows.pop(event.key, None)
-            if event.change == "DELETE":
-                gone = (event.key, row)
+            gone = (event.key, rows.pop(event.key, None))
         else:
             new = json.loads(event.payload)
             for name in event.unchanged or ():
@@ -56,6 +61,11 @@ def replayed(table: SourceTable, events: Iterable[Any]) -> Rows:
             rows[event.key] = new
     natives = table.columns
     return Counter(tuple(_value(native, row[name]) for name, native in natives.items()) for row in rows.values())
+
+
+def _doubled(text: str | None) -> str | None:
+    """The double that a real is, whose own text has fewer digits."""
+    return None if text is None else repr(struct.unpack("<f", struct.pack("<f", float(text)))[0])
 
 
 def _value(native: str, text: str | None) -> Any:
