@@ -132,7 +132,7 @@ def _read_while_written(reading: Reading, writers: Writers, chance: random.Rando
         for _ in range(5):
             reading.batch(chance)
     writers.run(300)
-    writers.settle()
+    writers.finish()
     with connect(reading.address) as connection:
         end = current_position(connection)
     while reading.at < end:
