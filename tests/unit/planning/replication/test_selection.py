@@ -24,7 +24,6 @@ from tidemark.planning.replication.selection import (
     require_patterns,
     require_targets,
     select,
-    to_publish,
     under_known_names,
     unmatched,
 )
@@ -126,15 +125,9 @@ def test_two_objects_may_not_share_a_target(other: ObjectName) -> None:
         require_targets("r", [ObjectName("a_b", "c"), other])
 
 
-def test_a_renamed_table_goes_on_under_its_name_and_is_published_under_the_new_one() -> None:
+def test_a_renamed_table_goes_on_under_its_name() -> None:
     known = {"1": ObjectName("shop", "orders")}
     there = [table("shop", "orders_old", source_id="1"), table("shop", "orders", source_id="2"), table("shop", "items")]
     names = under_known_names(known, there)
     assert [one.name.text for one in names.found] == ["shop.orders", "shop.items"]
     assert (names.renamed, names.taken) == ({"shop.orders": "shop.orders_old"}, ("shop.orders",))
-    published = to_publish(Selection(include=("shop.orders",)), known, there)
-    assert [one.name.text for one in published] == ["shop.orders_old"]
-
-
-def test_what_cannot_be_replicated_is_not_published() -> None:
-    assert to_publish(Selection(), {}, [table("s", "t", unsupported="no key")]) == ()
