@@ -17,10 +17,10 @@ SHORT_LIVED_JVM := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+U
 AIRFLOW := env AIRFLOW_HOME="$(HOME_DIR)" AIRFLOW__CORE__DAGS_FOLDER="$(CURDIR)/dags" AIRFLOW__CORE__LOAD_EXAMPLES=False \
   PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONWARNINGS=ignore JAVA_TOOL_OPTIONS="$(or $(JAVA_TOOL_OPTIONS),$(SHORT_LIVED_JVM))"
 
-.PHONY: help setup test demo ui soak lint bench clean check-java
+.PHONY: help setup test demo demo-replication ui soak lint bench clean check-java
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 check-java:
 	@.ci/check-java
@@ -59,6 +59,9 @@ bench: $(STAMP) ## benchmarks; what they said is in tests/benchmarks/RESULTS.md
 
 demo: $(STAMP) ## real flights through a stream, DAYS=1; again: it goes on
 	@$(AIRFLOW) $(BIN)/python dags/flights/demo.py --days $(DAYS)
+
+demo-replication: $(STAMP) ## a PostgreSQL that is written to, replicated in ROUNDS=3
+	@$(AIRFLOW) $(BIN)/python dags/replication/demo.py --rounds $(or $(ROUNDS),3)
 
 ui: $(STAMP) ## Airflow with the example DAGs at http://localhost:8080
 	@$(AIRFLOW) PORT=$(or $(PORT),8080) .ci/ui
