@@ -124,7 +124,7 @@ class _Run:
         """Start where the store or the log ends, and let the slot go as far: all before that is safe."""
         self.position, self.number = self.ask.captured, self.ask.batches
         self.schemas = {one.source_id: one.schema for one in self.ask.objects if one.schema is not None}
-        self._catch_up(newest_batch(self.log, self.app_id, self.ask))
+        self._catch_up(newest_batch(self.session, self.log, self.app_id, self.ask))
         require_ours(slot_status(self.connection, self.ask.slot), captured=self.position, idle=False)
         self._move_slot()
 
