@@ -30,7 +30,7 @@ from tidemark.model.replication import By, LogPosition, ObjectState, Replication
 from tidemark.planning.replication.lifecycle import Act, ObjectAct, leads_to, object_leads_to
 from tidemark.transactions.replication import lifecycle, objects, status
 
-EXAMPLES = int(os.environ.get("TIDEMARK_REPLICATIONS", "12"))
+EXAMPLES = int(os.environ.get("TIDEMARK_REPLICATION_LIVES", "10"))
 TABLES = ("s.a", "s.b", "s.c")
 names = st.sampled_from(TABLES[:2])
 ends = st.sampled_from([*Ends, Ends.WELL, Ends.WELL, Ends.WELL])
