@@ -22,7 +22,12 @@ __all__ = ["LOGICAL", "PASSWORD", "USER", "PostgresServer", "missing", "postgres
 
 USER = "postgres"
 PASSWORD = "p@ss:w/rd?%"  # every character that a URL must encode
-LOGICAL = ("wal_level=logical", "max_replication_slots=40", "max_wal_senders=40")  # of a server that is replicated
+LOGICAL = (  # of a server that is replicated
+    "wal_level=logical",
+    "max_replication_slots=40",
+    "max_wal_senders=40",
+    "max_prepared_transactions=5",
+)
 _NUMBERS = count(1)
 _FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200")
 

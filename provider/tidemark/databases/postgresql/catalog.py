@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,7 +70,7 @@ _PERSISTENCE = {"u": RelationKind.UNLOGGED, "t": RelationKind.TEMPORARY}
 class CatalogTable:
     """A table as it is now. `schema`: without `generated` columns, as the log has none of them. `keys`: in the key's
     order, by which its rows are known in the log. `rows` and `size` (bytes): by the server's statistics, with all
-    partitions. `problem` and `remedy`: why it cannot be replicated; None where it can.
+    partitions. `parted`: its rows are in its partitions. `problem`, `remedy`: why it cannot be replicated; else None.
     """
 
     oid: int
@@ -83,6 +83,7 @@ class CatalogTable:
     size: int
     owner: str
     generated: tuple[str, ...] = ()
+    parted: bool = False
     root: ObjectName | None = None
     problem: str | None = None
     remedy: str | None = None
@@ -171,12 +172,13 @@ def columns_of(connection: psycopg2.extensions.connection, oid: int, *, numeric_
 
     A table that was rewritten (VACUUM FULL, a volatile default) does not say that any more: `unknown_fill`.
     """
-    contents = _contents(connection, [oid], numeric_as)
     found = _catalog(connection, oid, numeric_as)
     keys = next((table.keys for table in found if table.oid == oid), ())
+    contents = _contents(connection, [oid, *(table.oid for table in found)], numeric_as)
+    parts = [contents.attributes.get(table.oid, ()) for table in found if table.oid != oid and not table.parted]
     return TableSchema(
         tuple(
-            _column(attribute, contents.types, keys, fills=True)
+            _filled(_column(attribute, contents.types, keys), _in_parts(attribute, parts))
             for attribute in contents.attributes.get(oid, ())
             if not attribute.generated
         )
@@ -253,15 +255,14 @@ def _table(row: _Row, parts: Sequence[_Row], names: Mapping[int, ObjectName], co
         oid=row.oid,
         name=row.name,
         kind=relation.kind,
-        schema=TableSchema(
-            tuple(_column(one, contents.types, keys, fills=False) for one in attributes if not one.generated)
-        ),
+        schema=TableSchema(tuple(_column(one, contents.types, keys) for one in attributes if not one.generated)),
         keys=keys,
         identity=relation.identity,
         rows=sum(leaf.rows for leaf in leaves),
         size=sum(leaf.size for leaf in leaves),
         owner=row.owner,
         generated=tuple(one.name for one in attributes if one.generated),
+        parted=row.kind == "p",
         root=relation.root,
         problem=found.problem if found else None,
         remedy=found.remedy if found else None,
@@ -295,9 +296,7 @@ def _text_of(native: str | None, kind: UnifiedType) -> str | None:
     return native if native is None or convert is None else convert(native)
 
 
-def _column(
-    attribute: _Attribute, types: Mapping[tuple[int, int], NativeType], keys: Sequence[str], *, fills: bool
-) -> Column:
+def _column(attribute: _Attribute, types: Mapping[tuple[int, int], NativeType], keys: Sequence[str]) -> Column:
     native = types[attribute.type]
     return Column(
         name=attribute.name,
@@ -305,7 +304,17 @@ def _column(
         native=native.text,
         key=attribute.name in keys,
         nullable=not attribute.required,
-        filled=_text_of(attribute.missing, native.unified) if fills else None,
-        unknown_fill=fills and attribute.has_default and not attribute.has_missing,
         number=attribute.number,
     )
+
+
+def _in_parts(attribute: _Attribute, parts: Sequence[Sequence[_Attribute]]) -> list[_Attribute]:
+    """The column in each partition, as only those have rows; of a table without partitions itself."""
+    return [one for part in parts for one in part if one.name == attribute.name] if parts else [attribute]
+
+
+def _filled(column: Column, held: Sequence[_Attribute]) -> Column:
+    values = {one.missing for one in held if one.has_missing}
+    if len(values) == 1 and all(one.has_missing for one in held):
+        return replace(column, filled=_text_of(values.pop(), column.type))
+    return replace(column, unknown_fill=bool(values) or any(one.has_default for one in held))

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.failures import said, source_of
 from tidemark.databases.postgresql.names import literal, quoted
-from tidemark.databases.postgresql.snapshots import PLUGIN, Snapshot, exported_snapshot, slot_refusals_named, watched
+from tidemark.databases.postgresql.snapshots import (
+    PLUGIN,
+    Snapshot,
+    exported_snapshot,
+    require_primary,
+    slot_refusals_named,
+    watched,
+)
 from tidemark.errors import SlotAhead, SlotBusy, SlotForeign, SlotLost
 from tidemark.model.replication import START, LogPosition, SourceAddress
 from tidemark.planning.replication.positions import lsn_of, lsn_text, position_of_lsn
@@ -132,6 +139,8 @@ def require_ours(status: SlotStatus, *, captured: LogPosition | None = None, idl
     foreign = _foreign(status)
     if foreign is not None:
         raise SlotForeign(slot=status.name, problem=foreign, remedy=_drop_text(status))
+    if status.confirmed is None and status.active_pid is not None:
+        raise SlotBusy(slot=status.name, pid=status.active_pid)  # it is being made
     if status.lost or status.confirmed is None:
         why = f": {status.reason}" if status.reason else " (max_slot_wal_keep_size)"
         problem = f"has lost its log, which the server has removed{why}"
@@ -154,6 +163,7 @@ def create_slot(address: SourceAddress, name: str, *, patience: timedelta) -> Lo
         status = slot_status(connection, name)
         if status.exists:
             return require_ours(status, idle=False)
+        require_primary(connection, address)
         with slot_refusals_named(address, name), watched(connection, address, name, patience):
             cursor = connection.cursor()
             cursor.execute(
@@ -294,7 +304,7 @@ def _drop_text(status: SlotStatus) -> str:
     """A statement for the session that may run it."""
     if status.temporary:
         return f"SELECT pg_terminate_backend({status.active_pid})"
-    where = "" if status.database in (None, status.here) else f", in database {status.database}"
+    where = "" if status.database in (None, status.here) else f"; -- in database {status.database}"
     return f"SELECT pg_drop_replication_slot({literal(status.name)}){where}"
 
 
