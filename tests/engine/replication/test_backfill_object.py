@@ -142,7 +142,7 @@ def writing(world: ReplicatedWorld) -> Iterator[list[int]]:
     ended, count = threading.Event(), [0]
 
     def write() -> None:
-        while not ended.is_set():
+        while not ended.wait(0.05):
             count[0] += 1
             n = count[0]
             a, b = n * 7919 % 400 + 1, n * 104729 % 400 + 1
