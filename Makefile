@@ -62,8 +62,8 @@ bench: $(STAMP) ## benchmarks; what they said is in tests/benchmarks/RESULTS.md
 demo: $(STAMP) ## real flights through a stream, DAYS=1; again: it goes on
 	@$(AIRFLOW) $(BIN)/python dags/flights/demo.py --days $(DAYS)
 
-demo-replication: $(STAMP) ## a PostgreSQL that is written to, replicated in ROUNDS=3
-	@$(AIRFLOW) $(BIN)/python dags/replication/demo.py --rounds $(or $(ROUNDS),3)
+demo-replication: $(STAMP) ## a PostgreSQL that is written to, replicated in ROUNDS=2
+	@$(AIRFLOW) $(BIN)/python dags/replication/demo.py --rounds $(or $(ROUNDS),2)
 
 ui: $(STAMP) ## Airflow with the example DAGs at http://localhost:8080
 	@$(AIRFLOW) PORT=$(or $(PORT),8080) .ci/ui
