@@ -58,7 +58,7 @@ class Telling:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="runs of the DAG")
+    parser.add_argument("--rounds", type=int, default=2, help="runs of the DAG")
     parser.add_argument("--orders", type=int, default=10_000, help="orders that the shop begins with")
     asked = parser.parse_args()
     home = Path(os.environ["AIRFLOW_HOME"])
@@ -92,7 +92,7 @@ def _rounds(server: ThrowAwayPostgres, connection: Any, writing: Any, lake: Path
     print("A writer begins, and goes on all the time: orders, cancellations, new keys, rollbacks", flush=True)
     try:
         for number in range(1, rounds + 1):
-            again = ["shop.customers"] if number == rounds > 2 else []
+            again = ["shop.customers"] if number == rounds > 1 else []
             print(f"\nRound {number} of {rounds}" + (f": {again[0]} is asked to be copied anew" if again else ""))
             code = _run(server, lake, telling, {"backfill": again, "action": "start"})
             if code != 0:

@@ -71,7 +71,7 @@ class ReplicatedShop:
     def written_to(self, seed: int = 0) -> Iterator[Writer]:
         """A writer changes the shop for as long as the context lasts."""
         with self.connected() as connection:
-            writer = Writer(connection, seed=seed, pause=0.01)
+            writer = Writer(connection, seed=seed, pause=0.05)
             writer.start()
             try:
                 yield writer

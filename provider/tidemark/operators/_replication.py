@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import flag_of, key_of, whole_number_of
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
     from tidemark.control.store import ControlStore
     from tidemark.databases.sources import Source
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.lake.delta_log import DeltaLog
-    from tidemark.model.replication import By, LogPosition, ObjectName, Replication, ReplicationOptions, Selection
+    from tidemark.model.replication import (
+        By,
+        LogPosition,
+        ObjectName,
+        Replication,
+        ReplicationOptions,
+        Selection,
+        SourceAddress,
+    )
     from tidemark.model.streams import TableRef
 
 __all__ = [
+    "Move",
     "by_of",
     "event_log_of",
     "event_log_place",
@@ -35,6 +46,35 @@ __all__ = [
 
 Names = str | Sequence[str] | None
 _OPTIONS = ("unfit_values", "backfill", "backfill_exclude", "numeric_as", "max_events")
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a task has moved, for lineage. `tables`: of the source, where `address` is there; else `read` was read."""
+
+    written: str
+    rows: int
+    read: str | None = None
+    address: SourceAddress | None = field(default=None, repr=False)
+    tables: tuple[str, ...] = ()
+
+    @classmethod
+    def from_source(cls, address: SourceAddress, tables: Sequence[str], written: str, rows: int) -> Move:
+        """Rows of tables of the database."""
+        return cls(written, rows, address=address, tables=tuple(tables))
+
+    @classmethod
+    def from_log(cls, event_log: str, written: str, rows: int) -> Move:
+        """Rows that events of the event log have touched."""
+        return cls(written, rows, read=event_log)
+
+    def lineage(self) -> OperatorLineage[Any, Any]:
+        """As OpenLineage has it."""
+        from tidemark.lineage.datasets import name_of
+        from tidemark.lineage.replication import lineage_of_move, source_dataset
+
+        inputs = [] if self.address is None else [source_dataset(self.address, name) for name in self.tables]
+        return lineage_of_move([*inputs, *([name_of(self.read)] if self.read else [])], self.written, self.rows)
 
 
 def by_of(context: Context, why: str = "") -> By:

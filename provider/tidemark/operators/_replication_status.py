@@ -9,7 +9,7 @@ from tidemark.operators._replication import place_text
 if TYPE_CHECKING:
     from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
 
-__all__ = ["told", "told_of"]
+__all__ = ["in_words", "told", "told_of"]
 
 
 def told(status: ReplicationStatus) -> dict[str, Any]:
@@ -39,3 +39,12 @@ def told_of(one: ObjectStatus) -> dict[str, Any]:
         "rows": progress.done if progress else None,
         "percent": round(progress.percent, 1) if progress else None,
     }
+
+
+def in_words(one: ObjectStatus) -> str:
+    """One line for a log."""
+    lag = "" if one.lag_seconds is None else f", as of {one.lag_seconds:.0f} s ago"
+    rows = "" if one.object.progress is None else f", {one.object.progress.done:,} rows at its backfill"
+    behind = ", behind what was captured" if one.behind else ""
+    flagged = f", needs a backfill: {one.object.flagged}" if one.object.flagged else ""
+    return f"{one.object.name.text}: {one.object.state}{rows}{lag}{behind}{flagged}"

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+from tidemark.operators._replication import Move, by_of, event_log_of, place_text
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.replication_jobs import CaptureReport
+
+    Lineage = OperatorLineage[Any, Any]
 
 __all__ = ["CaptureEventsOperator"]
 
@@ -39,13 +43,17 @@ class CaptureEventsOperator(TidemarkOperator):
         self.replication = replication
         self.skip_when_empty = skip_when_empty
         self._job: SparkJob | None = None
+        self._moved: Move | None = None
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The tables that had events, and the event log; None where nothing was captured."""
+        return None if self._moved is None else self._moved.lineage()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was captured; of nothing new {replication, captured, transactions: 0, events: 0, …}."""
         from tidemark.databases.sources import open_source
         from tidemark.hooks.source_connection import source_address
         from tidemark.hooks.spark_job import SparkJob
-        from tidemark.operators._replication import by_of, event_log_of, place_text
         from tidemark.transactions.replication.capture import capture
         from tidemark.transactions.replication.definitions import get_replication
 
@@ -70,6 +78,9 @@ class CaptureEventsOperator(TidemarkOperator):
             if skip:
                 raise AirflowSkipException(why)
             self.log.info(why)
+        else:
+            named = [name for name, events in report.events.items() if events]
+            self._moved = Move.from_source(address, named, replication.event_log, sum(report.events.values()))
         return {"replication": replication.name, "captured": place_text(replication.captured), **_told(report)}
 
     def on_kill(self) -> None:

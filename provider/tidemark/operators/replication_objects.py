@@ -9,13 +9,16 @@ from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.operators._base import TidemarkOperator, key_of
-from tidemark.operators._replication import Names, by_of, names_of, place_text
+from tidemark.operators._replication import Move, Names, by_of, names_of, place_text
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.replication import Replicated
+
+    Lineage = OperatorLineage[Any, Any]
 
 __all__ = ["AskBackfillOperator", "BackfillObjectOperator", "WriteDownOperator"]
 
@@ -31,6 +34,11 @@ class _OfObject(TidemarkOperator):
         self.replication = replication
         self.object_name = object_name
         self._job: SparkJob | None = None
+        self._moved: Move | None = None
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """What was read and written; None where nothing was."""
+        return None if self._moved is None else self._moved.lineage()
 
     def on_kill(self) -> None:
         """End the job."""
@@ -113,6 +121,7 @@ class BackfillObjectOperator(_OfObject):
             "applied": place_text(report.applied),
             "found": report.found,
         }
+        self._moved = Move.from_source(address, [self.object_name], report.target.path, report.rows)
         self.log.info("%s: %s rows as of %s", self.object_name, report.rows, facts["snapshot"])
         self._announce(context, {**facts, "kind": "backfill"})
         return facts
@@ -134,6 +143,7 @@ class WriteDownOperator(_OfObject):
     def execute(self, context: Context) -> dict[str, Any]:
         """What was applied; of nothing new the same with `events` 0."""
         from tidemark.hooks.spark_job import SparkJob
+        from tidemark.transactions.replication.definitions import get_replication
         from tidemark.transactions.replication.write_down import run_write_down
 
         store, before = self.hook.open_store(), self._object()
@@ -160,6 +170,8 @@ class WriteDownOperator(_OfObject):
         if report is None:
             self.log.info("%s: nothing new, %s", self.object_name, facts["to"])
             return facts
+        event_log = get_replication(store, self.replication).event_log
+        self._moved = Move.from_log(event_log, after.target.path, sum(report.rows.values()))
         self.log.info("%s: %s events to %s, rows %s", self.object_name, facts["events"], facts["to"], facts["rows"])
         if after.flagged:
             self.log.warning("%s needs a backfill: %s", self.object_name, after.flagged)

@@ -192,7 +192,7 @@ class FinishReplicationOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """How it stands now."""
-        from tidemark.operators._replication_status import told
+        from tidemark.operators._replication_status import in_words, told
         from tidemark.transactions.replication.lifecycle import drained
         from tidemark.transactions.replication.status import describe
 
@@ -202,8 +202,8 @@ class FinishReplicationOperator(TidemarkOperator):
         for alert in status.alerts:
             self.log.warning(alert)
         facts = told(status)
-        for name, one in facts["objects"].items():
-            self.log.info("%s: %s", name, one)
+        for one in status.objects:
+            self.log.info(in_words(one))
         return facts
 
 

@@ -1,0 +1,90 @@
+"""The example DAG over a shop's database that is written to: each Spark job a process of its own, as users have it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.airflow.replicated_shop import DAGS, ReplicatedShop
+from tests.airflow.runs import Outcome
+from tests.airflow.test_dag_parse import parse
+from tests.postgresql import PostgresServer
+from tidemark.assets import replicated_asset
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.airflow]
+RunDag = Callable[..., Outcome]
+
+
+@pytest.fixture
+def dag(monkeypatch: pytest.MonkeyPatch) -> DAG:
+    """The DAG as its file has it."""
+    monkeypatch.syspath_prepend(str(DAGS))
+    found: DAG = importlib.import_module("replicate_database").dag
+    return found
+
+
+def test_the_graph_shows_what_waits_for_what(dag: DAG) -> None:
+    upstream = {task.task_id: task.upstream_task_ids for task in dag.tasks}
+    group = "replicate"
+    assert upstream[f"{group}.capture"] == {f"{group}.prepare"}
+    assert upstream[f"{group}.objects.backfill"] == {f"{group}.objects_to_do"}
+    assert {f"{group}.objects.backfill", f"{group}.capture_ended"} <= upstream[f"{group}.objects.write_down"]
+    assert f"{group}.capture" not in upstream[f"{group}.objects.backfill"]
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+@pytest.mark.timeout(1500)
+def test_targets_are_their_tables_as_of_what_was_captured_while_the_source_is_written_to(
+    dag: DAG,
+    run_dag: RunDag,
+    source_server: PostgresServer,
+    spark: SparkSession,
+    airflow_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=500)
+    monkeypatch.setattr(dag.get_task("create"), "include", ["shop.order_items", "shop.visits"])
+    with shop.written_to(seed=2):
+        first = run_dag(dag)
+        assert first.state == "success"
+        copied = shop.compared(spark)
+        second = run_dag(dag)
+        assert second.state == "success"
+        applied = shop.compared(spark)
+    assert [one.differs for one in (*copied.values(), *applied.values())] == [0] * 4
+    status = shop.status()
+    assert {one.object.applied for one in status.objects} == {status.replication.captured}
+    assert second.returned("replicate.capture")["events"] > 0
+    assert events_of("shop", "shop.visits") == [
+        ("backfill", first.run.run_id), ("write_down", second.run.run_id),
+    ]  # fmt: skip
+
+
+def events_of(replication: str, name: str) -> list[tuple[str, str]]:
+    """Kind and run of the events of an object's asset, in order."""
+    from airflow.models.asset import AssetEvent, AssetModel  # noqa: TID251 - a test looks from outside
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        found = (
+            session.query(AssetEvent)
+            .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+            .filter(AssetModel.uri == replicated_asset(replication, name).uri)
+            .order_by(AssetEvent.id)
+        )
+        return [(str(event.extra["kind"]), str(event.source_run_id)) for event in found]
+
+
+def test_no_worker_imports_spark_to_parse_the_dag(tmp_path: Path) -> None:
+    _, imported = parse(str(tmp_path), DAGS / "replicate_database.py")
+    assert not imported & {"pyspark", "psycopg2", "pyarrow"}
