@@ -82,8 +82,8 @@ def prepared(server: PostgresServer, events: int, transaction: int) -> tuple[str
     inserts, updates = transaction * 2 // 5, transaction * 2 // 5
     deletes = transaction - inserts - updates
     insert = (
-        "INSERT INTO t SELECT g, g %% 1000, g / 7.0, 'name of ' || g, 'a long note, with words, of ' || md5(g::text), now() "
-        " FROM generate_series(%s::bigint, %s::bigint) AS g"
+        "INSERT INTO t SELECT g, g %% 1000, g / 7.0, 'name of ' || g, 'a long note, with words, of ' || md5(g::text), "
+        "now() FROM generate_series(%s::bigint, %s::bigint) AS g"
     )
     url = server.url(database).replace("+psycopg", "")
     with psycopg.connect(url) as connection:

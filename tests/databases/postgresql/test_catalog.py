@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import psycopg2
 import psycopg2.extensions
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.postgresql import PostgresServer
 from tidemark.databases.postgresql.catalog import (
@@ -19,10 +21,15 @@ from tidemark.databases.postgresql.catalog import (
 )
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.identities import Identity, RelationKind
+from tidemark.databases.postgresql.names import qualified, quoted
+from tidemark.databases.postgresql.publication import PublishedTable, drop_publication, ensure_publication
 from tidemark.errors import InvalidArgument, ObjectNotReplicable
 from tidemark.model.replication import Column, ObjectName, TypeKind, UnifiedType
 
 K = TypeKind
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=15).filter(
+    lambda text: not text.startswith("pg_")
+)  # up to 60 bytes
 STRING = UnifiedType(K.STRING)
 _TABLES = """
 CREATE SCHEMA "Ünï ""quoted"" schema";
@@ -351,3 +358,30 @@ def test_facts_of_the_server(source_server: PostgresServer, connection: psycopg2
     assert facts.version // 10000 == int((source_server.data / "PG_VERSION").read_text())
     assert (facts.wal_level, facts.in_recovery, facts.max_slots) == ("logical", False, 40)
     assert facts.now.utcoffset() is not None
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(NAMES, min_size=4, max_size=4, unique=True))
+def test_any_name_goes_through_discovery_publication_and_remedies(
+    source_server: PostgresServer, database: str, connection: psycopg2.extensions.connection, names: list[str]
+) -> None:
+    schema, table, key, column = names
+    name = ObjectName(schema, table)
+    source_server.sql(f"CREATE SCHEMA {quoted(schema)}", database)
+    try:
+        source_server.sql(
+            f"CREATE TABLE {qualified(name)} ({quoted(key)} int NOT NULL, {quoted(column)} text)",
+            database,
+        )
+        (found,) = [one for one in discover(connection) if one.name == name]
+        assert [one.name for one in found.schema.columns] == [key, column]
+        source_server.sql(str(found.remedy), database)
+        source_server.sql(f"ALTER TABLE {qualified(name)} ADD PRIMARY KEY ({quoted(key)})", database)
+        source_server.sql(f"ALTER TABLE {qualified(name)} REPLICA IDENTITY DEFAULT", database)
+        tables = [PublishedTable(found.oid, (key,))]
+        assert len(ensure_publication(connection, schema, tables)) == 1
+        assert ensure_publication(connection, schema, tables) == ()
+        assert drop_publication(connection, schema)
+        assert columns_of(connection, found.oid).keys == (key,)
+    finally:
+        source_server.sql(f"DROP SCHEMA {quoted(schema)} CASCADE", database)

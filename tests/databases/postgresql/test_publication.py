@@ -222,10 +222,13 @@ def test_what_a_user_may_not_do_is_refused_with_the_statement_that_allows_it(
     source_server.sql("CREATE ROLE publisher LOGIN PASSWORD 'x'")
     keyed = [PublishedTable(_tables(connection)["keyed"].oid)]
     with connect(replace(address, user="publisher", password="x")) as plain:
-        with pytest.raises(SourceRefused, match=f'GRANT CREATE ON DATABASE "{address.database}" TO "publisher"'):
+        with pytest.raises(SourceRefused, match=f"GRANT CREATE ON DATABASE {address.database} TO publisher"):
             ensure_publication(plain, NAME, keyed)
         source_server.sql(f"GRANT CREATE ON DATABASE {address.database} TO publisher")
-        with pytest.raises(SourceRefused, match=r'must be owner of table keyed.*OWNER TO "publisher"'):
+        with pytest.raises(
+            SourceRefused,
+            match=r"must be owner of table keyed.*ALTER TABLE public.keyed OWNER TO publisher; -- or: GRANT postgres",
+        ):
             ensure_publication(plain, NAME, keyed)
         source_server.sql("ALTER TABLE keyed OWNER TO publisher", address.database)
         assert len(ensure_publication(plain, NAME, keyed)) == 1

@@ -33,7 +33,7 @@ from tidemark.databases.postgresql.slots import (
 from tidemark.databases.postgresql.statistics import lag_of
 from tidemark.errors import SlotAhead, SlotBlocked, SlotBusy, SlotForeign, SlotLost, SourceRefused, SourceUnreachable
 from tidemark.model.replication import LogPosition, SourceAddress
-from tidemark.planning.replication.positions import lsn_of, lsn_text, position_of_lsn
+from tidemark.planning.replication.positions import lsn_of, lsn_text, parse_lsn, position_of_lsn
 
 PATIENCE = timedelta(seconds=20)
 IMPATIENCE = timedelta(seconds=1)
@@ -416,6 +416,13 @@ def test_a_snapshot_shows_what_committed_before_its_position_and_nothing_else(
     assert source_server.sql("SELECT 1 FROM pg_replication_slots WHERE slot_name ~ '^tidemark_snapshot'") == []
 
 
+def test_a_reader_is_not_disturbed_when_the_session_of_a_snapshot_is_gone_before_it_ends(
+    source_server: PostgresServer, address: SourceAddress
+) -> None:
+    with exported_snapshot(address, patience=PATIENCE) as snapshot:
+        source_server.sql(f"SELECT pg_terminate_backend({snapshot.pid})")
+
+
 def test_no_slot_is_left_when_all_are_taken_and_the_remedy_is_told(
     source_server: PostgresServer, address: SourceAddress, slot: str
 ) -> None:
@@ -461,28 +468,64 @@ def test_a_session_that_is_ended_while_it_waits_is_unreachable_not_blocked(
     assert source_server.sql(f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{slot}'") == []
 
 
+@pytest.fixture(scope="module")
+def lazy_server() -> Iterator[PostgresServer]:
+    """One that writes much of its log before it makes sure of it on disk."""
+    with postgresql_or_skip((*LOGICAL, "wal_writer_delay=10s", "wal_buffers=64kB")) as server:
+        yield server
+
+
+def _publish_orders(server: PostgresServer) -> None:
+    server.sql("DROP TABLE IF EXISTS orders; DROP PUBLICATION IF EXISTS p")
+    server.sql("CREATE TABLE orders (id int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE orders")
+
+
 def _die_and_ask(server: PostgresServer, connection: psycopg2.extensions.connection, until: LogPosition) -> None:
     server.stop()  # at once, as a crash is
     has_changes(connection, "tidemark_crashed", "p", until)
 
 
-def test_a_server_that_dies_takes_nothing_of_a_slot_with_it() -> None:
-    with postgresql_or_skip(LOGICAL) as server:
-        server.sql("CREATE TABLE orders (id int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE orders")
-        address = server.address("postgres")
-        start = create_slot(address, "tidemark_crashed", patience=PATIENCE)
-        server.sql("INSERT INTO orders VALUES (1)")
-        with connect(address) as connection:
-            captured = current_position(connection)
-            assert advance_slot(connection, "tidemark_crashed", captured) == captured
-        with pytest.raises(SourceUnreachable), exported_snapshot(address, patience=PATIENCE), connect(address) as old:
-            _die_and_ask(server, old, captured)
-        with pytest.raises(SourceUnreachable):
-            create_slot(address, "tidemark_crashed", patience=PATIENCE)
-        server.start()
-        with connect(address) as connection:
-            again = require_ours(slot_status(connection, "tidemark_crashed"), captured=captured)
-            assert start <= again <= captured  # it may have forgotten, never run ahead
-            assert not has_changes(connection, "tidemark_crashed", "p", current_position(connection), after=captured)
-            assert advance_slot(connection, "tidemark_crashed", captured) == captured
-        assert server.sql("SELECT count(*) FROM pg_replication_slots") == [(1,)]
+def test_nothing_that_is_not_yet_on_disk_is_before_the_position_of_now(lazy_server: PostgresServer) -> None:
+    """What commits before it is decoded when asked for; else a run would take it for captured, and lose it."""
+    _publish_orders(lazy_server)
+    address = lazy_server.address("postgres")
+    create_slot(address, "tidemark_lazy", patience=PATIENCE)
+    ahead = 0
+    with connect(address) as connection, _open_transaction(address, "SET synchronous_commit = off") as application:
+        for number in range(20):
+            application.execute("INSERT INTO orders VALUES (%s)", (number,))
+            application.commit()
+            application.execute("INSERT INTO orders SELECT 1000 + n FROM generate_series(1, 2000) AS n")
+            end = current_position(connection)
+            (written,) = lazy_server.sql("SELECT pg_current_wal_lsn()")[0]
+            found = oldest_change(connection, "tidemark_lazy", "p", end)
+            application.rollback()
+            ahead += parse_lsn(str(written)) > lsn_of(end)
+            later = oldest_change(connection, "tidemark_lazy", "p", emit_heartbeat(connection, "now"))
+            assert later is not None
+            assert found == later or later.commit >= end
+            advance_slot(connection, "tidemark_lazy", current_position(connection))
+        assert drop_slot(connection, "tidemark_lazy")
+    assert ahead > 0  # else this has shown nothing
+
+
+def test_a_server_that_dies_takes_nothing_of_a_slot_with_it(lazy_server: PostgresServer) -> None:
+    server = lazy_server
+    _publish_orders(server)
+    address = server.address("postgres")
+    start = create_slot(address, "tidemark_crashed", patience=PATIENCE)
+    server.sql("INSERT INTO orders VALUES (1)")
+    with connect(address) as connection:
+        captured = current_position(connection)
+        assert advance_slot(connection, "tidemark_crashed", captured) == captured
+    with pytest.raises(SourceUnreachable), exported_snapshot(address, patience=PATIENCE), connect(address) as old:
+        _die_and_ask(server, old, captured)
+    with pytest.raises(SourceUnreachable):
+        create_slot(address, "tidemark_crashed", patience=PATIENCE)
+    server.start()
+    with connect(address) as connection:
+        again = require_ours(slot_status(connection, "tidemark_crashed"), captured=captured)
+        assert start <= again <= captured  # it may have forgotten, never run ahead
+        assert not has_changes(connection, "tidemark_crashed", "p", current_position(connection), after=captured)
+        assert advance_slot(connection, "tidemark_crashed", captured) == captured
+    assert server.sql("SELECT count(*) FROM pg_replication_slots") == [(1,)]

@@ -49,7 +49,7 @@ def _tables(connection: psycopg2.extensions.connection, *names: str) -> list[Cat
 
 def _with_system(server: PostgresServer, address: SourceAddress, problem: Problem) -> None:
     """Runs the statement of the remedy as an administrator would."""
-    server.sql(problem.remedy.partition(", or")[0], address.database)
+    server.sql(problem.remedy, address.database)
 
 
 def test_nothing_is_wrong_with_what_is_right(address: SourceAddress) -> None:
@@ -67,7 +67,7 @@ def test_each_missing_right_is_told_and_its_statement_mends_it(
         f'GRANT CREATE ON DATABASE "{database}" TO {user}',
         f'GRANT USAGE ON SCHEMA "public" TO {user}',
         f'GRANT SELECT ON "public"."orders" TO {user}',
-        f'GRANT "postgres" TO {user}, or ALTER TABLE "public"."orders" OWNER TO {user}',
+        f'GRANT "postgres" TO {user}; -- or: ALTER TABLE "public"."orders" OWNER TO {user}',
     ]
     assert all(problem.text.startswith(problem.object) and problem.remedy in problem.text for problem in found)
     for problem in found[:4]:
@@ -200,7 +200,7 @@ def small_server() -> Iterator[PostgresServer]:
 def test_a_server_as_it_comes_out_of_the_box_is_told_all_that_it_lacks(small_server: PostgresServer) -> None:
     address = small_server.address("postgres")
     level, slots, senders = _problems(address)
-    assert level.remedy == "ALTER SYSTEM SET wal_level = logical, then restart the server"
+    assert level.remedy == "ALTER SYSTEM SET wal_level = logical; -- then restart the server"
     assert "has 1 replication slots, 0 of them in use" in slots.what
     assert "has 1 WAL senders, 0 of them in use" in senders.what
     for act in (
@@ -210,7 +210,7 @@ def test_a_server_as_it_comes_out_of_the_box_is_told_all_that_it_lacks(small_ser
         with pytest.raises(SourceRefused, match="ALTER SYSTEM SET wal_level = logical"):
             act()
     for problem in (level, slots, senders):
-        small_server.sql(problem.remedy.partition(",")[0])
+        small_server.sql(problem.remedy)
     small_server.restart()
     assert _problems(address) == ()
 

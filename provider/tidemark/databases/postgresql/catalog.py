@@ -70,8 +70,7 @@ _PERSISTENCE = {"u": RelationKind.UNLOGGED, "t": RelationKind.TEMPORARY}
 class CatalogTable:
     """A table as it is now. `schema`: without `generated` columns, as the log has none of them. `keys`: in the key's
     order, by which its rows are known in the log. `rows` and `size` (bytes): by the server's statistics, with all
-    partitions. `parted`: its rows are in its partitions. `problem` and `remedy`: why it cannot be replicated; None where
-    it can.
+    partitions. `parted`: its rows are in its partitions. `problem`, `remedy`: why it cannot be replicated; else None.
     """
 
     oid: int

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_by_functions", "read_by_protocol"]
 
-_ROWS_AT_ONCE = 500
+_FIRST_ROWS, _MOST_ROWS = 50, 1000  # in one answer of the server
+_BYTES_AT_ONCE = 4 << 20
 _HAS_MESSAGES = 140000  # from this version on pgoutput passes on what pg_logical_emit_message wrote
 _SECONDS_BETWEEN_LOOKS = 0.2
 _NEVER = 10.0 * 365 * 86400  # seconds
@@ -40,11 +41,16 @@ def read_by_functions(
     Raises what psycopg2 does.
     """
     cursor = connection.cursor(name="tidemark_changes")
-    cursor.itersize = _ROWS_AT_ONCE
+    cursor.itersize = _FIRST_ROWS
     options = [text for pair in _options(connection, publication).items() for text in pair]
     cursor.execute(_PEEK, {"slot": slot, "until": lsn_text(lsn_of(until)), "options": options})
+    rows = size = 0
     for lsn, data in cursor:
         yield lsn, bytes(data)
+        rows, size = rows + 1, size + len(data)
+        if rows == cursor.itersize:  # the next answer has about as many bytes as we want to hold
+            cursor.itersize = max(1, min(_MOST_ROWS, _BYTES_AT_ONCE * rows // size))
+            rows = size = 0
     cursor.close()
 
 

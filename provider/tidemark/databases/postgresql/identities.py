@@ -66,7 +66,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a relation cannot be replicated, and what to do: mostly a statement to run in the source."""
+    """Why a relation cannot be replicated, and what to do: mostly SQL to run in the source, with a comment perhaps."""
 
     problem: str
     remedy: str
@@ -135,7 +135,7 @@ def _without_identity(relation: Relation) -> Obstacle | None:
         problem = "has neither a primary key nor another replica identity: the application could not update its rows"
         if relation.kind is RelationKind.PARTITIONED:
             return Obstacle(f"{problem} any more", f"ALTER TABLE {table} ADD PRIMARY KEY (…)")
-        return Obstacle(f"{problem} any more", f"{full} (or ADD PRIMARY KEY)")
+        return Obstacle(f"{problem} any more", f"{full} -- or give it a primary key")
     return _unusable(relation, primary, full)
 
 
@@ -161,7 +161,7 @@ def _parted(relation: Relation) -> Obstacle | None:
         problem = (
             f"is partitioned and has REPLICA IDENTITY {relation.identity.upper()}, which new partitions do not get"
         )
-        return Obstacle(problem, f"{_default(relation)}, and give it a primary key if it has none")
+        return Obstacle(problem, f"{_default(relation)} -- and give it a primary key if it has none")
     return next((found for part in relation.parts if (found := _unlike_root(part)) is not None), None)
 
 

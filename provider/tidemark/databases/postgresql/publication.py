@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidemark.databases.postgresql.catalog import CatalogTable, discover
 from tidemark.databases.postgresql.failures import said, source_of
@@ -118,7 +118,7 @@ def ensure_publication(
     _require_ours(connection, name, state)
     statements = _statements(name, state, wanted)
     if statements:
-        _run(connection, name, statements, patience)
+        _run(connection, name, statements, patience, tuple(wanted))
     return statements
 
 
@@ -190,7 +190,13 @@ def _entry(table: ObjectName, columns: tuple[str, ...] | None) -> str:
     return f"ONLY {qualified(table)}{listed}"
 
 
-def _run(connection: psycopg2.extensions.connection, name: str, statements: Sequence[str], patience: timedelta) -> None:
+def _run(
+    connection: psycopg2.extensions.connection,
+    name: str,
+    statements: Sequence[str],
+    patience: timedelta,
+    tables: Sequence[int],
+) -> None:
     """In one transaction of the server, on an autocommit connection."""
     import psycopg2
 
@@ -202,25 +208,38 @@ def _run(connection: psycopg2.extensions.connection, name: str, statements: Sequ
                 cursor.execute(statement)
             cursor.execute("COMMIT")
             return
-        except psycopg2.errors.LockNotAvailable as error:
-            problem, remedy = said(error), "A table is locked: look at pg_locks, and try again."
-        except psycopg2.errors.InsufficientPrivilege as error:
-            problem, remedy = said(error), _right(connection, str(error))
+        except (psycopg2.errors.LockNotAvailable, psycopg2.errors.InsufficientPrivilege) as error:
+            problem, locked = said(error), isinstance(error, psycopg2.errors.LockNotAvailable)
         finally:
-            if connection.info.transaction_status != _IDLE and not connection.closed:
+            if not connection.closed and connection.info.transaction_status != _IDLE:
                 cursor.execute("ROLLBACK")
+        remedy = "A table is locked: look at pg_locks, and try again." if locked else _right(connection, tables)
     raise SourceRefused(source=source_of(connection), what=f"publication {name}", problem=problem, remedy=remedy)
 
 
 _IDLE = 0  # libpq's PQTRANS_IDLE
+_NOT_OWNED = """
+SELECT format('ALTER TABLE %%I.%%I OWNER TO %%I; -- or: GRANT %%I TO %%I', n.nspname, c.relname, current_user,
+              pg_get_userbyid(c.relowner), current_user)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = ANY(%s::oid[]) AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY n.nspname, c.relname LIMIT 1
+"""
+_MAY_CREATE = """
+SELECT has_database_privilege(current_database(), 'CREATE'),
+       format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user)
+"""
 
 
-def _right(connection: psycopg2.extensions.connection, text: str) -> str:
-    at: Mapping[str, Any] = connection.get_dsn_parameters()
-    user, database = quoted(str(at.get("user"))), quoted(str(at.get("dbname")))
-    if "for database" in text:
-        return f"GRANT CREATE ON DATABASE {database} TO {user}"
-    return f"Only its owner may publish a table: GRANT the owner's role TO {user}, or ALTER TABLE … OWNER TO {user}"
+def _right(connection: psycopg2.extensions.connection, tables: Sequence[int]) -> str:
+    """The statement that grants what was lacking."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MAY_CREATE)
+        granted, grant = cursor.fetchone()
+        if not granted:
+            return str(grant)
+        cursor.execute(_NOT_OWNED, (list(tables),))
+        found = cursor.fetchone()
+    return found[0] if found is not None else "Grant the user of the connection what it lacks."
 
 
 def _require_ours(connection: psycopg2.extensions.connection, name: str, state: PublicationState) -> None:

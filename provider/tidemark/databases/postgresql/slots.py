@@ -304,7 +304,7 @@ def _drop_text(status: SlotStatus) -> str:
     """A statement for the session that may run it."""
     if status.temporary:
         return f"SELECT pg_terminate_backend({status.active_pid})"
-    where = "" if status.database in (None, status.here) else f", in database {status.database}"
+    where = "" if status.database in (None, status.here) else f"; -- in database {status.database}"
     return f"SELECT pg_drop_replication_slot({literal(status.name)}){where}"
 
 

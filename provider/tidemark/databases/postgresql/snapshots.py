@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -88,7 +88,7 @@ class Blocker:
     def remedy(self) -> str:
         """The statement that ends it."""
         if self.pid is None:
-            return f"ROLLBACK PREPARED {literal(str(self.gid))} (in database {self.database})"
+            return f"ROLLBACK PREPARED {literal(str(self.gid))}; -- in database {self.database}"
         return f"SELECT pg_terminate_backend({self.pid})"
 
 
@@ -100,6 +100,8 @@ def exported_snapshot(address: SourceAddress, *, patience: timedelta) -> Iterato
     (temporary, gone with the session) and one WAL sender, and holds back VACUUM, while it lives. Nothing of it survives
     a crash of either side. Raises SlotBlocked, SourceRefused, SourceUnreachable.
     """
+    import psycopg2
+
     with connect(address, replication=True) as connection:
         pid = connection.info.backend_pid
         name = f"tidemark_snapshot_{pid}"  # no other living session has this pid
@@ -109,6 +111,10 @@ def exported_snapshot(address: SourceAddress, *, patience: timedelta) -> Iterato
             cursor.execute(f"CREATE_REPLICATION_SLOT {quoted(name)} TEMPORARY LOGICAL {PLUGIN} EXPORT_SNAPSHOT")
         _, point, snapshot, _ = cursor.fetchone()
         yield Snapshot(position_of_lsn(parse_lsn(point)), snapshot, pid)
+        with suppress(psycopg2.Error):  # a session that is gone has taken its slot along
+            cursor.execute(
+                f"DROP_REPLICATION_SLOT {quoted(name)}"
+            )  # the next backfill may need it before the server ends us
 
 
 def require_primary(connection: psycopg2.extensions.connection, address: SourceAddress) -> None:
@@ -217,13 +223,13 @@ def _remedy(error: psycopg2.Error, address: SourceAddress, slot: str) -> str | N
     code = error.pgcode
     if code == "53400":
         return (
-            "Drop those that nobody reads (SELECT slot_name FROM pg_replication_slots WHERE NOT active), or raise their"
-            " number: ALTER SYSTEM SET max_replication_slots = 20, then restart the server."
+            "ALTER SYSTEM SET max_replication_slots = 20; -- then restart the server; or drop those that nobody reads:"
+            " SELECT slot_name FROM pg_replication_slots WHERE NOT active"
         )
     if code == "42501":
         return f"ALTER ROLE {user} REPLICATION"
     if code == "55000":
-        return "ALTER SYSTEM SET wal_level = logical, then restart the server."
+        return "ALTER SYSTEM SET wal_level = logical; -- then restart the server"
     if code == "42710":
         return f"SELECT pg_drop_replication_slot({literal(slot)})"
     return None

@@ -65,7 +65,7 @@ class TransactionReader:
     max_events: int
     heartbeat: bool = True  # whether one is wanted
     chunk_rows: int = 20_000
-    chunk_size: int = 32 << 20
+    chunk_size: int = 8 << 20
 
     facts: list[ObjectFacts] = field(default_factory=lambda: [ObjectFacts(None, None, None, None, None, ())])
     events: dict[str, int] = field(default_factory=dict)  # of each object, by its registered name

@@ -45,7 +45,7 @@ _IDLE_SLOTS = "or drop slots that nobody reads: SELECT slot_name FROM pg_replica
 
 @dataclass(frozen=True)
 class Problem:
-    """`what` is wrong with which `object` (a table, the server, a slot …), and the statement or act that mends it."""
+    """`what` is wrong with which `object` (a table, the server, a slot …), and SQL or an act that mends it."""
 
     object: str
     what: str
@@ -91,19 +91,17 @@ def _server_problems(facts: ServerFacts, status: SlotStatus) -> Iterator[Problem
     if facts.in_recovery:
         yield Problem("The server", "is a standby: it can make no publication", "Connect to the primary.")
     if facts.wal_level != "logical":
-        remedy = "ALTER SYSTEM SET wal_level = logical, then restart the server"
+        remedy = "ALTER SYSTEM SET wal_level = logical; -- then restart the server"
         yield Problem("The server", f"has wal_level = {facts.wal_level}, which cannot be decoded", remedy)
     if facts.used_slots + (not status.exists) + 1 > facts.max_slots:
         what = (
             f"has {facts.max_slots} replication slots, {facts.used_slots} of them in use; one is needed, and one more"
         )
-        remedy = (
-            f"ALTER SYSTEM SET max_replication_slots = {facts.max_slots + 10}, then restart the server; {_IDLE_SLOTS}"
-        )
-        yield Problem("The server", f"{what} while an object is backfilled", remedy)
+        raised = f"ALTER SYSTEM SET max_replication_slots = {facts.max_slots + 10}; -- then restart the server"
+        yield Problem("The server", f"{what} while an object is backfilled", f"{raised}; {_IDLE_SLOTS}")
     if facts.used_senders + 2 > facts.max_senders:
         what = f"has {facts.max_senders} WAL senders, {facts.used_senders} of them in use"
-        remedy = f"ALTER SYSTEM SET max_wal_senders = {facts.max_senders + 10}, then restart the server"
+        remedy = f"ALTER SYSTEM SET max_wal_senders = {facts.max_senders + 10}; -- then restart the server"
         yield Problem("The server", f"{what}; capture and backfill need one each", remedy)
 
 
@@ -136,7 +134,7 @@ def _slot_problems(
         return
     if not published.exists:
         what = f"has no publication any more: what it holds was written without {publication}, and cannot be decoded"
-        remedy = f"SELECT pg_drop_replication_slot({literal(status.name)}), then recover the replication"
+        remedy = f"SELECT pg_drop_replication_slot({literal(status.name)}); -- then recover the replication"
         yield Problem(f"Replication slot {status.name}", what, remedy)
 
 
@@ -181,7 +179,7 @@ def _rights_to(
         remedy = f"GRANT SELECT {which}ON {name} TO {user}"
         yield Problem(table.name.text, f"may not be read by {facts.user}", remedy)
     if not owned and table.oid not in published.tables:
-        remedy = f"GRANT {quoted(table.owner)} TO {user}, or ALTER TABLE {name} OWNER TO {user}"
+        remedy = f"GRANT {quoted(table.owner)} TO {user}; -- or: ALTER TABLE {name} OWNER TO {user}"
         yield Problem(table.name.text, f"belongs to {table.owner}: only its owner may publish it", remedy)
     if filtered:
         what = f"has row security that hides rows from {facts.user}: a backfill would miss them"

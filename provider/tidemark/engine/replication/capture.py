@@ -187,7 +187,7 @@ class _Run:
         except (ValueError, LookupError, struct.error) as error:
             raise SourceRefused(
                 source=source_text(self.address),
-                what="to be understood",
+                what="a message that can be read",
                 problem=f"a message of slot {self.ask.slot} behind {self.position.commit}: {error!r}",
                 remedy="Its database must have an encoding that is known (not SQL_ASCII), its plugin be pgoutput.",
             ) from error
