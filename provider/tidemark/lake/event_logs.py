@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.table_log import Commit
 
-__all__ = ["EventBatch", "batches", "capture_app_id", "parse_batch"]
+__all__ = ["EventBatch", "batches", "capture_app_id", "parse_batch", "restored_behind"]
 
 MARK = "tidemark_events"
 
@@ -49,8 +50,23 @@ def parse_batch(user_metadata: str | None) -> EventBatch | None:
 
 def batches(log: DeltaLog, app_id: str) -> Iterator[EventBatch]:
     """The batches whose commits the table's log still has, the newest first."""
+    return (batch for commit in _newest_first(log) if (batch := _batch_of(commit, app_id)) is not None)
+
+
+def restored_behind(log: DeltaLog, app_id: str) -> int | None:
+    """The version of the newest batch, if the table was restored after it, so that its events may be gone."""
+    restored = False
+    for commit in _newest_first(log):
+        if _batch_of(commit, app_id) is not None:
+            return commit.version if restored else None
+        restored = restored or commit.operation == "RESTORE"
+    return None
+
+
+def _newest_first(log: DeltaLog) -> Iterator[Commit]:
     for version in range(log.head(), log.earliest() - 1, -1):
-        for commit in log.commits(version - 1, version):
-            batch = parse_batch(commit.user_metadata)
-            if app_id in commit.transactions and batch is not None:
-                yield batch
+        yield from log.commits(version - 1, version)
+
+
+def _batch_of(commit: Commit, app_id: str) -> EventBatch | None:
+    return parse_batch(commit.user_metadata) if app_id in commit.transactions else None

@@ -250,3 +250,54 @@ def test_a_batch_begins_and_ends_between_transactions(world: SourceWorld) -> Non
                 break
     assert keys == [f'["{number}"]' for number in range(50)]
     assert batches == 3
+
+
+def test_parts_of_a_partitioned_table_come_as_the_table_itself(world: SourceWorld) -> None:
+    world.sql(
+        "ALTER PUBLICATION p SET (publish_via_partition_root = true)",
+        "CREATE TABLE t (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high (v text, gone int, id int NOT NULL)",
+        "ALTER TABLE high DROP gone",
+        "ALTER TABLE t ATTACH PARTITION high FOR VALUES FROM (10) TO (20)",
+    )
+    world.replicate("t")
+    world.sql(
+        "INSERT INTO t VALUES (1, 'a'), (11, 'b')", "UPDATE t SET id = 12, v = 'moved' WHERE id = 1", "TRUNCATE t"
+    )
+    assert told(world) == [
+        ("INSERT", {"id": "1", "v": "a"}, '["1"]', None),
+        ("INSERT", {"id": "11", "v": "b"}, '["11"]', None),
+        ("DELETE", {"id": "1"}, '["1"]', None),  # a row that moves to another part is deleted and inserted
+        ("INSERT", {"id": "12", "v": "moved"}, '["12"]', None),
+        ("TRUNCATE", {}, None, None),
+    ]
+
+
+def test_a_list_of_columns_and_generated_ones_show_what_is_published(world: SourceWorld) -> None:
+    world.sql("CREATE TABLE t (id int PRIMARY KEY, secret text, twice int GENERATED ALWAYS AS (id * 2) STORED, v text)")
+    world.replicate("t")
+    world.sql("ALTER PUBLICATION p SET TABLE t (id, v)")
+    world.sql("INSERT INTO t (id, secret, v) VALUES (1, 's', 'a')")
+    assert told(world) == [("INSERT", {"id": "1", "v": "a"}, '["1"]', None)]
+
+
+def test_a_table_and_a_type_that_are_gone_meanwhile_are_told_to_the_end(world: SourceWorld) -> None:
+    world.sql("CREATE TYPE mood AS ENUM ('fine')", "CREATE TABLE t (id int PRIMARY KEY, m mood)")
+    world.replicate("t")
+    world.sql("INSERT INTO t VALUES (1, 'fine')", "DROP TABLE t", "DROP TYPE mood")
+    assert told(world) == [("INSERT", {"id": "1", "m": "fine"}, '["1"]', None)]
+
+
+def test_a_large_transaction_comes_in_chunks_of_rows_or_of_size(world: SourceWorld) -> None:
+    world.sql("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    world.replicate("t")
+    world.sql("INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 500) AS g")
+    with connect(world.address) as connection:
+        end = current_position(connection)
+        for limits, most in (({"chunk_rows": 100}, 100), ({"chunk_size": 20_000}, 21)):
+            reader = world.reader(connection, end, **limits)
+            with connect(world.address, autocommit=False) as reading:
+                sizes = [len(rows) for rows in reader.chunks(read_by_functions(reading, world.slot, "p", end))]
+            assert sum(sizes) == 501
+            assert max(sizes) <= most

@@ -207,6 +207,20 @@ def test_an_event_log_that_is_another_is_refused(world: CaptureWorld) -> None:
         world.capture()
 
 
+def test_an_event_log_that_was_restored_is_refused_until_its_batches_are_back(world: CaptureWorld) -> None:
+    for key in (1, 2):
+        world.source.sql(f"INSERT INTO t VALUES ({key})")
+        world.store(world.capture())
+    table, whole = f"delta.`{world.home}/events`", world.log.head()
+    world.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {whole - 1}")
+    world.source.sql("INSERT INTO t VALUES (3)")
+    with pytest.raises(EventLogChanged, match=f"before batch 2. Restore it to version {whole}"):
+        world.capture()
+    world.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {whole}")
+    assert world.capture().batches == 3
+    assert keys(world) == ['["1"]', '["2"]', '["3"]']
+
+
 def test_another_source_or_slot_is_noticed_before_anything_is_read(world: CaptureWorld) -> None:
     world.source.sql("INSERT INTO t VALUES (1)")
     known = world.ask

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_by_functions", "read_by_protocol"]
 
-_FIRST_ROWS, _MOST_ROWS = 50, 1000  # in one answer of the server
+_FIRST_ROWS, _MOST_ROWS = 10, 1000  # in one answer of the server
 _BYTES_AT_ONCE = 4 << 20
 _HAS_MESSAGES = 140000  # from this version on pgoutput passes on what pg_logical_emit_message wrote
 _SECONDS_BETWEEN_LOOKS = 0.2

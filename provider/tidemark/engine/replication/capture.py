@@ -76,15 +76,25 @@ def capture_events(
     SlotForeign, SlotAhead, SlotBusy, EventLogChanged; what was committed to the log before stays, and is not read
     again.
     """
-    log = open_event_log(session, ask, options)
     with connect(address) as connection:
         found = server_facts(connection).system_id
         if found != ask.system_id:
             raise SourceIsAnother(source=source_text(address), found=found, expected=ask.system_id)
-        run = _Run(session, log, capture_app_id(store_id, ask.replication_uid), ask, address, connection, workspace)
-        run.now, run.say, run.stop_if_due = now, say, stop_if_due
+        run = _Run(
+            session=session,
+            log=open_event_log(session, ask, options),
+            app_id=capture_app_id(store_id, ask.replication_uid),
+            ask=ask,
+            address=address,
+            connection=connection,
+            workspace=workspace,
+            now=now,
+            say=say,
+            stop_if_due=stop_if_due,
+            functions_up_to=functions_up_to,
+        )
         run.take_up()
-        run.go_on(current_position(connection) if ask.until is None else ask.until, functions_up_to)
+        run.go_on(current_position(connection) if ask.until is None else ask.until)
         return run.report()
 
 
@@ -99,9 +109,10 @@ class _Run:
     address: SourceAddress
     connection: psycopg2.extensions.connection
     workspace: Workspace
-    now: datetime = field(init=False)
-    say: Callable[[str], None] = field(init=False)
-    stop_if_due: Callable[[], None] = field(init=False)
+    now: datetime
+    say: Callable[[str], None]
+    stop_if_due: Callable[[], None]
+    functions_up_to: int
     position: LogPosition = field(init=False)
     number: int = field(init=False)
     schemas: dict[str, TableSchema] = field(init=False)
@@ -113,15 +124,15 @@ class _Run:
         """Start where the store or the log ends, and let the slot go as far: all before that is safe."""
         self.position, self.number = self.ask.captured, self.ask.batches
         self.schemas = {one.source_id: one.schema for one in self.ask.objects if one.schema is not None}
-        self._catch_up(newest_batch(self.log, self.app_id, self.ask))
+        self._catch_up(newest_batch(self.session, self.log, self.app_id, self.ask))
         require_ours(slot_status(self.connection, self.ask.slot), captured=self.position, idle=False)
         self._move_slot()
 
-    def go_on(self, end: LogPosition, functions_up_to: int) -> None:
+    def go_on(self, end: LogPosition) -> None:
         """Batch after batch up to `end`."""
         while self.position < end:
             self.stop_if_due()
-            reader, staging = self._staged(end, functions_up_to)
+            reader, staging = self._staged(end)
             if not reader.total:
                 self.position = end
                 return
@@ -147,7 +158,7 @@ class _Run:
             protocol=self.protocol,
         )
 
-    def _staged(self, end: LogPosition, functions_up_to: int) -> tuple[TransactionReader, EventStaging]:
+    def _staged(self, end: LogPosition) -> tuple[TransactionReader, EventStaging]:
         """One batch, in files."""
         reader = TransactionReader(
             {one.source_id: one for one in self.ask.objects},
@@ -159,7 +170,7 @@ class _Run:
             self.heartbeat,
         )
         staging = EventStaging(self.workspace)
-        with self._messages(end, functions_up_to) as messages:
+        with self._messages(end) as messages:
             for rows in self._readable(reader.chunks(messages)):
                 staging.stage(rows, reader.facts)
                 reach("events.staged")
@@ -169,11 +180,12 @@ class _Run:
         return reader, staging
 
     @contextmanager
-    def _messages(self, end: LogPosition, functions_up_to: int) -> Iterator[Iterator[tuple[int, bytes]]]:
+    def _messages(self, end: LogPosition) -> Iterator[Iterator[tuple[int, bytes]]]:
+        """What the slot has up to `end`, through a connection of its own that is closed before Spark works."""
         status = slot_status(self.connection, self.ask.slot)
         behind = lsn_of(end) - lsn_of(status.restart or self.position)
         slot, publication = self.ask.slot, self.ask.publication
-        if behind <= functions_up_to:
+        if behind <= self.functions_up_to:
             with connect(self.address, autocommit=False) as reading, losses_named(self.connection, slot):
                 yield read_by_functions(reading, slot, publication, end)
             return

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 from tidemark.engine.writes.exactly_once import CONFLICTS
 from tidemark.errors import EventLogChanged, TableNotFound
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.event_logs import EventBatch, batches
+from tidemark.lake.event_logs import EventBatch, batches, restored_behind
 from tidemark.planning import source_schema
 from tidemark.planning.statements import path_name
 
@@ -95,15 +96,19 @@ def open_event_log(spark: SparkSession, ask: CaptureEvents, options: Mapping[str
     return log
 
 
-def newest_batch(log: DeltaLog, app_id: str, ask: CaptureEvents) -> EventBatch | None:
+def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, ask: CaptureEvents) -> EventBatch | None:
     """The newest batch of the log; None if none was written, or the commits that tell of them are cleaned up.
 
-    Raises EventLogChanged if batches that the store knows are not there.
+    Raises EventLogChanged if batches that the store knows are not there, or not any more.
     """
     found = next(batches(log, app_id), None)
     number = 0 if found is None else found.number
     if number < ask.batches and (found is not None or log.earliest() == 0):
         problem = f"has batches up to {number} only, of {ask.batches}: it was restored, or is another table"
+        raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
+    version = restored_behind(log, app_id)
+    if version is not None and not _has_events_of(spark, log, number):
+        problem = f"was restored to a time before batch {number}. Restore it to version {version}, or a later one"
         raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
     return found
 
@@ -127,6 +132,10 @@ def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBa
         problem = f"knows of a batch {batch.number} and has none: it was restored"
         raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
     return found
+
+
+def _has_events_of(spark: SparkSession, log: DeltaLog, number: int) -> bool:
+    return not spark.read.format("delta").load(log.uri).where(F.col("batch") == number).isEmpty()
 
 
 def _made(spark: SparkSession, ask: CaptureEvents, options: Mapping[str, str] | None) -> DeltaLog:
