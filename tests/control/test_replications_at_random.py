@@ -30,10 +30,12 @@ from tidemark.model.replication import By, LogPosition, ObjectState, Replication
 from tidemark.planning.replication.lifecycle import Act, ObjectAct, leads_to, object_leads_to
 from tidemark.transactions.replication import lifecycle, objects, status
 
-EXAMPLES = int(os.environ.get("TIDEMARK_REPLICATIONS", "25"))
+EXAMPLES = int(os.environ.get("TIDEMARK_REPLICATION_LIVES", "10"))
 TABLES = ("s.a", "s.b", "s.c")
 names = st.sampled_from(TABLES[:2])
 ends = st.sampled_from([*Ends, Ends.WELL, Ends.WELL, Ends.WELL])
+some = st.lists(st.sampled_from(TABLES), min_size=1, max_size=3)
+several = st.lists(ends, min_size=7, max_size=7)
 runs = st.sampled_from([By("w", "", "dag/1/t/-1"), By("w", "", "dag/2/t/-1")])
 
 
@@ -50,6 +52,7 @@ class Replications(RuleBasedStateMachine):
         self.world = World(store, self.root, options)
         self.ids = {name: f"{name} 1" for name in TABLES}
         self.seen: dict[str, tuple[LogPosition | None, int]] = {}
+        self.began: dict[str, LogPosition] = {}
         self.log: tuple[str, LogPosition | None, int] = ("", None, 0)
 
     def teardown(self) -> None:
@@ -68,9 +71,32 @@ class Replications(RuleBasedStateMachine):
         with suppress(TidemarkError):
             self.world.register(*(found(name, one) for name, one in self.ids.items()))
 
-    @rule(names=st.lists(st.sampled_from(TABLES), min_size=1, max_size=3))
+    @rule(names=some)
     def commit(self, names: list[str]) -> None:
+        self.commit_to(names)
+
+    def commit_to(self, names: list[str]) -> None:
         self.world.source.commit(*(self.ids[name] for name in names))
+
+    def run(self, names: list[str], how: list[Ends], by: By) -> None:
+        """What one run of a DAG does, each task with an end of its own; somebody has mended what was broken."""
+        self.recover()
+        self.resume()
+        self.commit_to(names)
+        self.look()
+        self.capture_once(how[0], by)
+        for number, name in enumerate(TABLES, 1):
+            self.backfill_once(name, how[number], by)
+            self.write_down_once(name, how[-number], by)
+
+    @rule(names=some, how=several, by=runs)
+    def run_once(self, names: list[str], how: list[Ends], by: By) -> None:
+        self.run(names, how, by)
+
+    @rule(names=some, more=some, how=several, again=several, by=runs)
+    def run_twice(self, names: list[str], more: list[str], how: list[Ends], again: list[Ends], by: By) -> None:
+        self.run(names, how, by)
+        self.run(more, again, by)
 
     @rule()
     def look_at_the_source(self) -> None:
@@ -82,17 +108,17 @@ class Replications(RuleBasedStateMachine):
         self.ids[name] = f"{name} {number}"
 
     @rule(ends=ends, by=runs)
-    def capture(self, ends: Ends, by: By) -> None:
+    def capture_once(self, ends: Ends, by: By) -> None:
         with suppress(TidemarkError, WorkerDied):
             self.world.capture(ends, by)
 
     @rule(name=names, ends=ends, by=runs)
-    def backfill(self, name: str, ends: Ends, by: By) -> None:
+    def backfill_once(self, name: str, ends: Ends, by: By) -> None:
         with suppress(TidemarkError, WorkerDied):
             self.world.backfill(name, ends, by)
 
     @rule(name=st.sampled_from(TABLES), ends=ends, by=runs)
-    def write_down(self, name: str, ends: Ends, by: By) -> None:
+    def write_down_once(self, name: str, ends: Ends, by: By) -> None:
         with suppress(TidemarkError, WorkerDied):
             self.world.write_down(name, ends, by)
 
@@ -121,7 +147,6 @@ class Replications(RuleBasedStateMachine):
             lifecycle.pause(self.world.store, "r", by=ME, at_once=at_once)
             lifecycle.drained(self.world.store, "r", by=ME)
 
-    @rule()
     def resume(self) -> None:
         with suppress(TidemarkError):
             lifecycle.resume(self.world.store, "r", by=ME)
@@ -130,10 +155,8 @@ class Replications(RuleBasedStateMachine):
     def lose_the_slot(self) -> None:
         self.world.source.slot = None
 
-    @rule()
     def recover(self) -> None:
-        states = (ReplicationState.FAILED, ReplicationState.FAILED_PERMANENTLY)
-        if self.world.replication.state in states:
+        if self.world.replication.state is ReplicationState.FAILED_PERMANENTLY:
             position = self.world.source.make_slot()
             lifecycle.recover(self.world.store, "r", position=position, system_id="cluster-1", by=ME)
 
@@ -162,6 +185,14 @@ class Replications(RuleBasedStateMachine):
             self.seen[one.uid] = (one.applied, one.writes)
 
     @invariant()
+    def a_target_has_what_the_store_says_that_it_has(self) -> None:
+        for one in self.world.objects():
+            if one.applied is not None and one.flagged is None:
+                target = self.world.targets.get(one.uid)
+                end = self.began.setdefault(one.uid, one.applied) if target is None else target.end
+                assert self.world.source.of(one.source_id, end, one.applied) == []
+
+    @invariant()
     def a_number_is_of_one_write(self) -> None:
         kinds: dict[tuple[str, int], str] = {}
         for uid, number, kind in self.world.given:
@@ -183,8 +214,7 @@ class Replications(RuleBasedStateMachine):
             world.work(spec)
         world.clock.go(timedelta(hours=8))
         self.recover()
-        with suppress(TidemarkError):
-            lifecycle.resume(world.store, "r", by=ME)
+        self.resume()
         if world.source.slot is None:
             with suppress(TidemarkError):
                 world.capture()
@@ -208,7 +238,7 @@ class Replications(RuleBasedStateMachine):
 def test_a_replication_at_random(migrated_file: Path) -> None:
     Replications.template = migrated_file
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    how = settings(max_examples=EXAMPLES, stateful_step_count=30, deadline=None, suppress_health_check=slow)
+    how = settings(max_examples=EXAMPLES, stateful_step_count=20, deadline=None, suppress_health_check=slow)
     run_state_machine_as_test(Replications, settings=how)
 
 

@@ -25,7 +25,6 @@ __all__ = [
     "require_patterns",
     "require_targets",
     "select",
-    "to_publish",
     "under_known_names",
     "unmatched",
 ]
@@ -89,17 +88,6 @@ def under_known_names(known: Mapping[str, ObjectName], found: Sequence[FoundObje
             renamed[name.text] = one.name.text
         kept.append(replace(one, name=name))
     return KnownNames(tuple(kept), renamed, tuple(taken))
-
-
-def to_publish(
-    selection: Selection, known: Mapping[str, ObjectName], found: Sequence[FoundObject]
-) -> tuple[FoundObject, ...]:
-    """The selected objects that can be replicated, under the names that they have in the source now. `known`: id →
-    name of those that are registered. Raises ObjectNotReplicable.
-    """
-    now = {one.source_id: one.name for one in found}
-    taken = select(selection, under_known_names(known, found).found)
-    return tuple(replace(one, name=now[one.source_id]) for one in taken if one.unsupported is None)
 
 
 def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, ...]:
