@@ -124,6 +124,7 @@ def compare(ways: Ways, rounds: int) -> Mapping[str, list[Run]]:
             if run.answer != ways.rows:
                 raise RuntimeError(f"{name} has {run.answer} rows")
             shutil.rmtree(ways.home / ("plain" if name == "plain" else "backfill"))
+            print(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} CPU s", flush=True)
             if number:
                 runs[name].append(run)
     return runs

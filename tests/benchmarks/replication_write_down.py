@@ -162,6 +162,7 @@ def compare(ways: Ways, rounds: int) -> Mapping[str, list[Run]]:
         for name, way in methods.items():
             path = ways.clone()
             run = spent(lambda way=way, path=path: way(path))  # type: ignore[misc]
+            print(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} CPU s", flush=True)
             if number:
                 runs[name].append(run)
     return runs

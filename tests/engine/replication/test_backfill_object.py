@@ -14,8 +14,10 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PASSWORD, USER, PostgresServer
+from tidemark.engine.replication.target_table import Target
 from tidemark.errors import (
     BackfillInterrupted,
     ObjectNotReplicable,
@@ -140,7 +142,7 @@ def writing(world: ReplicatedWorld) -> Iterator[list[int]]:
     ended, count = threading.Event(), [0]
 
     def write() -> None:
-        while not ended.is_set():
+        while not ended.wait(0.05):
             count[0] += 1
             n = count[0]
             a, b = n * 7919 % 400 + 1, n * 104729 % 400 + 1
@@ -252,6 +254,24 @@ def test_a_source_that_goes_away_in_the_middle_is_named(world: ReplicatedWorld) 
     with pytest.raises(BackfillInterrupted, match="snapshot"):
         world.backfill(say=stop)
     assert world.log.head() == head
+
+
+def test_a_table_that_is_truncated_meanwhile_is_no_empty_copy(world: ReplicatedWorld) -> None:
+    """The session that held it is gone, so nobody had to wait; an older snapshot would see no rows now."""
+
+    def truncate(text: str) -> None:
+        if "copying" in text:
+            world.source.sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks "
+                "WHERE relation = 't'::regclass AND pid <> pg_backend_pid()",
+                "TRUNCATE t",
+            )
+
+    with pytest.raises(BackfillInterrupted, match="rewritten or truncated"):
+        world.backfill(say=truncate)
+    assert world.rows() == []
+    assert world.target.table_id  # it was made, and has no copy
+    assert Target(world.target, STORE, "o").newest() is None
 
 
 def test_a_dropped_table_is_named(world: ReplicatedWorld) -> None:

@@ -1,7 +1,8 @@
 """A table as of an exported snapshot, for many sessions to read: how, under which settings, in which ranges.
 
 A transaction of ours holds the table as long as it is read, as pg_dump does: a TRUNCATE or a rewriting ALTER TABLE of
-somebody else would show an empty table to every older snapshot. Both wait until the copy is done.
+somebody else would show an empty table to every older snapshot. Both wait until the copy is done; and each session that
+reads looks for itself that nothing of it has happened since the snapshot.
 """
 
 from __future__ import annotations
@@ -34,16 +35,20 @@ _NATIVE = {
     TypeKind.BYTES: "bytea",
 }
 _CAST_IS_OUTPUT = re.compile(r"(text|character varying|uuid|numeric|interval|jsonb?|date|time|timestamp)\b[^.\"]*")
-_FACTS = """
-WITH parts AS (
-    SELECT c.oid, c.relfilenode FROM pg_class c
-    WHERE c.relkind = 'r' AND c.oid IN (SELECT %(oid)s::oid UNION ALL SELECT relid FROM pg_partition_tree(%(oid)s::oid))
-)
-SELECT coalesce(bool_and(relfilenode = pg_relation_filenode(oid)), true),
-       coalesce(max(pg_relation_size(oid) / current_setting('block_size')::bigint), 0)::bigint,
-       transaction_timestamp()
-FROM parts
+_PARTS = """
+SELECT c.oid, c.relfilenode FROM pg_class c
+WHERE c.relkind = 'r' AND c.oid IN (SELECT {oid}::oid UNION ALL SELECT relid FROM pg_partition_tree({oid}::oid))
 """
+_FACTS = """
+SELECT coalesce(max(pg_relation_size(oid) / current_setting('block_size')::bigint), 0)::bigint, transaction_timestamp()
+FROM ({parts}) AS parts
+"""
+_REWRITTEN = "was rewritten or truncated while it was copied"
+_HOLD = """DO $tidemark$BEGIN
+LOCK TABLE {source} IN ACCESS SHARE MODE;
+IF EXISTS (SELECT FROM ({parts}) AS parts WHERE relfilenode IS DISTINCT FROM pg_relation_filenode(oid))
+THEN RAISE EXCEPTION 'it {rewritten}'; END IF;
+END$tidemark$"""
 _IN_URL = {"connect_timeout": "connectTimeout"}
 
 
@@ -93,21 +98,25 @@ def pinned_table(
     Raises ObjectNotReplicable where it is gone, BackfillInterrupted where it is rewritten at this moment, and what
     `exported_snapshot` and `connect` do. Nothing stays behind in the source, whatever happens.
     """
-    with exported_snapshot(address, patience=patience) as snapshot, connect(address, autocommit=False) as connection:
-        statements = _statements(snapshot)
+    import psycopg2
+
+    with exported_snapshot(address, patience=patience) as snapshot, connect(address) as connection:
+        pinned = _pinning(snapshot)
+        parts = _PARTS.format(oid=oid)
         with connection.cursor() as cursor:
-            cursor.execute("; ".join((*statements, f"SET lock_timeout = {int(patience.total_seconds() * 1000)}")))
+            cursor.execute("; ".join(("BEGIN", *pinned, f"SET lock_timeout = {int(patience.total_seconds() * 1000)}")))
             source = read_from(connection, oid)
-            cursor.execute(f"LOCK TABLE {source} IN ACCESS SHARE MODE")
-            cursor.execute(_FACTS, {"oid": oid})
-            as_it_was, pages, taken_at = cursor.fetchone()
-        if not as_it_was:
-            raise BackfillInterrupted(object=name, problem="the table was rewritten or truncated just when it began")
+            hold = _HOLD.format(source=source, parts=parts, rewritten=_REWRITTEN)
+            try:
+                cursor.execute(hold)
+            except psycopg2.errors.RaiseException as error:
+                raise BackfillInterrupted(object=name, problem=f"it {_REWRITTEN}") from error
+            cursor.execute(_FACTS.format(parts=parts))
+            pages, taken_at = cursor.fetchone()
         found = columns_of(connection, oid, numeric_as=numeric_as)
         columns = tuple(column for column in found.columns if column.name not in excluded)
         version = connection.server_version
-        yield PinnedTable(snapshot, taken_at, TableSchema(columns), source, pages, version, statements)
-        connection.rollback()
+        yield PinnedTable(snapshot, taken_at, TableSchema(columns), source, pages, version, (*pinned, hold))
 
 
 def is_native(column: Column) -> bool:
@@ -149,7 +158,7 @@ def jdbc_properties(address: SourceAddress) -> dict[str, str]:
     return {**known, "user": address.user, **password, "ApplicationName": "tidemark", "tcpKeepAlive": "true"}
 
 
-def _statements(snapshot: Snapshot) -> tuple[str, ...]:
+def _pinning(snapshot: Snapshot) -> tuple[str, ...]:
     """A policy that would hide rows is an error: such a copy would be no copy."""
     settings = {name: value for name, value in SESSION.items() if name != "synchronous_commit"}
     return (

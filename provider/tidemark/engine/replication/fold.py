@@ -1,7 +1,7 @@
 """What the events of a segment make of each key: one row a key, in which the last event counts.
 
 A value that an event leaves out, as it stayed what it was, is the newest that the segment has of it since the row came
-to be. Where it has none, it is what the target has: in the row of the key, or of the key that the row moved from.
+to be, under whatever key. Where it has none, it is what the target has, under the key that the row had at the start.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidemark.engine.replication.columns import METADATA_COLUMN
+from tidemark.engine.replication.lineages import ROOT, with_roots
 from tidemark.engine.replication.values import texts_of, value_of, written_value
 from tidemark.model.replication import Column as SourceColumn
 from tidemark.model.replication import TableSchema, UnfitValues
@@ -51,22 +52,32 @@ class Folding:
         """Whether the column's value may come from another event than the last."""
         return column.name in self.unchanged and not column.key
 
-    def fold(self, events: DataFrame) -> DataFrame:
-        """One row a key of `events`, which are INSERT, UPDATE and DELETE.
+    def fold(self, events: DataFrame, *, moves: bool = False) -> DataFrame:
+        """One row a key of `events`, which are INSERT, UPDATE and DELETE. `moves`: keys moved, and what they left out
+        is looked for under the old ones.
 
-        Columns: those of the key (`key_name`), `GOES`, each other column's value (`value_name`), the
-        metadata column; of a column that is `apart`, too, whether the segment has its value (`given_name`); and the
-        key that the row moved from (`old_key_name`) where such a value is the target's of that key. Fails with what
+        Columns: those of the key (`key_name`), `GOES`, each other column's value (`value_name`), the metadata column;
+        of a column that is `apart`, too, whether the events have its value (`given_name`); and with `moves` the key
+        under which the target has the row (`old_key_name`), NULL if it is the same. Fails with what
         `named_unfit_value` names.
         """
         by = [key_name(place) for place in range(len(self.keys))]
         apart = [column for column in self.schema.columns if self.apart(column)]
-        keyed = events.select("*", *self._keys_of(F.col(_KEY)))
+        lives = with_roots(events) if moves else events
+        keyed = lives.select("*", *self._keys_of(F.col(_KEY)))
         order = F.struct("position", "sequence")
         last = F.struct("change", "payload", "uuid", "source_timestamp", "position", "sequence")
-        aggregates = [F.max_by(last, order).alias(_LAST), *self._given_apart(apart, order)]
+        aggregates = [F.max_by(last, order).alias(_LAST)]
+        if moves:
+            aggregates += [F.max_by(ROOT, order).alias(ROOT), F.max_by("key", order).alias(_KEY)]
+        elif apart:
+            aggregates += self._told_since(apart, order)
         folded = keyed.groupBy(*(quoted(name) for name in by)).agg(*aggregates)
-        return self._typed(folded, by, apart)
+        if moves:
+            told = lives.groupBy(ROOT).agg(F.lit(True).alias("known"), *self._told(apart, order))
+            moved_from = F.when(F.col("root.position").isNull() & (F.col("root.key") != F.col(_KEY)), F.col("root.key"))
+            folded = folded.join(told, ROOT, "left").withColumn(_MOVED_FROM, moved_from)
+        return self._typed(folded, by, apart, moves=moves)
 
     def _keys_of(self, key: Column) -> list[Column]:
         """Rows are the same by the values of their keys, not by the texts: 0.0 is -0.0."""
@@ -76,22 +87,21 @@ class Folding:
             for place, column in enumerate(self.keys)
         ]
 
-    def _given_apart(self, apart: Sequence[SourceColumn], order: Column) -> list[Column]:
-        if not apart:
-            return []
+    def _told_since(self, apart: Sequence[SourceColumn], order: Column) -> list[Column]:
+        """Of each column what was told last, and the event since which a key's row is the one that it is now."""
+        return [F.max(F.when(F.col("change") != "UPDATE", order)).alias("begun"), *self._told(apart, order)]
+
+    def _told(self, apart: Sequence[SourceColumn], order: Column) -> list[Column]:
         texts = texts_of(F.col("payload"), [column.name for column in apart])
-        is_insert, left_out = F.col("change") == "INSERT", F.coalesce("unchanged", F.array().cast("array<string>"))
-        found = [
-            F.max(F.when(F.col("change") != "UPDATE", order)).alias("begun"),
-            F.max_by("old_key", F.when(is_insert, order)).alias(_MOVED_FROM),
-        ]
+        left_out = F.coalesce("unchanged", F.array().cast("array<string>"))
+        found = []
         for place, column in enumerate(apart):
-            given = F.when((F.col("change") != "DELETE") & ~F.array_contains(left_out, column.name), order)
-            found.append(F.max(given).alias(f"told_{place}"))
-            found.append(F.max_by(texts.getField(column.name), given).alias(f"text_{place}"))
+            told = F.when((F.col("change") != "DELETE") & ~F.array_contains(left_out, column.name), order)
+            found.append(F.max(told).alias(f"told_{place}"))
+            found.append(F.max_by(texts.getField(column.name), told).alias(f"text_{place}"))
         return found
 
-    def _typed(self, folded: DataFrame, by: Sequence[str], apart: Sequence[SourceColumn]) -> DataFrame:
+    def _typed(self, folded: DataFrame, by: Sequence[str], apart: Sequence[SourceColumn], *, moves: bool) -> DataFrame:
         others = [column for column in self.schema.columns if not column.key and not self.apart(column)]
         where = position_text(F.col(f"{_LAST}.position"), F.col(f"{_LAST}.sequence"))
         goes = F.col(f"{_LAST}.change") == "DELETE"
@@ -103,13 +113,14 @@ class Folding:
             for column in others
         ]
         for place, column in enumerate(apart):
-            since = F.col("begun").isNull() | (F.col(f"told_{place}") >= F.col("begun"))
-            is_given = F.col(f"told_{place}").isNotNull() & since
+            told = F.col(f"told_{place}")
+            since = F.lit(True) if moves else F.col("begun").isNull() | (told >= F.col("begun"))
+            is_given = told.isNotNull() & since
             text = F.when(is_given & ~goes, F.col(f"text_{place}"))
             values.append(F.coalesce(is_given, F.lit(False)).alias(given_name(self._place(column))))
             values.append(self._written(text, column, where).alias(self._value_name(column)))
         old_keys: list[Column] = []
-        if apart:
+        if moves:
             texts = F.from_json(F.col(_MOVED_FROM), "array<string>", {"mode": "FAILFAST"})
             old_keys = [value_of(texts[n], column.type).alias(old_key_name(n)) for n, column in enumerate(self.keys)]
         said = metadata_of(F.col(f"{_LAST}.uuid"), F.col(f"{_LAST}.source_timestamp"))

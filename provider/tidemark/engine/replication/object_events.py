@@ -28,7 +28,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ObjectEvents:
     """The object's events [start, end), and what is known of them all.
 
-    `rows`: how many change rows; `newest`: the newest time of the source; `unchanged`: columns that some leave out.
+    `rows`: how many change rows; `newest`: the newest time of the source; `unchanged`: columns that some leave out;
+    `moves`: some of these are of keys that moved.
     """
 
     def __init__(self, session: SparkSession, ask: WriteDown, *, end: LogPosition | None = None) -> None:
@@ -43,7 +44,7 @@ class ObjectEvents:
         self.rows: int = told["rows"]
         self.newest = None if told["newest"] is None else _EPOCH + timedelta(microseconds=told["newest"])
         self.unchanged = frozenset(told["unchanged"] or ())
-        self._moves, self._stops = bool(told["moves"]), bool(told["stops"])
+        self.moves, self._stops = bool(told["moves"]), bool(told["stops"])
 
     def between(self, start: LogPosition, end: LogPosition) -> DataFrame:
         """The events [start, end) that change rows."""
@@ -55,21 +56,6 @@ class ObjectEvents:
             schema = F.when(F.col("change") == Change.SCHEMA.value, F.col("payload"))
             wanted = self.frame.where(_stops()).select("position", "sequence", "change", "problem", schema)
             yield from (_barrier(*row) for row in wanted.collect())
-        if self._moves:
-            yield from self._moved_keys()
-
-    def _moved_keys(self) -> Iterator[Barrier]:
-        """The DELETE half of a move stands right before its INSERT half."""
-        moves = self.frame.where(_leaves_out_what_moved()).select(
-            F.col("old_key").alias("key"), F.col("position").alias("at"), (F.col("sequence") - 1).alias("number")
-        )
-        place, move = F.struct("position", "sequence"), F.struct("at", "number")
-        others = self.frame.where(F.col("change").isin(*ROWS)).select("key", "position", "sequence")
-        earlier = moves.join(others, "key").where(place < move).groupBy("at", "number")
-        touched = earlier.agg(F.max(place).alias("touched"))
-        for row in moves.join(touched, ["at", "number"], "left").select("at", "number", "touched").collect():
-            newest = None if row["touched"] is None else LogPosition(*row["touched"])
-            yield Barrier(LogPosition(row["at"], row["number"]), BarrierKind.MOVE, touched=newest)
 
 
 def from_position(position: LogPosition) -> Column:

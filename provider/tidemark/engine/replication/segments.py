@@ -42,7 +42,7 @@ def merge_rows(session: SparkSession, target: Target, events: DataFrame, folding
 
     Fails with what `named_unfit_value` and `missing_row` name; then nothing is written.
     """
-    rows = folding.fold(events.where(F.col("change").isin(*_IN_SEGMENT)))
+    rows = folding.fold(events.where(F.col("change").isin(*_IN_SEGMENT)), moves=moves)
     if moves:
         rows = _with_left_values(session, target, rows, folding)
     rows = rows.persist()

@@ -62,8 +62,8 @@ def typed(text: Column, kind: UnifiedType) -> Column:
     digits = decimal_of(kind)
     if digits is not None:
         point = F.instr(text, ".")
-        fraction = F.length(F.rtrim(text, F.lit("0"))) - point
-        exact = (point == 0) | (fraction <= digits[1])  # a cast would round
+        longer = text.rlike(rf"^-?\d+\.\d{{0,{digits[1]}}}0*$")
+        exact = (point == 0) | (F.length(text) - point <= digits[1]) | longer  # a cast would round
         return F.when(exact, text.try_cast("decimal({},{})".format(*digits)))
     return text
 
@@ -101,7 +101,7 @@ def written_value(
         position.alias("position"),
     )
     refused = raised_with(SIGN, facts, f": a value of {object_name} does not fit")
-    return F.when(text.isNull() | value.isNotNull(), value).otherwise(refused.cast(spark_type(column.type)))
+    return F.coalesce(value, F.when(text.isNotNull(), refused.cast(spark_type(column.type))))  # made once
 
 
 def named_unfit_value(text: str, **more: Any) -> ValueDoesNotFit | None:

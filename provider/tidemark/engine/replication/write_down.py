@@ -164,7 +164,7 @@ class _Writing:
             return None
         if ask.mode is WriteMode.APPEND_ONLY:
             return lambda: append_rows(self.target, rows, folding)
-        return lambda: merge_rows(self.session, self.target, rows, folding, moves=segment.moves)
+        return lambda: merge_rows(self.session, self.target, rows, folding, moves=self.events.moves)
 
     def _named(self, text: str, segment: Segment) -> TidemarkError | None:
         applied = to_plain(segment.start)

@@ -1,8 +1,8 @@
 """Where a range of an object's events is cut, so that each part is one write to its target.
 
-Between two barriers only the last event of a key counts, and the order of keys does not. A barrier is a TRUNCATE, a
-change of the schema, and a moved key that needs values of the row it left which an event of the same part has touched.
-The cuts depend on the events alone, so every attempt numbers the same parts alike.
+Between two barriers the order of events of several keys does not count. A barrier is a TRUNCATE and a change of the
+schema; a moved key is none, as its row is followed through its keys. The cuts depend on the events alone, so every
+attempt numbers the same parts alike.
 """
 
 from __future__ import annotations
@@ -22,20 +22,16 @@ class BarrierKind(StrEnum):
 
     TRUNCATE = "truncate"
     SCHEMA = "schema"
-    MOVE = "move"  # a key changed, and columns of the row are only known from the target's row of the old key
     TOASTED_KEY = "toasted_key"  # whose row it is cannot be known
 
 
 @dataclass(frozen=True)
 class Barrier:
-    """An event that may cut. `at`: the event; of a MOVE its DELETE half. `schema`: of a SCHEMA the new one.
-    `touched`: of a MOVE the newest earlier event of the key that was left; None if the range has none.
-    """
+    """An event that may cut. `at`: the event. `schema`: of a SCHEMA the new one."""
 
     at: LogPosition
     kind: BarrierKind
     schema: TableSchema | None = None
-    touched: LogPosition | None = None
 
 
 class SegmentKind(StrEnum):
@@ -48,10 +44,7 @@ class SegmentKind(StrEnum):
 
 @dataclass(frozen=True)
 class Segment:
-    """Events [start, end), one write. `number` from 1. `schema`: that of its rows; of SCHEMA `change.new`.
-
-    `moves`: some of its rows take values of the target's rows of other keys.
-    """
+    """Events [start, end), one write. `number` from 1. `schema`: that of its rows; of SCHEMA `change.new`."""
 
     number: int
     kind: SegmentKind
@@ -59,7 +52,6 @@ class Segment:
     end: LogPosition
     schema: TableSchema
     change: SchemaChange | None = None
-    moves: bool = False
 
     @property
     def schema_before(self) -> TableSchema:
@@ -120,8 +112,6 @@ def _whole_plan(
         elif cutter.keyed and barrier.kind is BarrierKind.TRUNCATE:
             cutter.cut(barrier.at)
             cutter.add(SegmentKind.TRUNCATE, after(barrier.at))
-        elif cutter.keyed and barrier.kind is BarrierKind.MOVE:
-            cutter.move(barrier)
     return cutter.plan(end)
 
 
@@ -132,14 +122,13 @@ class _Cutter:
         self.start = start
         self.schema = schema
         self.keyed = keyed
-        self._moves = False
         self._segments: list[Segment] = []
 
     def add(self, kind: SegmentKind, end: LogPosition, change: SchemaChange | None = None) -> None:
         """A segment from where the last one ended."""
         number = len(self._segments) + 1
-        self._segments.append(Segment(number, kind, self.start, end, self.schema, change, self._moves))
-        self.start, self._moves = end, False
+        self._segments.append(Segment(number, kind, self.start, end, self.schema, change))
+        self.start = end
 
     def cut(self, at: LogPosition) -> None:
         """End the rows before `at`, if there may be any."""
@@ -153,12 +142,6 @@ class _Cutter:
         self.schema = change.new
         if change.is_something:
             self.add(SegmentKind.SCHEMA, after(at), change)
-
-    def move(self, barrier: Barrier) -> None:
-        """The target's row of the old key must be as it was just before the move when the segment is written."""
-        if barrier.touched is not None and barrier.touched >= self.start:
-            self.cut(barrier.at)
-        self._moves = True
 
     def plan(self, end: LogPosition, *, flagged: str | None = None, toasted_key: bool = False) -> SegmentPlan:
         """All of it, up to `end`."""

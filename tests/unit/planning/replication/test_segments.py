@@ -72,16 +72,6 @@ def test_a_schema_cuts_only_where_it_changes_something() -> None:
     assert plan.schema == WIDER
 
 
-def test_a_moved_key_cuts_only_where_its_old_row_was_touched_in_the_same_segment() -> None:
-    free = Barrier(at(3), BarrierKind.MOVE)
-    early = Barrier(at(7), BarrierKind.MOVE, touched=at(2))
-    late = Barrier(at(9), BarrierKind.MOVE, touched=at(4))
-    plan = cut(late, free, early)
-    assert told(plan) == [(1, "rows", FIRST, at(7)), (2, "rows", at(7), LAST)]
-    assert [one.moves for one in plan.segments] == [True, True]
-    assert told(cut(Barrier(at(1, 1), BarrierKind.MOVE)))[0][1:] == ("rows", FIRST, LAST)
-
-
 def test_an_unknown_key_stops_before_it_and_a_flag_says_why_it_stops() -> None:
     plan = cut(Barrier(at(5, 2), BarrierKind.TOASTED_KEY), Barrier(at(6), BarrierKind.TRUNCATE))
     assert (told(plan), plan.toasted_key, plan.end) == ([(1, "rows", FIRST, at(5, 2))], True, at(5, 2))
@@ -94,7 +84,6 @@ def test_rows_of_events_are_cut_by_schemas_alone() -> None:
     plan = cut(
         Barrier(at(5), BarrierKind.TRUNCATE),
         Barrier(at(6), BarrierKind.SCHEMA, schema=WIDER),
-        Barrier(at(7), BarrierKind.MOVE, touched=at(6, 5)),
         mode=WriteMode.APPEND_ONLY,
     )
     assert [one.kind.value for one in plan.segments] == ["rows", "schema", "rows"]
