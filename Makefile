@@ -42,13 +42,15 @@ test: $(STAMP) ## lint, then all tests
 	@$(MAKE) lint
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak"
 
-soak: $(STAMP) ## long runs: the protocol at random, HISTORIES=300, VIEWS=300, SCHEDULES=40 and COMMITS=1000 on real Spark, all kills
+soak: $(STAMP) ## long runs: the protocol at random, HISTORIES=300, VIEWS=300, SCHEDULES=40, REPLICATIONS=200 and COMMITS=1000 on real Spark, all kills
 	@TIDEMARK_HISTORIES=$(or $(HISTORIES),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_histories.py
 	@TIDEMARK_VIEWS=$(or $(VIEWS),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_view_histories.py
 	@TIDEMARK_SCHEDULES=$(or $(SCHEDULES),40) TIDEMARK_SCHEDULE_STEPS=40 $(BIN)/python -m pytest -q --timeout 36000 \
 	  tests/guarantees/test_fresh_streams_are_readable.py
 	@TIDEMARK_COMMITS=$(or $(COMMITS),1000) $(BIN)/python -m pytest -q --timeout 36000 \
 	  tests/guarantees/test_all_records_are_the_change_history.py
+	@TIDEMARK_REPLICATIONS=$(or $(REPLICATIONS),200) $(BIN)/python -m pytest -q --timeout 36000 \
+	  tests/guarantees/test_replication_random.py tests/guarantees/test_captured_events_are_what_happened.py
 	@$(BIN)/python -m pytest -q -m soak
 	@TIDEMARK_KILLS=all $(BIN)/python -m pytest -q --timeout 7200 tests/guarantees/test_killed_*.py
 

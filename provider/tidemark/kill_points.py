@@ -17,6 +17,7 @@ __all__ = [
     "KILL_ONCE",
     "PARTITION_POINTS",
     "POINTS",
+    "REPLICATION_POINTS",
     "WRITE_DOWN_POINTS",
     "reach",
 ]
@@ -65,6 +66,14 @@ WRITE_DOWN_POINTS = (  # of the first two segments; later ones have their number
     "segment1.written",
     "segment2.before",
     "segment2.written",
+)
+
+REPLICATION_POINTS = (
+    "prepare.published",
+    "prepare.slot",
+    *CAPTURE_EVENTS_POINTS,
+    *BACKFILL_OBJECT_POINTS,
+    *WRITE_DOWN_POINTS,
 )
 
 PARTITION_POINTS = (

@@ -126,6 +126,10 @@ def main() -> None:
 
             return way
 
+        def job(slot: str) -> ReaderRun:
+            command = [sys.executable, "-m", "tests.benchmarks.replication_job", slot, PUBLICATION, str(oid)]
+            return run_process([*command, str(home / slot)], source)
+
         ways: dict[str, Way] = {
             "Tidemark's reader, by functions": ours("functions"),
             "Tidemark's reader, by protocol": ours("protocol"),
@@ -133,6 +137,8 @@ def main() -> None:
             f"Debezium {VERSION}, records": engine("records"),
             f"Debezium {VERSION}, JSON": engine("json"),
         }
+        if not given.no_spark:
+            ways["Tidemark's whole job, Spark's start with it"] = job
         for line in table(compared(server, database, ways, given.rounds)):
             print(line, flush=True)
 

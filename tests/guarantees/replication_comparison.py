@@ -15,7 +15,7 @@ from tests.guarantees.replication_values import canonical, is_text
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["Rows", "differences", "event_rows", "history_of", "source_rows", "target_rows"]
+__all__ = ["Rows", "differences", "event_rows", "history_of", "source_rows", "target_rows", "told_of"]
 
 Rows = Counter[tuple[Any, ...]]
 _TIMES = {"timestamp": "YYYY-MM-DD HH24:MI:SS.US", "timestamptz": "YYYY-MM-DD HH24:MI:SS.US"}
@@ -119,9 +119,14 @@ def event_rows(events: DataFrame, table: SourceTable, object_id: str) -> dict[in
     found: dict[int, list[Told]] = defaultdict(list)
     rows = wanted.select("source_metadata.tx_id", "change", "payload", "position", "sequence").collect()
     for tx, change, payload, _, _ in sorted(rows, key=lambda row: (row.position, row.sequence)):
-        row = None if change == "TRUNCATE" or payload is None else json.loads(payload)
-        found[int(tx)].append((change, _texts(table, row)))
+        found[int(tx)].append(told_of(table, change, payload))
     return dict(found)
+
+
+def told_of(table: SourceTable, change: str, payload: str | None) -> Told:
+    """An event of the event log, by its change and its payload."""
+    row = None if change == "TRUNCATE" or payload is None else json.loads(payload)
+    return change, _texts(table, row)
 
 
 def _texts(table: SourceTable, row: Mapping[str, Any] | None) -> tuple[Any, ...] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,12 @@ from tests.guarantees.replication_writers import Writers, opened
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 from tidemark.databases.sources import open_source
+from tidemark.errors import BackfillInterrupted
 from tidemark.jobs.run import run
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.replication import (
     By,
     ObjectName,
-    ObjectState,
     Replicated,
     Replication,
     ReplicationOptions,
@@ -116,24 +117,24 @@ class ReplicationWorld:
         capture(self.store, NAME, run=self.job, places=self.places, source=self.source, by=self.by("capture"))
 
     def backfill(self, name: str) -> None:
-        run_backfill(
-            self.store,
-            self.objects()[name].uid,
-            run=self.job,
-            places=self.places,
-            by=self.by(f"backfill_{name}"),
-            cancel=lambda: None,
-            read_progress=lambda _: None,
-            partitions=1,
-        )
+        """One that DDL of the source came in between is left to the next run, as its task would fail."""
+        with suppress(BackfillInterrupted):
+            run_backfill(
+                self.store,
+                self.objects()[name].uid,
+                run=self.job,
+                places=self.places,
+                by=self.by(f"backfill_{name}"),
+                cancel=lambda: None,
+                read_progress=lambda _: None,
+                partitions=1,
+            )
 
     def write_down(self, name: str) -> None:
         by = self.by(f"write_down_{name}")
-        outcome = run_write_down(self.store, self.objects()[name].uid, run=self.job, places=self.places, by=by)
+        run_write_down(self.store, self.objects()[name].uid, run=self.job, places=self.places, by=by)
         if self.objects()[name].flagged:
-            ask_backfill(self.store, NAME, [f"{SCHEMA}.{name}"], by=self.by())
-        else:
-            assert outcome.reason is None or self.objects()[name].state is not ObjectState.COMPLETED, outcome.reason
+            ask_backfill(self.store, NAME, [f"{SCHEMA}.{name}"], by=by)
 
     def turn(self, run_id: str, chance: random.Random | None = None, share: float = 1.0) -> None:
         """A DAG run: capture, then each object's backfill and write-down; by chance only a share of the steps, and

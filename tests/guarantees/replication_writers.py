@@ -135,6 +135,15 @@ class Writers:
             session.connection.close()
         self._sessions = []
 
+    def finish(self) -> None:
+        """`settle`, then a change of every table: a log tells of new columns with the next change of their table."""
+        self.settle()
+        session = _Session(self._connect)
+        for table in self.tables:
+            self._upsert(session, table)
+        session.end("COMMIT")
+        session.connection.close()
+
     def forget(self) -> None:
         """The server is gone, and with it whatever was open."""
         for session in self._sessions:

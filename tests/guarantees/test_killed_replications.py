@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
 ALL = os.environ.get("TIDEMARK_KILLS") == "all"
-KILLED = REPLICATION_POINTS if ALL else ("events.written", "backfill.written", "segment.written")
+KILLED = REPLICATION_POINTS if ALL else ("events.written", "backfill.written", "segment1.written")
 SERVER_KILLS = 10 if ALL else 1
 
 
@@ -54,7 +54,7 @@ def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
             died = run_script("killed_replication.py", tmp_path, str(address.port), address.database)
         assert died.returncode == -9, died.stdout[-3000:] + died.stderr[-3000:]
         writers.run(100)
-        writers.settle()
+        writers.finish()
         world.turn(RUN)
         world.catch_up()
         world.require_same()
@@ -99,7 +99,7 @@ def test_a_server_that_was_killed_costs_a_run_and_nothing_else(
         mortal_server.start()
         running.join()
         time.sleep(0.3)
-    writers.settle()
+    writers.finish()
     world.turn("second")
     world.catch_up()
     world.require_same()

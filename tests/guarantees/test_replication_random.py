@@ -40,7 +40,7 @@ def test_targets_are_their_source_whatever_was_written_meanwhile(
         with writers.at_work(pause=0.004):
             world.turn("first", chance)
             world.turn("second", chance, share=0.6)
-        writers.settle()
+        writers.finish()
         world.catch_up()
         world.require_same()
     except Exception as error:

@@ -124,8 +124,8 @@ def run_process(command: list[str], environment: Mapping[str, str] | None = None
     answer = json.loads(said.splitlines()[-1])
     return ReaderRun(
         wall=wall,
-        cpu=used.ru_utime + used.ru_stime,
-        peak=used.ru_maxrss / 1024,
+        cpu=answer.get("cpu", used.ru_utime + used.ru_stime),  # a tree counts itself
+        peak=answer.get("peak", used.ru_maxrss / 1024),
         first=answer["first"],
         last=answer["last"],
         events=answer["events"],
