@@ -159,7 +159,7 @@ def test_dropping_takes_slot_and_publication_with_it(run_dag: RunDag, shop: Repl
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        ({"replication": "not a name"}, "replication"),
+        ({"replication": " "}, "name"),
         ({"include": ["a.b.c.d"]}, "include"),
         ({"options": {"speed": 1}}, "there is no option speed"),
         ({"options": {"unfit_values": "round"}}, "must be one of fail, null"),

@@ -261,7 +261,8 @@ class BackfillProgress:
 class Replicated:
     """An object of a replication. `source_id`: the table's own identity there (an OID), which a rename keeps.
 
-    `snapshot`: the position its backfill is exact at; `applied`: the target has every event before it (≥ `snapshot`);
+    `snapshot`: the position its backfill is exact at; `applied`: the target has every event before it (≥ `snapshot`,
+    but for an append-only target, where a copy takes the place of no event);
     both None until the first backfill is complete, or for an object without one the position where it began.
     `writes`: numbers drawn for writes to the target, backfills and write-downs alike, so that an older one is known.
     `flagged`: why it should be backfilled again; `gone`: the source has it no more. `problem`: what the last run met.

@@ -204,6 +204,8 @@ def _ask(replication: Replication, stored: StoredObject, partitions: int) -> Bac
         expected_rows=stored.expected_rows,
         partitions=partitions,
         catch_up=None if stored.object.applied is None else replication.captured,
+        excluded=stored.excluded,
+        numeric_as=replication.options.numeric_as,
     )
 
 
