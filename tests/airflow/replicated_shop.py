@@ -82,6 +82,16 @@ class ReplicatedShop:
     def sql(self, text: str) -> list[tuple[Any, ...]]:
         return self.server.sql(text, self.database)
 
+    def change(self, text: str) -> None:
+        """One statement by hand, told to the journal as the writer tells of its own."""
+        with self.connected() as connection, connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute(text)
+            cursor.execute("SELECT txid_current()")
+            (transaction,) = cursor.fetchone()
+            cursor.execute("COMMIT")
+            cursor.execute("INSERT INTO journal.commits VALUES (%s, pg_current_wal_lsn())", (transaction,))
+
     def in_source(self) -> tuple[list[str], list[str]]:
         """Slots and publications that replications of this database have there now."""
         slots = self.sql("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")

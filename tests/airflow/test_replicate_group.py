@@ -118,7 +118,7 @@ def _one(task: Any) -> DAG:
 def test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended(
     run_dag: RunDag, shop: ReplicatedShop, spark: SparkSession, warm_spark: Path
 ) -> None:
-    shop.sql("UPDATE shop.orders SET promised_for = 'infinity' WHERE id = 7")
+    shop.change("UPDATE shop.orders SET promised_for = 'infinity' WHERE id = 7")
     failed = run_dag(replicating(exclude=["shop.visits"]))
     assert failed.state == "failed"
     others = {"shop.customers": "success", "shop.order_items": "success"}
@@ -128,7 +128,7 @@ def test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended(
     kept = {one.object.name.text: one.object for one in shop.status().objects}["shop.orders"]
     assert kept.state is ObjectState.FAILED
     assert "promised_for" in str(kept.problem)
-    shop.sql("UPDATE shop.orders SET promised_for = NULL WHERE id = 7")
+    shop.change("UPDATE shop.orders SET promised_for = NULL WHERE id = 7")
     mended = run_dag(replicating(exclude=["shop.visits"]))
     assert mended.state == "success"
     assert states(mended, "backfill")["shop.orders"] == "success"
@@ -143,7 +143,7 @@ def test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_writte
 
     create = {"include": ["shop.orders"]}
     assert run_dag(replicating(**create)).state == "success"
-    shop.sql("DELETE FROM shop.orders WHERE id % 3 = 0")
+    shop.change("DELETE FROM shop.orders WHERE id % 3 = 0")
     run_dag(_one(CaptureEventsOperator(task_id="capture", replication=REPLICATION)))
     with monkeypatch.context() as away:
         connection = json.loads(os.environ["AIRFLOW_CONN_SHOP_DATABASE"])
