@@ -43,6 +43,7 @@ def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
 ) -> None:
     address, tables, writers = made_source(source_server, KILLED.index(point), TABLES, without=("shift", "swap"))
     writers.run(150)
+    writers.settle()
     world = ReplicationWorld(spark, address, tables, tmp_path, max_events=100)
     try:
         world.turn("first")
@@ -79,6 +80,7 @@ def test_a_server_that_was_killed_costs_a_run_and_nothing_else(
     chance = random.Random(seed)
     address, tables, writers = made_source(mortal_server, seed, TABLES, without=("shift", "swap"))
     writers.run(150)
+    writers.settle()
     world = ReplicationWorld(spark, address, tables, tmp_path)
     world.turn("first")
     ask_backfill(world.store, NAME, [f"{SCHEMA}.{table.name}" for table in tables], by=world.by())
