@@ -151,12 +151,16 @@ class Writers:
         self._sessions = []
 
     @contextmanager
-    def at_work(self, pause: float = 0.002) -> Iterator[None]:
-        """They write in the background meanwhile, so many seconds between acts; a server that goes is waited for."""
+    def at_work(self, pause: float = 0.002, most: int = 1_000_000) -> Iterator[None]:
+        """They write in the background meanwhile, so many seconds between acts, at most so many acts; a server that
+        goes is waited for.
+        """
         stop, failures = threading.Event(), []
 
         def work() -> None:
-            while not stop.is_set():
+            for _ in range(most):
+                if stop.is_set():
+                    return
                 try:
                     self.step()
                 except (psycopg2.OperationalError, psycopg2.InterfaceError):

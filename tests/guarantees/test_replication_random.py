@@ -33,11 +33,14 @@ def test_targets_are_their_source_whatever_was_written_meanwhile(
 ) -> None:
     chance = random.Random(seed)
     names = ("visits", *chance.sample([name for name in TABLES if name != "visits"], k=2))
-    address, tables, writers = made_source(source_server, seed, names)
-    writers.run(200)  # what is there before anything is replicated
-    world = ReplicationWorld(spark, address, tables, tmp_path, max_events=chance.choice((20, 500_000)))
+    slow = () if seed % 10 == 9 else ("shift", "swap")  # each row of these is a part of its own in the target
+    address, tables, writers = made_source(source_server, seed, names, without=slow)
+    writers.run(150)
+    writers.settle()  # what is there before anything is replicated
+    world = ReplicationWorld(spark, address, tables, tmp_path, max_events=chance.choice((100, 500_000)))
     try:
-        with writers.at_work(pause=0.004):
+        world.prepare()
+        with writers.at_work(pause=0.03, most=300):
             world.turn("first", chance)
             world.turn("second", chance, share=0.6)
         writers.finish()
