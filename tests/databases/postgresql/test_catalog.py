@@ -112,12 +112,12 @@ def test_names_are_told_as_they_are(found: dict[str, CatalogTable]) -> None:
 def test_columns_are_those_that_the_log_has(found: dict[str, CatalogTable]) -> None:
     integer = UnifiedType(K.INTEGER)
     assert found["shop.gone_columns"].schema.columns == (
-        Column("a", integer, "integer"),
-        Column("c", integer, "integer", key=True, nullable=False),
+        Column("a", integer, "integer", number=1),
+        Column("c", integer, "integer", key=True, nullable=False, number=3),
     )
     assert [column.name for column in found["shop.generated"].schema.columns] == ["a"]
     assert found["shop.generated"].generated == ("twice",)
-    assert found["shop.orders"].schema.columns[1] == Column("note", STRING, "text", nullable=False)
+    assert found["shop.orders"].schema.columns[1] == Column("note", STRING, "text", nullable=False, number=2)
     assert found["shop.child"].schema.keys == ("a",)
 
 
