@@ -185,8 +185,11 @@ def place(
 ) -> bool:
     """The target is a copy as of `snapshot` with every event before `applied`, if the object still is as it was read,
     and that is not before what its target had; True if it was so. `shows`: all that was committed by then is in it.
+
+    To an append-only target a copy adds rows and no event, so there `applied` may be before `snapshot`.
     """
-    if applied < snapshot or (one.applied is not None and applied < one.applied):
+    behind = applied < snapshot and one.mode is not WriteMode.APPEND_ONLY
+    if behind or (one.applied is not None and applied < one.applied):
         return False
     values = {
         "state": to.value,
