@@ -170,6 +170,7 @@ class Writers:
                     failures.append(error)
                     return
                 time.sleep(pause)
+            self.settle()  # an open transaction holds up every new slot
 
         thread = threading.Thread(target=work)
         thread.start()
