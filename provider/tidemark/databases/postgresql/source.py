@@ -58,7 +58,13 @@ class PostgresSource:
             tables = [
                 replace(one, schema=schemas[one.source_id]) for one in discover(connection) if one.source_id in schemas
             ]
-            found = validation.validate(connection, tables, slot=replication.slot, publication=replication.publication)
+            found = validation.validate(
+                connection,
+                tables,
+                slot=replication.slot,
+                publication=replication.publication,
+                mode=replication.options.mode,
+            )
         return tuple(one.text for one in found)
 
     def publish(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from tidemark.databases.postgresql.names import literal, qualified, quoted
 from tidemark.databases.postgresql.publication import PublicationState, publication_state
 from tidemark.databases.postgresql.slots import SlotStatus, require_ours, slot_status
 from tidemark.errors import ReplicationError
+from tidemark.model.replication import WriteMode
+from tidemark.planning.replication.target_names import columns_in_the_way, table_of
 
 if TYPE_CHECKING:
     import psycopg2
@@ -65,10 +67,15 @@ class _Rights:
 
 
 def validate(
-    connection: psycopg2.extensions.connection, tables: Sequence[CatalogTable], *, slot: str, publication: str
+    connection: psycopg2.extensions.connection,
+    tables: Sequence[CatalogTable],
+    *,
+    slot: str,
+    publication: str,
+    mode: WriteMode = WriteMode.MERGE,
 ) -> tuple[Problem, ...]:
     """What is wrong with the server, the user's rights, these tables (those that are selected, without the columns that
-    are not), and the slot and publication of these names, if they are there; () where nothing is.
+    are not) for targets of `mode`, and the slot and publication of these names, if they are there; () where nothing is.
 
     Server and rights come first: without them the rest may be unknown.
     """
@@ -84,6 +91,7 @@ def validate(
         *_publication_problems(facts, published, publication),
         *_table_problems(connection, facts, tables, published),
         *_name_problems(tables),
+        *_own_column_problems(tables, mode),
     )
 
 
@@ -189,15 +197,24 @@ def _rights_to(
 def _name_problems(tables: Sequence[CatalogTable]) -> Iterator[Problem]:
     """Targets and columns in Delta have names that differ by more than case."""
     remedy = "Rename one of them, or take one out of the replication."
-    for clash in _clashes(tables, lambda table: f"{table.name.schema}_{table.name.table}"):
+    for clash in _clashes(tables, lambda table: table_of(table.name)):
         both = " and ".join(table.name.text for table in clash)
         yield Problem(
-            both, "would have one target, as their names differ by case or by where the schema ends only", remedy
+            both, "would have one target, as their names differ by case, a slash, or where the schema ends only", remedy
         )
     for table in tables:
         for columns in _clashes(table.schema.columns, lambda column: column.name):
             both = " and ".join(column.name for column in columns)
             yield Problem(table.name.text, f"has columns that differ by case only, {both}", remedy)
+
+
+def _own_column_problems(tables: Sequence[CatalogTable], mode: WriteMode) -> Iterator[Problem]:
+    """A target has columns that say of each row what it is."""
+    for table in tables:
+        if names := columns_in_the_way(table.schema, mode):
+            excluded = " and ".join(f"{table.name.text}.{name}" for name in names)
+            remedy = f"Exclude {excluded} from the replication, or rename it."
+            yield Problem(table.name.text, f"has columns that its target has for itself, {', '.join(names)}", remedy)
 
 
 def _clashes(found: Sequence[Named], name: Callable[[Named], str]) -> list[list[Named]]:

@@ -16,6 +16,7 @@ from tidemark.model.replication import (
     TableSchema,
     WriteMode,
 )
+from tidemark.planning.replication.target_names import table_of
 
 __all__ = [
     "KnownNames",
@@ -111,15 +112,15 @@ def mode_of(options: ReplicationOptions, schema: TableSchema) -> WriteMode:
 
 def require_targets(replication: str, names: Iterable[ObjectName]) -> None:
     """Each object has a target of its own: `a_b.c` and `a.b_c` would share one, and so would names that differ in case
-    only. Raises ReplicationRefused.
+    only, or by a slash, which no table has in its name. Raises ReplicationRefused.
     """
     owners: dict[str, ObjectName] = {}
     for name in sorted(names):
-        other = owners.setdefault(name.folded.casefold(), name)
+        other = owners.setdefault(table_of(name).casefold(), name)
         if other != name:
             problem = (
-                f"{other.text} and {name.text} would be written to one target, {name.folded}. Exclude one of them, or "
-                "give it a replication of its own with another target."
+                f"{other.text} and {name.text} would be written to one target, {table_of(name)}. Exclude one of them, "
+                "or give it a replication of its own with another target."
             )
             raise ReplicationRefused(replication=replication, problem=problem)
 

@@ -119,7 +119,7 @@ def test_a_table_without_key_is_no_mirror() -> None:
     ]
 
 
-@pytest.mark.parametrize("other", [ObjectName("a", "b_c"), ObjectName("A_b", "C")])
+@pytest.mark.parametrize("other", [ObjectName("a", "b_c"), ObjectName("A_b", "C"), ObjectName("a", "b/c")])
 def test_two_objects_may_not_share_a_target(other: ObjectName) -> None:
     with pytest.raises(ReplicationRefused, match="one target"):
         require_targets("r", [ObjectName("a_b", "c"), other])
