@@ -64,7 +64,8 @@ def backfill_object(
 
     A second run with the same number finds the copy if it is there, and else starts from the beginning. Raises
     BackfillInterrupted where the source goes away or the table is rewritten meanwhile; ValueDoesNotFit; TargetMovedOn
-    where a newer write came first; ReplicationRefused for a target with rows of others; ObjectFailed for an append-only
+    where a newer write came first; SerialReused where another one has the number; EventLogChanged; ReplicationRefused
+    for a target with rows of others; ObjectFailed for an append-only
     target of other types; what `pinned_table` does. Then the target is as it was.
     """
     copying = _Copying(session, store_id, ask, workspace, options, stop_if_due)
@@ -169,6 +170,7 @@ class _Copying:
             target=copy.ref,
             event_log=ask.event_log,
             unfit_values=ask.unfit_values,
+            batches=ask.batches,
             source_id=ask.object.source_id,
         )
 

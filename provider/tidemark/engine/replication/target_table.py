@@ -38,8 +38,8 @@ from tidemark.errors import (
 )
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.replication import TableSchema, WriteMode
-from tidemark.model.replication_marks import ObjectMark, ObjectWrite, object_app_id, parse_object_mark
+from tidemark.model.replication import LogPosition, TableSchema, WriteMode
+from tidemark.model.replication_marks import SEGMENTS, ObjectMark, ObjectWrite, object_app_id, parse_object_mark
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Commit
 from tidemark.planning.delivery import row_counts
@@ -167,23 +167,49 @@ class Target:
             number = commit.transactions.get(self.app_id)
             if number is not None and mark is not None:  # auto compaction repeats a mark, without the number
                 yield MarkedCommit(mark, commit.version, row_counts(commit), stands)
-            stands = stands and not (commit.operation or "").upper().startswith(_REPLACED)
+            stands = stands and not _replaces(commit)
 
-    def has(self, mark: ObjectMark) -> bool:
-        """Whether the table has this write, or a later one of the same number.
+    def has(self, mark: ObjectMark, until: LogPosition | None = None) -> bool:
+        """Whether the table has this write, or a later one of the same number. `until`: where its range ends, for a
+        caller that asks before it knows the segments.
 
         Raises TargetMovedOn where a newer number has written; TargetRewound where what it had is gone, unless `mark` is
-        of a backfill, which asks nothing of what was there.
+        of a backfill, which asks nothing of what was there; SerialReused where another write has the number.
         """
         newest = self.newest()
         if newest is None:
-            return False
+            return self._knows_nothing_of(mark)
         if newest.mark.number > mark.number:
             raise TargetMovedOn(target=self.ref.name, found=newest.mark.number, number=mark.number)
         had = newest.mark.txn_version >= mark.txn_version
         if not newest.stands and (had or mark.kind is ObjectWrite.WRITE_DOWN):
             raise TargetRewound(target=self.ref.name, app_id=self.app_id, txn_version=newest.mark.txn_version)
+        if newest.mark.number == mark.number and not mark.may_follow(newest.mark, until):
+            raise self._reused(mark, newest.mark.txn_version)
         return had
+
+    def _knows_nothing_of(self, mark: ObjectMark) -> bool:
+        """False, for a table whose log has no mark. Where log clean-up took them Delta still has the newest number, but
+        not of what it was. Raises what `has` does.
+        """
+        log, number = self.log(), self._number()
+        if log is None or number is None:
+            return False
+        if number // SEGMENTS > mark.number:
+            raise TargetMovedOn(target=self.ref.name, found=number // SEGMENTS, number=mark.number)
+        if number >= mark.txn_version:
+            raise self._reused(mark, number)
+        if mark.kind is ObjectWrite.WRITE_DOWN and any(_replaces(commit) for commit in _backwards(log)):
+            raise TargetRewound(target=self.ref.name, app_id=self.app_id, txn_version=number)
+        return False
+
+    def _number(self) -> int | None:
+        """Delta's number of the newest write of the object, which outlives the commit; None where there was none."""
+        log = self.log()
+        return None if log is None else log.state().transactions.get(self.app_id)
+
+    def _reused(self, mark: ObjectMark, found: int | None) -> SerialReused:
+        return SerialReused(target=self.ref.name, app_id=self.app_id, txn_version=mark.txn_version, found=found)
 
     def write_once(
         self,
@@ -221,17 +247,23 @@ class Target:
             write()
         reach(f"{point}.written")
         if not self.has(mark) and not may_do_nothing:
-            raise SerialReused(target=self.ref.name, app_id=self.app_id, txn_version=mark.txn_version, found=None)
+            raise self._reused(mark, None)
         return False
 
     def _require_ours(self, session: SparkSession) -> None:
-        if self.newest() is not None or session.read.format("delta").load(self.ref.path).isEmpty():
+        if self.ref.table_id or self.newest() is not None or self._number() is not None:
+            return
+        if session.read.format("delta").load(self.ref.path).isEmpty():
             return
         problem = (
             f"its target {self.ref.name} has rows that are not of this object. Drop the table, or choose another "
             "target."
         )
         raise ReplicationRefused(replication=self.object_uid, problem=problem)
+
+
+def _replaces(commit: Commit) -> bool:
+    return (commit.operation or "").upper().startswith(_REPLACED)
 
 
 def _backwards(log: DeltaLog) -> Iterator[Commit]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemark.engine.replication.columns import unfit_columns
+from tidemark.engine.replication.event_log import require_whole
 from tidemark.engine.replication.fold import Folding
 from tidemark.engine.replication.object_events import ObjectEvents
 from tidemark.engine.replication.segments import append_rows, change_columns, merge_rows, missing_row, truncate
@@ -54,14 +55,16 @@ def write_down(
 
     Raises ValueDoesNotFit, ToastedKey and ObjectFailed, whose fact `applied` is the position before which the target
     has every event; TargetMovedOn where a newer write came first; TargetChanged, TargetRewound, TargetNotFound,
-    TargetNotDelta, and ReplicationRefused for a target with rows of others, before anything is written.
+    TargetNotDelta, SerialReused where another write has the number, EventLogChanged where the event log is not whole,
+    and ReplicationRefused for a target with rows of others, before anything is written.
     """
     if ask.mode is WriteMode.MERGE and not ask.schema.keys:
         problem = f"{ask.name.text} has no key, and a mirror needs one"
         raise InvalidArgument(argument="mode", value=ask.mode.value, problem=problem)
     target = Target(ask.target, store_id, ask.object_uid, options, stop_if_due)
     target = target.make(session, ask.schema, ask.mode)
-    target.has(_mark(ask, 0, ask.start))  # a newer write is known before anything is read
+    target.has(_mark(ask, 0, ask.start), ask.end)  # a newer or another write is known before anything is read
+    require_whole(session, store_id, ask, options)
     events = ObjectEvents(session, ask)
     plan = plan_segments(
         start=ask.start,

@@ -203,6 +203,7 @@ def _ask(replication: Replication, stored: StoredObject, partitions: int) -> Bac
         unfit_values=replication.options.unfit_values,
         expected_rows=stored.expected_rows,
         partitions=partitions,
+        batches=replication.batches,
         catch_up=None if stored.object.applied is None else replication.captured,
         excluded=stored.excluded,
         numeric_as=replication.options.numeric_as,
