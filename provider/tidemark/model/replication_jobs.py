@@ -91,7 +91,8 @@ class BackfillObject:
     """Copy an object as of one exact position. `number`: drawn from the object's `writes`; an older one never
     overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
     takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
-    `excluded`: columns that are left out; `numeric_as`: as in ReplicationOptions.
+    `excluded`: columns that are left out; `numeric_as`: as in ReplicationOptions. `earlier`: uids of objects of
+    replications that were dropped, which had this target; the copy takes it over.
     """
 
     replication_uid: str
@@ -107,6 +108,7 @@ class BackfillObject:
     catch_up: LogPosition | None = None
     excluded: tuple[str, ...] = ()
     numeric_as: str | None = None
+    earlier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
