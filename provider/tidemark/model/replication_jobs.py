@@ -92,6 +92,7 @@ class BackfillObject:
     overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
     takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
     `excluded`: columns that are left out; `numeric_as`: as in ReplicationOptions. `batches`: as in WriteDown.
+    `earlier`: uids of objects of replications that were dropped, which had this target; the copy takes it over.
     """
 
     replication_uid: str
@@ -108,6 +109,7 @@ class BackfillObject:
     catch_up: LogPosition | None = None
     excluded: tuple[str, ...] = ()
     numeric_as: str | None = None
+    earlier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

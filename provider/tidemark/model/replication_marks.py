@@ -9,9 +9,10 @@ from enum import StrEnum
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.replication import LogPosition, TableSchema
 
-__all__ = ["SEGMENTS", "ObjectMark", "ObjectWrite", "object_app_id", "parse_object_mark"]
+__all__ = ["APPS", "SEGMENTS", "ObjectMark", "ObjectWrite", "object_app_id", "parse_object_mark"]
 
 ENVELOPE = "tidemark_object"
+APPS = "tidemark/"  # begins each application id of ours in a table's log
 SEGMENTS = 65_536  # of one number, at most
 
 
@@ -61,7 +62,7 @@ class ObjectMark:
 
 def object_app_id(store_id: str, object_uid: str) -> str:
     """Delta's application id of all writes to an object's target."""
-    return f"tidemark/{store_id}/{object_uid}"
+    return f"{APPS}{store_id}/{object_uid}"
 
 
 def parse_object_mark(user_metadata: str | None) -> ObjectMark | None:
