@@ -13,7 +13,7 @@ from airflow.sdk import DAG
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
 from tests.postgresql import PostgresServer
-from tidemark.model.replication import ObjectState, ReplicationState
+from tidemark.model.replication import ObjectState, ReplicationState, UnfitValues, WriteMode
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
 from tidemark.operators.replication_objects import AskBackfillOperator
 from tidemark.operators.replications import (
@@ -119,6 +119,18 @@ def test_a_paused_replication_skips_its_run_and_a_resumed_one_goes_on(run_dag: R
     assert (paused.state, paused.task("prepare")) == ("success", "skipped")
     resumed = run_dag(dag_of(lambda: ResumeReplicationOperator(task_id="resume", replication=REPLICATION), prepare))
     assert (resumed.returned("resume")["state"], resumed.task("prepare")) == ("running", "success")
+
+
+def test_unfit_values_and_max_events_may_be_changed_later_and_the_mode_may_not(
+    run_dag: RunDag, shop: ReplicatedShop
+) -> None:
+    run_dag(dag_of(create))
+    options = {"unfit_values": "null", "max_events": 10}
+    for _ in range(2):
+        done = run_dag(dag_of(lambda: create(mode="append_only", options=options)))
+        assert done.returned("create")["created"] is False
+    kept = get_replication(shop.hook.open_store(), REPLICATION).options
+    assert (kept.unfit_values, kept.max_events, kept.mode) == (UnfitValues.NULL, 10, WriteMode.MERGE)
 
 
 def test_backfills_are_asked_for_and_stopped_by_name_and_no_name_asks_for_none(

@@ -73,7 +73,7 @@ class Ways:
         one = Replicated("o", "r", name, str(oid), schema, WriteMode.MERGE, target, ObjectState.ACTIVE)
         log = str(self.home / "events")
         ask = BackfillObject(
-            "r", "s", one, SourceKind.POSTGRESQL, 1, log, "1", UnfitValues.FAIL, self.rows, self.partitions
+            "r", "s", one, SourceKind.POSTGRESQL, 1, log, "1", UnfitValues.FAIL, self.rows, self.partitions, 0
         )
         with Workspace(f"file://{self.home}/_tidemark", "benchmark") as workspace:
             return backfill_object(

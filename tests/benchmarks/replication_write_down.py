@@ -95,7 +95,7 @@ class Ways:
     def write_down(self, path: str) -> int:
         ask = WriteDown(
             "r", "o", "s", ObjectName("public", "t"), 1, LogPosition(""), LogPosition("F"), SCHEMA, WriteMode.MERGE,
-            TableRef("t", path, ""), str(self.home / "events"), UnfitValues.FAIL, "1",
+            TableRef("t", path, ""), str(self.home / "events"), UnfitValues.FAIL, 0, "1",
         )  # fmt: skip
         return sum(write_down(self.spark, "store", ask).rows.values())
 

@@ -183,6 +183,25 @@ class TestBackfill:
         assert "no backfill is asked for" in str(world.backfill("s.a", by=OTHER).reason)
         assert world.jobs == 1
 
+    def test_the_first_copy_is_told_whose_target_it_takes_over(self, world: World) -> None:
+        world.replicated("s.a", "s.b")
+        before = world.object("s.a")
+        definitions.begin_drop(world.store, "r", by=ME)
+        definitions.drop_replication(world.store, "r", by=ME)
+        world.create("r")
+        world.start("s.a", "s.b")
+        told: list[tuple[str, ...]] = []
+
+        def run(spec: JobSpec) -> JobResult:
+            told.append(from_json(BackfillObject, spec.options["ask"]).earlier)
+            return world.work(spec)
+
+        world.backfill("s.a", run=run)
+        assert told == [(before.uid,)]
+        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        world.backfill("s.a", run=run)
+        assert told == [(before.uid,), ()]  # by then it is its own
+
     @pytest.mark.parametrize("ends", [Ends.WORKER_DIED_AFTER, Ends.JOB_DIED_AFTER])
     def test_what_a_dead_attempt_has_copied_is_found(self, world: World, ends: Ends) -> None:
         world.start("s.a")

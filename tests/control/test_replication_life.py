@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -24,6 +25,7 @@ from tidemark.model.replication import (
     ReplicationOptions,
     ReplicationState,
     Selection,
+    UnfitValues,
 )
 from tidemark.transactions.replication import definitions, lifecycle, objects, status
 
@@ -53,6 +55,19 @@ class TestDefinitions:
         assert world.create("R", if_not_exists=True) == world.replication
         with pytest.raises(ReplicationExists):
             world.create("R")
+
+    def test_how_values_and_batches_are_handled_can_be_altered_and_nothing_else(self, world: World) -> None:
+        made = world.replication
+        wanted = ReplicationOptions(target="other", unfit_values=UnfitValues.NULL, max_events=7, backfill=False)
+        for _ in range(2):
+            altered = definitions.alter_options(world.store, "R", wanted, by=ME)
+            options = replace(made.options, unfit_values=UnfitValues.NULL, max_events=7)
+            assert altered == world.replication == replace(made, options=options)
+        assert acts(world).count("alter options") == 1
+        with pytest.raises(InvalidArgument, match="max_events"):
+            definitions.alter_options(world.store, "r", replace(wanted, max_events=0), by=ME)
+        with pytest.raises(ReplicationNotFound):
+            definitions.alter_options(world.store, "x", wanted, by=ME)
 
     def test_what_cannot_be_is_refused_before_anything_is_written(self, world: World) -> None:
         wrong = {

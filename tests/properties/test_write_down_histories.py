@@ -141,7 +141,7 @@ def test_events_written_down_leave_the_rows_that_the_source_had(
     histories = [_history(number, random.Random(f"{seed}/{number}")) for number in range(CASES)]
     write_events(spark, home / "log", [event for one in histories for event in one.table.events])
     ask = write_down_of(histories[0].table, target=home / "t", event_log=home / "log", schema=SCHEMA)
-    target = Target(ask.target, STORE, "o").make(spark, SCHEMA, WriteMode.MERGE)
+    target = Target(ask.target, STORE, "o").make(spark, SCHEMA, WriteMode.MERGE, replication="shop")
     before = [(*key, *values, None) for one in histories for key, values in one.before.items()]
     spark.createDataFrame(before, spark.read.format("delta").load(str(home / "t")).schema).write.format("delta").mode(
         "append"

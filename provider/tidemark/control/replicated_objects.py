@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidemark.control.replications import keep_move
-from tidemark.control.schema import replicated_objects
+from tidemark.control.schema import replicated_objects, replications
 from tidemark.errors import ObjectNotFound
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.replication import (
@@ -35,6 +35,7 @@ __all__ = [
     "draw_number",
     "find",
     "insert",
+    "left_in",
     "move",
     "note_changes",
     "note_schema",
@@ -88,6 +89,14 @@ def find(connection: sa.Connection, replication_uid: str, name: str, *, replicat
             return one
     known = ", ".join(one.object.name.text for one in objects) or "none"
     raise ObjectNotFound(replication=replication, object=name, known=known)
+
+
+def left_in(connection: sa.Connection, target: TableRef) -> tuple[str, ...]:
+    """Uids of the objects of dropped replications that had this target, by its place or its name."""
+    dropped = replications.c.dropped_at.is_not(None) & (replications.c.uid == _of.replication_uid)
+    found = connection.execute(sa.select(_of.uid, _of.target).join(replications, dropped).order_by(_of.uid))
+    had = ((uid, from_json(TableRef, text)) for uid, text in found)
+    return tuple(uid for uid, one in had if one.path == target.path or one.name == target.name)
 
 
 def insert(connection: sa.Connection, stored: StoredObject, *, at: datetime, by: By) -> None:

@@ -40,6 +40,7 @@ __all__ = [
     "lookup",
     "move",
     "place",
+    "set_options",
     "set_selection",
 ]
 
@@ -128,6 +129,14 @@ def set_selection(
     """What it names is taken from the next look at the source on."""
     connection.execute(replications.update().where(_of.uid == replication.uid).values(selection=to_json(selection)))
     _keep(connection, replication, "select", replication.state, at=at, by=by)
+
+
+def set_options(
+    connection: sa.Connection, replication: Replication, options: ReplicationOptions, *, at: datetime, by: By
+) -> None:
+    """Jobs that begin from now on have them."""
+    connection.execute(replications.update().where(_of.uid == replication.uid).values(options=to_json(options)))
+    _keep(connection, replication, "alter options", replication.state, at=at, by=by)
 
 
 def move(

@@ -26,7 +26,7 @@ TidemarkError
 │   ├── SourceUnreachable · SourceRefused · SourceIsAnother · SourceDriverNotInstalled
 │   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
 │   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed · BackfillInterrupted
-│       ValueDoesNotFit · ToastedKey · TargetMovedOn
+│       ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
@@ -125,6 +125,7 @@ from tidemark.errors.replication import (
     SourceIsAnother,
     SourceRefused,
     SourceUnreachable,
+    TargetLost,
     TargetMovedOn,
     ToastedKey,
     ValueDoesNotFit,
@@ -300,6 +301,7 @@ __all__ = [
     "TargetDoesNotFit",
     "TargetError",
     "TargetForgetsTransactions",
+    "TargetLost",
     "TargetMovedOn",
     "TargetNotDelta",
     "TargetNotFound",

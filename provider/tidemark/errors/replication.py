@@ -25,6 +25,7 @@ __all__ = [
     "SourceIsAnother",
     "SourceRefused",
     "SourceUnreachable",
+    "TargetLost",
     "TargetMovedOn",
     "ToastedKey",
     "ValueDoesNotFit",
@@ -124,6 +125,10 @@ class BackfillInterrupted(ReplicationError):
 
 class EventLogChanged(ReplicationError):
     """The event log {event_log} of replication {replication} {problem}. Nothing was captured."""
+
+
+class TargetLost(ReplicationError):
+    """The target {target} {problem}. {remedy}"""
 
 
 class TargetMovedOn(ReplicationError):

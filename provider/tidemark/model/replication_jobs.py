@@ -91,7 +91,8 @@ class BackfillObject:
     """Copy an object as of one exact position. `number`: drawn from the object's `writes`; an older one never
     overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
     takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
-    `excluded`: columns that are left out; `numeric_as`: as in ReplicationOptions.
+    `excluded`: columns that are left out; `numeric_as`: as in ReplicationOptions. `batches`: as in WriteDown.
+    `earlier`: uids of objects of replications that were dropped, which had this target; the copy takes it over.
     """
 
     replication_uid: str
@@ -104,9 +105,11 @@ class BackfillObject:
     unfit_values: UnfitValues
     expected_rows: int
     partitions: int
+    batches: int
     catch_up: LogPosition | None = None
     excluded: tuple[str, ...] = ()
     numeric_as: str | None = None
+    earlier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,9 @@ class BackfillReport:
 
 @dataclass(frozen=True)
 class WriteDown:
-    """Apply an object's events [start, end) to its target, written ahead under `number`."""
+    """Apply an object's events [start, end) to its target, written ahead under `number`. `batches`: those that the
+    store knows to be in the event log, so that one that lost some is not taken for whole.
+    """
 
     replication_uid: str
     object_uid: str
@@ -137,6 +142,7 @@ class WriteDown:
     target: TableRef
     event_log: str
     unfit_values: UnfitValues
+    batches: int
     source_id: str | None = None  # Replicated.source_id: two names may fold to one; None takes all events of the name
 
 

@@ -9,9 +9,10 @@ from enum import StrEnum
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.replication import LogPosition, TableSchema
 
-__all__ = ["SEGMENTS", "ObjectMark", "ObjectWrite", "object_app_id", "parse_object_mark"]
+__all__ = ["APPS", "SEGMENTS", "ObjectMark", "ObjectWrite", "object_app_id", "parse_object_mark"]
 
 ENVELOPE = "tidemark_object"
+APPS = "tidemark/"  # begins each application id of ours in a table's log
 SEGMENTS = 65_536  # of one number, at most
 
 
@@ -42,6 +43,18 @@ class ObjectMark:
         """Delta's number of the commit: an older write, and an earlier segment of the same, has a smaller one."""
         return self.number * SEGMENTS + self.segment
 
+    def may_follow(self, newest: ObjectMark, until: LogPosition | None = None) -> bool:
+        """Whether `newest`, a mark of the same number in the target, is of the same write: an attempt's that went
+        before. `until`: the end of the write's whole range. A store that was restored draws a number again, and then
+        what has it is another write.
+        """
+        if self.kind is ObjectWrite.BACKFILL:  # each attempt has a snapshot of its own, and any will do
+            return newest.kind is self.kind
+        if newest.kind is ObjectWrite.BACKFILL:  # the copy beside the target, which is brought forward
+            return newest.end == self.start
+        within = until is None or newest.end <= until
+        return newest.start == self.start and within and (newest.segment != self.segment or newest.end == self.end)
+
     def to_text(self) -> str:
         """The text for `spark.databricks.delta.commitInfo.userMetadata`."""
         return json.dumps({ENVELOPE: to_plain(self)}, sort_keys=True, separators=(",", ":"))
@@ -49,7 +62,7 @@ class ObjectMark:
 
 def object_app_id(store_id: str, object_uid: str) -> str:
     """Delta's application id of all writes to an object's target."""
-    return f"tidemark/{store_id}/{object_uid}"
+    return f"{APPS}{store_id}/{object_uid}"
 
 
 def parse_object_mark(user_metadata: str | None) -> ObjectMark | None:

@@ -178,12 +178,13 @@ def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[
     it has no id yet. Raises InvalidArgument for a place with a password in it.
     """
     from tidemark.model.streams import Addressing, TableRef
+    from tidemark.planning.replication.target_names import table_of
     from tidemark.transactions.replication.definitions import get_replication
 
     target = get_replication(store, name).options.target
 
     def place(of: ObjectName) -> TableRef:
-        named = target_name(target, of.folded)
+        named = target_name(target, table_of(of))
         addressing = Addressing.PATH if "/" in target else Addressing.LAKE
         return TableRef(name=named, path=hook.table_place(named), table_id="", addressing=addressing)
 
@@ -191,11 +192,10 @@ def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[
 
 
 def target_name(target: str, table: str) -> str:
-    """`schema.table`, quoted where it must be, or the place of the table under a place."""
+    """`schema.table`, quoted where it must be, or the place of the table under a place. `table`: by `table_of`."""
     if "/" in target:
-        return f"{target.rstrip('/')}/{table.replace('/', '_')}"
-    plain = table.replace("/", "_")
-    return f"{target}.{plain}" if plain.isidentifier() else f"{target}.`{plain.replace('`', '``')}`"
+        return f"{target.rstrip('/')}/{table}"
+    return f"{target}.{table}" if table.isidentifier() else f"{target}.`{table.replace('`', '``')}`"
 
 
 def require_room(replication: str, names: Sequence[str]) -> None:

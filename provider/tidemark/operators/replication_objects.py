@@ -70,8 +70,8 @@ class BackfillObjectOperator(_OfObject):
     back: the copy catches up first and then takes its place. A retry begins from the start, under a new number; what a
     late double of it writes is known as old. Stopping it (AskBackfillOperator) ends its job. Returns {replication,
     object, rows, snapshot, applied, found}. Raises ReplicationNotFound, ObjectNotFound, ObjectNotReplicable,
-    BackfillInterrupted, TargetMovedOn, TargetChanged, ValueDoesNotFit, SlotBlocked, SourceIsAnother, SourceUnreachable,
-    SourceRefused, InvalidArgument.
+    BackfillInterrupted, TargetMovedOn, TargetLost, TargetNotDelta, ReplicationRefused, ObjectFailed, ValueDoesNotFit,
+    SlotBlocked, SourceIsAnother, SourceUnreachable, SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
     :param object_name: `schema.table` in the source. (templated)
@@ -134,7 +134,8 @@ class WriteDownOperator(_OfObject):
     late double apply nothing twice. Where nothing is new no JVM starts; an object that cannot go on until it is
     backfilled ends as skipped and says why. Returns {replication, object, from, to, events, rows, segments, found,
     lag_seconds, flagged}; `flagged`: why only a backfill goes on from there. Raises ReplicationNotFound,
-    ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetChanged, EventLogChanged.
+    ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetLost, TargetNotDelta,
+    ReplicationRefused, EventLogChanged.
 
     :param replication: its name. (templated)
     :param object_name: `schema.table` in the source. (templated)

@@ -38,9 +38,9 @@ class CreateReplicationOperator(TidemarkOperator):
     """Defines a replication of chosen tables of a database, or keeps the one of that name. No Spark; nothing is made in
     the source before it is prepared.
 
-    One that is there takes this selection from now on; its other options stay as they were made. Raises InvalidArgument
-    for a name, a pattern, an option or a connection that cannot be; nothing is written then. Returns {replication,
-    state, created}.
+    One that is there takes this selection, `unfit_values` and `max_events` from now on; the rest stays as it was made.
+    Raises InvalidArgument for a name, a pattern, an option or a connection that cannot be; nothing is written then.
+    Returns {replication, state, created}.
 
     :param replication: its name. (templated)
     :param source_conn_id: Airflow connection of type `postgres`. (templated)
@@ -105,6 +105,9 @@ class CreateReplicationOperator(TidemarkOperator):
         if made.selection != selection:
             made = definitions.alter_selection(store, made.name, selection, by=by)
             self.log.info("Replication %s selects other objects from its next run on.", made.name)
+        before, made = made.options, definitions.alter_options(store, made.name, options, by=by)
+        if made.options != before:
+            self.log.info("Replication %s has other options from its next run on: %s", made.name, made.options)
         self._say(made, options == made.options and made.source_conn_id == self.source_conn_id, created=kept is None)
         return {"replication": made.name, "state": made.state.value, "created": kept is None}
 
@@ -112,7 +115,8 @@ class CreateReplicationOperator(TidemarkOperator):
         self.log.info("Replication %s is %s.", made.name, "new" if created else f"there already, {made.state}")
         if not same:
             self.log.warning(
-                "Its connection and options stay as they were made; to change them drop it, and make it anew."
+                "Its connection, target, mode and other options stay as they were made; to change them drop it, and "
+                "make it anew: its objects are then backfilled into the same targets."
             )
 
 

@@ -16,7 +16,7 @@ from tidemark.databases.postgresql.publication import PublishedTable, ensure_pub
 from tidemark.databases.postgresql.slots import create_slot, current_position, drop_slot, exported_snapshot
 from tidemark.databases.postgresql.validation import Problem, validate
 from tidemark.errors import SourceRefused
-from tidemark.model.replication import SourceAddress, TableSchema
+from tidemark.model.replication import SourceAddress, TableSchema, WriteMode
 
 PATIENCE = timedelta(seconds=20)
 SLOT, PUBLICATION = "tidemark_validated", "tidemark_validated"
@@ -235,3 +235,22 @@ def test_a_standby_is_told_and_makes_no_slot(small_server: PostgresServer) -> No
         small_server.stop()
         signal.unlink()
         small_server.start()
+
+
+def test_columns_that_the_target_has_for_itself_are_told_until_they_are_excluded(
+    source_server: PostgresServer, address: SourceAddress
+) -> None:
+    source_server.sql(
+        'CREATE TABLE events (a int, "Is_Deleted" bool); ALTER TABLE events REPLICA IDENTITY FULL; '
+        "CREATE TABLE soft (id int PRIMARY KEY, is_deleted bool)",
+        address.database,
+    )
+    with connect(address) as connection:
+        events, soft = _tables(connection, "events", "soft")
+        (problem,) = validate(connection, [events, soft], slot=SLOT, publication=PUBLICATION)
+        assert problem.object == "public.events"
+        assert problem.remedy == "Exclude public.events.Is_Deleted from the replication, or rename it."
+        less = replace(events, schema=TableSchema(events.schema.columns[:1]))
+        assert validate(connection, [less], slot=SLOT, publication=PUBLICATION) == ()
+        asked = {"slot": SLOT, "publication": PUBLICATION, "mode": WriteMode.APPEND_ONLY}
+        assert [one.object for one in validate(connection, [soft], **asked)] == ["public.soft"]  # type: ignore[arg-type]

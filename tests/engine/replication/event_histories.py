@@ -178,6 +178,7 @@ def write_down_of(
     end: LogPosition | None = None,
     mode: WriteMode = WriteMode.MERGE,
     unfit: UnfitValues = UnfitValues.FAIL,
+    batches: int = 0,
 ) -> WriteDown:
     """The ask to apply the events of `table` that are in the log; `schema` as of `start`."""
     return WriteDown(
@@ -193,5 +194,6 @@ def write_down_of(
         target=TableRef("lake.orders", str(target), ""),
         event_log=str(event_log),
         unfit_values=unfit,
+        batches=batches,
         source_id=table.source_id,
     )

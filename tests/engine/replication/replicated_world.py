@@ -97,6 +97,7 @@ class ReplicatedWorld:
             unfit_values=UnfitValues.FAIL,
             expected_rows=100,
             partitions=3,
+            batches=self.capturing.ask.batches,
             catch_up=self.applied,
         )
         return replace(ask, **more)
@@ -139,6 +140,7 @@ class ReplicatedWorld:
             target=self.target,
             event_log=self.capturing.ask.event_log,
             unfit_values=UnfitValues.FAIL,
+            batches=self.capturing.ask.batches,
             source_id=self.oid,
         )
         return replace(ask, **more)

@@ -23,8 +23,8 @@ from tidemark.errors import (
     InvalidArgument,
     ObjectFailed,
     ReplicationRefused,
+    TargetLost,
     TargetMovedOn,
-    TargetRewound,
     ToastedKey,
     ValueDoesNotFit,
 )
@@ -120,7 +120,7 @@ def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
         world.run(first)
     assert world.rows() == [(1, "new", "y")]
     world.sql("RESTORE TABLE {t} TO VERSION AS OF 1")
-    with pytest.raises(TargetRewound):
+    with pytest.raises(TargetLost, match="restored or replaced after write 2"):
         world.run(second)
 
 

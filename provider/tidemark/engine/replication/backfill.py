@@ -60,12 +60,15 @@ def backfill_object(
 
     A mirror's target is overwritten in one commit: nobody sees half a copy, and with `ask.catch_up` nobody sees it go
     back, as the events up to there are applied to the copy first. To an append-only target the copy is appended.
+    A target that is gone, or another table, is taken as new; one of an object that is no more (`ask.earlier`) is
+    overwritten.
     `leave` is told of progress as it goes; `patience`: how long transactions of the source may hold up the snapshot.
 
     A second run with the same number finds the copy if it is there, and else starts from the beginning. Raises
     BackfillInterrupted where the source goes away or the table is rewritten meanwhile; ValueDoesNotFit; TargetMovedOn
-    where a newer write came first; ReplicationRefused for a target with rows of others; ObjectFailed for an append-only
-    target of other types; what `pinned_table` does. Then the target is as it was.
+    where a newer write came first; EventLogChanged; TargetNotDelta; ReplicationRefused for a target with rows of
+    others; TargetLost where the table was restored behind the copy, or has another write of that number; ObjectFailed
+    for an append-only target of other types; what `pinned_table` does. Then the target is as it was.
     """
     copying = _Copying(session, store_id, ask, workspace, options, stop_if_due)
     found = copying.found()
@@ -106,7 +109,8 @@ class _Copying:
 
     @property
     def target(self) -> Target:
-        return Target(self.ask.object.target, self.store_id, self.ask.object.uid, self.options, self.stop_if_due)
+        one = self.ask.object
+        return Target(one.target, self.store_id, one.uid, self.options, self.stop_if_due).anew()
 
     def found(self) -> BackfillReport | None:
         """What an earlier attempt has put into the target. Raises TargetMovedOn."""
@@ -118,15 +122,22 @@ class _Copying:
     def copy(self, snapshot: LogPosition, schema: TableSchema, rows: DataFrame) -> None:
         """Into the target, or beside it where that would take the target back."""
         ask, catch_up = self.ask, self.ask.catch_up
-        target = self.target.make(self.session, schema, ask.object.mode)
+        target = self.target.make(self.session, schema, ask.object.mode, replication=ask.stream, earlier=ask.earlier)
         if ask.object.mode is WriteMode.APPEND_ONLY:
-            self._append(target, schema, self._mark(snapshot, self._applied(snapshot), schema), rows)
+            mark = self._mark(snapshot, self._applied(snapshot), schema)
+            put = self._overwrite if self._is_new(target) else self._append
+            put(target, schema, mark, rows)
             return
         self.mark = self._mark(snapshot, snapshot, schema)
         if catch_up is not None and catch_up > snapshot:
             place = TableRef(f"the copy of {ask.object.name.text}", self.workspace.new_directory(), "")
-            target = self.staged = replace(target, ref=place).make(self.session, schema, ask.object.mode)
+            beside = replace(target, ref=place)
+            target = self.staged = beside.make(self.session, schema, ask.object.mode, replication=ask.stream)
         self._overwrite(target, schema, self.mark, rows)
+
+    def _is_new(self, target: Target) -> bool:
+        """Whether the table has nothing of the object yet: rows that it may have are of an object that is no more."""
+        return target.ref.table_id != self.ask.object.target.table_id and target.newest() is None
 
     def _applied(self, snapshot: LogPosition) -> LogPosition:
         """What an append-only target has of the events: to it a copy adds rows, and none of an event."""
@@ -169,6 +180,7 @@ class _Copying:
             target=copy.ref,
             event_log=ask.event_log,
             unfit_values=ask.unfit_values,
+            batches=ask.batches,
             source_id=ask.object.source_id,
         )
 

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
 from tidemark.engine.replication.values import spark_type
 from tidemark.model.replication import TableSchema, WriteMode
 from tidemark.planning.identifiers import quoted
+from tidemark.planning.replication.target_names import METADATA_COLUMN
 from tidemark.planning.replication.types import delta_type, widens
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MAPPING", "METADATA_COLUMN", "evolve", "field_of", "properties_of", "target_columns", "unfit_columns"]
 
-METADATA_COLUMN = "datastream_metadata"
 METADATA = StructType([StructField("uuid", StringType()), StructField("source_timestamp", LongType())])
 OF_EVENTS = (
     StructField("change_type", StringType()),

@@ -18,14 +18,14 @@ from tidemark.engine.writes.exactly_once import CONFLICTS
 from tidemark.errors import EventLogChanged, TableNotFound
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.event_logs import EventBatch, batches, restored_behind
+from tidemark.lake.event_logs import EventBatch, batches, capture_app_id, restored_behind
 from tidemark.planning import source_schema
 from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemark.model.replication_jobs import CaptureEvents
+    from tidemark.model.replication_jobs import CaptureEvents, WriteDown
 
 __all__ = [
     "EVENT_COLUMNS",
@@ -36,6 +36,7 @@ __all__ = [
     "append_events",
     "newest_batch",
     "open_event_log",
+    "require_whole",
 ]
 
 OBJECT_COLUMN = "object"
@@ -85,9 +86,7 @@ def open_event_log(spark: SparkSession, ask: CaptureEvents, options: Mapping[str
         log = DeltaLog.open(ask.event_log, options)
     except TableNotFound as error:
         if ask.batches:
-            raise EventLogChanged(
-                event_log=ask.event_log, replication=ask.stream, problem=f"is gone, with {ask.batches} batches"
-            ) from error
+            raise _gone(ask) from error
         log = _made(spark, ask, options)
     found = {field.name for field in source_schema.fields(log.state().metadata)}
     if lacking := [name for name in EVENT_COLUMNS if name not in found]:
@@ -96,7 +95,7 @@ def open_event_log(spark: SparkSession, ask: CaptureEvents, options: Mapping[str
     return log
 
 
-def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, ask: CaptureEvents) -> EventBatch | None:
+def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, ask: CaptureEvents | WriteDown) -> EventBatch | None:
     """The newest batch of the log; None if none was written, or the commits that tell of them are cleaned up.
 
     Raises EventLogChanged if batches that the store knows are not there, or not any more.
@@ -111,6 +110,15 @@ def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, ask: CaptureEv
         problem = f"was restored to a time before batch {number}. Restore it to version {version}, or a later one"
         raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
     return found
+
+
+def require_whole(spark: SparkSession, store_id: str, ask: WriteDown, options: Mapping[str, str] | None = None) -> None:
+    """For a reader: raises EventLogChanged if the log is gone, or batches that the store knows are."""
+    try:
+        log = DeltaLog.open(ask.event_log, options)
+    except TableNotFound as error:
+        raise _gone(ask) from error
+    newest_batch(spark, log, capture_app_id(store_id, ask.replication_uid), ask)
 
 
 def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBatch, events: DataFrame) -> EventBatch:
@@ -132,6 +140,11 @@ def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBa
         problem = f"knows of a batch {batch.number} and has none: it was restored"
         raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
     return found
+
+
+def _gone(ask: CaptureEvents | WriteDown) -> EventLogChanged:
+    problem = f"is gone, with {ask.batches} batches"
+    return EventLogChanged(event_log=ask.event_log, replication=ask.stream, problem=problem)
 
 
 def _has_events_of(spark: SparkSession, log: DeltaLog, number: int) -> bool:

@@ -6,7 +6,7 @@ which of both it was. So an attempt that was taken for dead, and comes late, wri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -28,18 +28,15 @@ from tidemark.engine.writes.exactly_once import (
 from tidemark.errors import (
     NotADeltaTable,
     ReplicationRefused,
-    SerialReused,
     TableNotFound,
-    TargetChanged,
+    TargetLost,
     TargetMovedOn,
     TargetNotDelta,
-    TargetNotFound,
-    TargetRewound,
 )
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.replication import TableSchema, WriteMode
-from tidemark.model.replication_marks import ObjectMark, ObjectWrite, object_app_id, parse_object_mark
+from tidemark.model.replication import LogPosition, TableSchema, WriteMode
+from tidemark.model.replication_marks import APPS, SEGMENTS, ObjectMark, ObjectWrite, object_app_id, parse_object_mark
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Commit
 from tidemark.planning.delivery import row_counts
@@ -51,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MarkedCommit", "Target"]
 
+_BACKFILL = "Ask for a backfill of its object: that makes the table anew, or overwrites it."
 _REPLACED = ("CREATE OR REPLACE", "REPLACE", "CLONE", "RESTORE")
 
 
@@ -72,9 +70,11 @@ class MarkedCommit:
 
 @dataclass(frozen=True)
 class Target:
-    """The table at `ref.path` as the target of one object; a `table_id` of "" stands for a table not made yet.
+    """The table at `ref.path` as the target of one object; a `table_id` of "" stands for a table not made yet, or for
+    whatever lies there.
 
-    `options`: storage options of the lake. `stop_if_due` is asked before each write.
+    `options`: storage options of the lake. `stop_if_due` is asked before each write. `had`: the id of a table whose
+    rows are the object's, though another may lie there now.
     """
 
     ref: TableRef
@@ -82,6 +82,11 @@ class Target:
     object_uid: str
     options: Mapping[str, str] | None = field(default=None, repr=False)
     stop_if_due: Callable[[], None] = _never_due
+    had: str = ""
+
+    def anew(self) -> Target:
+        """The same for a backfill, which needs nothing of what was there: also where the table is gone or another."""
+        return replace(self, ref=replace(self.ref, table_id=""), had=self.ref.table_id)
 
     @property
     def app_id(self) -> str:
@@ -94,39 +99,48 @@ class Target:
         return path_name(self.ref.path)
 
     def log(self) -> DeltaLog | None:
-        """Its log; None where there is no table yet. Raises TargetChanged for another table, TargetNotDelta, and
-        TargetNotFound where the one that is known is gone.
+        """Its log; None where there is no table yet. Raises TargetLost for another table than the one that is known,
+        or none; TargetNotDelta.
         """
         try:
             log = DeltaLog.open(self.ref.path, self.options)
         except TableNotFound as error:
             if self.ref.table_id:
-                raise TargetNotFound(target=self.ref.name) from error
+                raise self._lost() from error
             return None
         except NotADeltaTable as error:
             raise TargetNotDelta(target=self.ref.name, problem=error.facts.get("problem", str(error))) from error
         found = log.state().table_id
         if self.ref.table_id not in ("", found):
-            raise TargetChanged(target=self.ref.name, expected=self.ref.table_id, found=found)
+            raise self._lost(f"is another table now: it had the id {self.ref.table_id}, now {found}")
         return log
 
     def known(self) -> Target:
-        """The same with the table's id. Raises TargetNotFound."""
+        """The same with the table's id. Raises TargetLost."""
         log = self.log()
         if log is None:
-            raise TargetNotFound(target=self.ref.name)
-        return replace(self, ref=replace(self.ref, path=log.uri, table_id=log.state().table_id))
+            raise self._lost()
+        return replace(self, ref=replace(self.ref, path=log.uri, table_id=log.state().table_id), had="")
 
     def schema(self) -> StructType:
-        """Its columns now. Raises TargetNotFound."""
+        """Its columns now. Raises TargetLost."""
         log = self.log()
         if log is None:
-            raise TargetNotFound(target=self.ref.name)
+            raise self._lost()
         return target_schema(log)
 
-    def make(self, session: SparkSession, schema: TableSchema, mode: WriteMode) -> Target:
+    def make(
+        self,
+        session: SparkSession,
+        schema: TableSchema,
+        mode: WriteMode,
+        *,
+        replication: str,
+        earlier: Sequence[str] = (),
+    ) -> Target:
         """Make the table where it is not there, with row tracking, so that it can have streams. Raises
-        ReplicationRefused for one that has rows and is no target of this object.
+        ReplicationRefused, in the name of `replication`, for one that has rows and is no target of this object;
+        `earlier`: uids of objects that are no more, whose target the caller takes over.
         """
         if self.log() is None:
             wanted = target_columns(schema, mode)
@@ -137,14 +151,16 @@ class Target:
             except PySparkException:
                 if self.log() is None:  # nobody else has made it meanwhile
                     raise
-        self._require_ours(session)
+        self._require_ours(session, replication, earlier)
         return self.known()
 
     def evolve(self, session: SparkSession, schema: TableSchema) -> None:
-        """Give the table the columns of `schema` that it lacks, and widen those it has. A second run does nothing."""
+        """Give the table the columns of `schema` that it lacks, and widen those it has. A second run does nothing.
+        Raises TargetLost.
+        """
         log = self.log()
         if log is None:
-            raise TargetNotFound(target=self.ref.name)
+            raise self._lost()
         metadata = log.state().metadata
         evolve(session, self.name, target_schema(log), schema, tuple(metadata.configuration))
 
@@ -167,23 +183,51 @@ class Target:
             number = commit.transactions.get(self.app_id)
             if number is not None and mark is not None:  # auto compaction repeats a mark, without the number
                 yield MarkedCommit(mark, commit.version, row_counts(commit), stands)
-            stands = stands and not (commit.operation or "").upper().startswith(_REPLACED)
+            stands = stands and not _replaces(commit)
 
-    def has(self, mark: ObjectMark) -> bool:
-        """Whether the table has this write, or a later one of the same number.
+    def has(self, mark: ObjectMark, until: LogPosition | None = None) -> bool:
+        """Whether the table has this write, or a later one of the same number. `until`: where its range ends, for a
+        caller that asks before it knows the segments.
 
-        Raises TargetMovedOn where a newer number has written; TargetRewound where what it had is gone, unless `mark` is
-        of a backfill, which asks nothing of what was there.
+        Raises TargetMovedOn where a newer number has written; TargetLost where what it had is gone, unless `mark` is of
+        a backfill that it never had, which needs nothing of what was there, and where another write has its number.
         """
         newest = self.newest()
         if newest is None:
-            return False
+            return self._knows_nothing_of(mark)
         if newest.mark.number > mark.number:
             raise TargetMovedOn(target=self.ref.name, found=newest.mark.number, number=mark.number)
         had = newest.mark.txn_version >= mark.txn_version
         if not newest.stands and (had or mark.kind is ObjectWrite.WRITE_DOWN):
-            raise TargetRewound(target=self.ref.name, app_id=self.app_id, txn_version=newest.mark.txn_version)
+            raise self._lost(f"was restored or replaced after write {newest.mark.number} of its object")
+        if newest.mark.number == mark.number and not mark.may_follow(newest.mark, until):
+            raise self._reused(mark)
         return had
+
+    def _knows_nothing_of(self, mark: ObjectMark) -> bool:
+        """False, for a table whose log has no mark. Where log clean-up took them Delta still has the newest number, but
+        not of what it was. Raises what `has` does.
+        """
+        log, number = self.log(), self._number()
+        if log is None or number is None:
+            return False
+        if number // SEGMENTS > mark.number:
+            raise TargetMovedOn(target=self.ref.name, found=number // SEGMENTS, number=mark.number)
+        if number >= mark.txn_version:
+            raise self._reused(mark)
+        if mark.kind is ObjectWrite.WRITE_DOWN and any(_replaces(commit) for commit in _backwards(log)):
+            raise self._lost(f"was restored or replaced after write {number // SEGMENTS} of its object")
+        return False
+
+    def _number(self) -> int | None:
+        """Delta's number of the newest write of the object, which outlives the commit; None where there was none."""
+        log = self.log()
+        return None if log is None else log.state().transactions.get(self.app_id)
+
+    def _reused(self, mark: ObjectMark) -> TargetLost:
+        problem = f"has another write {mark.number} of its object, as after a restore of the control store"
+        remedy = "Nothing was written. Drop the table, then ask for a backfill of its object."
+        return TargetLost(target=self.ref.name, problem=problem, remedy=remedy)
 
     def write_once(
         self,
@@ -199,7 +243,7 @@ class Target:
 
         Where another writer commits first it is tried again. `may_do_nothing`: the command makes no commit where it
         changes no row, and then runs again in another attempt. `point`: of the tests' faults. Raises what `has` does,
-        and SerialReused where Delta skipped the command for a number that its log does not show.
+        and TargetLost where Delta skipped the command for a number that its log does not show.
         """
         tries = Retrying(
             retry=retry_if_exception_type(CONFLICTS),
@@ -221,17 +265,35 @@ class Target:
             write()
         reach(f"{point}.written")
         if not self.has(mark) and not may_do_nothing:
-            raise SerialReused(target=self.ref.name, app_id=self.app_id, txn_version=mark.txn_version, found=None)
+            raise self._reused(mark)
         return False
 
-    def _require_ours(self, session: SparkSession) -> None:
-        if self.newest() is not None or session.read.format("delta").load(self.ref.path).isEmpty():
+    def _require_ours(self, session: SparkSession, replication: str, earlier: Sequence[str]) -> None:
+        if self.known().ref.table_id in (self.ref.table_id, self.had) or self._number() is not None:
+            return
+        if self._is_of(earlier) or session.read.format("delta").load(self.ref.path).isEmpty():
             return
         problem = (
-            f"its target {self.ref.name} has rows that are not of this object. Drop the table, or choose another "
-            "target."
+            f"its target {self.ref.name} has rows that are not of this object. Ask for a backfill where they are of a "
+            "replication that was dropped, which takes the table over; else drop the table, or choose another target."
         )
-        raise ReplicationRefused(replication=self.object_uid, problem=problem)
+        raise ReplicationRefused(replication=replication, problem=problem)
+
+    def _is_of(self, uids: Sequence[str]) -> bool:
+        """Whether everything of Tidemark in the log is of these objects, and something is."""
+        log = self.log()
+        apps = {object_app_id(self.store_id, uid) for uid in uids}
+        if log is None or not apps:
+            return False
+        found = {app for app in log.state().transactions if app.startswith(APPS)}
+        return bool(found) and found <= apps
+
+    def _lost(self, problem: str = "does not exist any more") -> TargetLost:
+        return TargetLost(target=self.ref.name, problem=problem, remedy=f"Nothing was written. {_BACKFILL}")
+
+
+def _replaces(commit: Commit) -> bool:
+    return (commit.operation or "").upper().startswith(_REPLACED)
 
 
 def _backwards(log: DeltaLog) -> Iterator[Commit]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -11,14 +12,18 @@ from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRef
 from tidemark.model.replication import (
     FoundObject,
     ObjectName,
+    ObjectState,
+    Replicated,
     ReplicationOptions,
     Selection,
     TableSchema,
     WriteMode,
 )
+from tidemark.planning.replication.target_names import table_of
 
 __all__ = [
     "KnownNames",
+    "held_names",
     "is_backfilled",
     "mode_of",
     "names_object",
@@ -27,6 +32,7 @@ __all__ = [
     "select",
     "under_known_names",
     "unmatched",
+    "why_no_target",
 ]
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
@@ -52,7 +58,7 @@ def select(selection: Selection, found: Sequence[FoundObject]) -> tuple[FoundObj
     """The objects that are taken, each with the columns that are, in the order of their names.
 
     An include of columns takes these and the key. Raises ObjectNotReplicable for a key column that is excluded, and
-    for an object of which no column is left.
+    for an object of which no column is left; not for one that is unsupported anyway.
     """
     taken = (one for one in found if _takes(selection, one.name))
     return tuple(_with_columns(selection, one) for one in sorted(taken, key=lambda one: one.name))
@@ -91,12 +97,8 @@ def under_known_names(known: Mapping[str, ObjectName], found: Sequence[FoundObje
 
 
 def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, ...]:
-    """The includes without a `*` that name nothing which is there: most likely they are misspelt."""
-    return tuple(
-        pattern
-        for pattern in selection.include
-        if "*" not in pattern and not any(_is_there(_parts(pattern), one) for one in found)
-    )
+    """The includes that name nothing which is there: most likely they are misspelt."""
+    return tuple(pattern for pattern in selection.include if not any(_is_there(_parts(pattern), one) for one in found))
 
 
 def is_backfilled(options: ReplicationOptions, name: ObjectName) -> bool:
@@ -111,17 +113,40 @@ def mode_of(options: ReplicationOptions, schema: TableSchema) -> WriteMode:
 
 def require_targets(replication: str, names: Iterable[ObjectName]) -> None:
     """Each object has a target of its own: `a_b.c` and `a.b_c` would share one, and so would names that differ in case
-    only. Raises ReplicationRefused.
+    only, or by a slash, which no table has in its name. Raises ReplicationRefused.
     """
     owners: dict[str, ObjectName] = {}
     for name in sorted(names):
-        other = owners.setdefault(name.folded.casefold(), name)
+        other = owners.setdefault(table_of(name).casefold(), name)
         if other != name:
             problem = (
-                f"{other.text} and {name.text} would be written to one target, {name.folded}. Exclude one of them, or "
-                "give it a replication of its own with another target."
+                f"{other.text} and {name.text} would be written to one target, {table_of(name)}. Exclude one of them, "
+                "or give it a replication of its own with another target."
             )
             raise ReplicationRefused(replication=replication, problem=problem)
+
+
+def held_names(known: Iterable[Replicated]) -> set[ObjectName]:
+    """The objects whose target is theirs; one that was never replicated has none."""
+    return {one.name for one in known if one.state is not ObjectState.UNSUPPORTED or one.applied is not None}
+
+
+def why_no_target(held: Collection[ObjectName], wanted: Iterable[ObjectName]) -> Mapping[ObjectName, str]:
+    """Those of `wanted` that would be written where one of `held` is, or another of them: why, and what mends it."""
+    owners = {table_of(name).casefold(): name for name in sorted(held)}
+    rivals: dict[str, list[ObjectName]] = defaultdict(list)
+    for name in sorted(set(wanted) - set(held)):
+        rivals[table_of(name).casefold()].append(name)
+    return {
+        name: (
+            f"It would be written to {table_of(name)}, as {other.text} is. Rename it, exclude one of them, or give it "
+            "a replication of its own with another target."
+        )
+        for target, names in rivals.items()
+        for name in names
+        for other in [owners.get(target) or next((one for one in names if one != name), name)]
+        if other != name
+    }
 
 
 def _takes(selection: Selection, name: ObjectName) -> bool:
@@ -144,7 +169,7 @@ def _with_columns(selection: Selection, found: FoundObject) -> FoundObject:
     ]
     left = [column for column in columns if column not in kept]
     keys = [column.name for column in left if column.key]
-    if keys or not kept:
+    if found.unsupported is None and (keys or not kept):
         what = f"the key column {', '.join(keys)} is excluded" if keys else "all of its columns are excluded"
         remedy = "Leave it in the selection, or exclude the whole table."
         raise ObjectNotReplicable(object=found.name.text, problem=what, remedy=remedy)

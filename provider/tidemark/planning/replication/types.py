@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemark.model.replication import Column, TableSchema, TypeKind, UnifiedType
+from tidemark.planning.replication.native import holds_all
 
 __all__ = ["SchemaChange", "change_of", "decimal_of", "delta_type", "widens"]
 
@@ -72,7 +74,8 @@ def widens(old: str, new: str) -> bool:
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """What made `old` into `new`. `added` came, `dropped` went; `renamed` and `retyped` are pairs of old and new.
+    """What made `old` into `new`. `added` came, `dropped` went; `renamed` and `retyped` are pairs of old and new, the
+    latter of columns that have another type in Delta.
 
     `flag`: why the rows of before cannot be known without a backfill; None where they can.
     """
@@ -100,8 +103,9 @@ def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True) -> Sche
     """The difference of two schemas of an object. `keyed`: its target is a mirror by key, so that rows of before count.
 
     Columns are the same by number where both schemas have numbers, else by name. Without numbers a column that came
-    while another went may be that one renamed: flagged. A change of type is taken for one that keeps the values where
-    the new type holds them all; a log does not tell what a USING clause made of them.
+    while another went may be that one renamed: flagged. A change of type keeps the values where the new type holds them
+    all as they are; any other rewrites rows without an event, also where Delta has one type for both: flagged. A log
+    does not tell what a USING clause made of them.
     """
     pairs, added = _paired(old, new)
     kept = {before.name for before, _ in pairs}
@@ -109,7 +113,7 @@ def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True) -> Sche
     renamed = tuple((before, after) for before, after in pairs if before.name != after.name)
     retyped = tuple((b, a) for b, a in pairs if delta_type(b.type) != delta_type(a.type))
     change = SchemaChange(old, new, added, dropped, renamed, retyped, None)
-    flag = _flag(change, keyed=keyed)
+    flag = _flag(change, pairs, keyed=keyed)
     return SchemaChange(old, new, added, dropped, renamed, retyped, flag)
 
 
@@ -126,9 +130,10 @@ def _paired(old: TableSchema, new: TableSchema) -> tuple[list[tuple[Column, Colu
     return pairs, tuple(added)
 
 
-def _flag(change: SchemaChange, *, keyed: bool) -> str | None:
-    for before, after in change.retyped:
-        if not widens(delta_type(before.type), delta_type(after.type)):
+def _flag(change: SchemaChange, pairs: Sequence[tuple[Column, Column]], *, keyed: bool) -> str | None:
+    for before, after in pairs:
+        old, new = delta_type(before.type), delta_type(after.type)
+        if not (widens(old, new) if old != new else not keyed or holds_all(before.native, after.native)):
             return f"column {after.name} changed its type from {before.native} to {after.native}"
     if not keyed:
         return None

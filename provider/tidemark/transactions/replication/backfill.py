@@ -151,7 +151,8 @@ def _begin(
     drawn = replace(stored.object, writes=write.number)
     replicated_objects.move(connection, drawn, ObjectAct.BEGIN.value, ObjectState.ACTIVE, at=now, by=by)
     active = replace(drawn, state=ObjectState.ACTIVE, problem=None)
-    return _Begun(write, _ask(found.replication, replace(stored, object=active), partitions))
+    earlier = replicated_objects.left_in(connection, active.target) if active.snapshot is None else ()
+    return _Begun(write, _ask(found.replication, replace(stored, object=active), partitions, earlier))
 
 
 def _why_not(
@@ -190,8 +191,10 @@ def _answered(connection: sa.Connection, stored: StoredObject, by: By) -> Backfi
     return BackfillOutcome(replace(from_json(BackfillReport, newest.report), found=True))
 
 
-def _ask(replication: Replication, stored: StoredObject, partitions: int) -> BackfillObject:
-    """A target that is read never goes back: all that any write-down of it may have applied was captured by now."""
+def _ask(replication: Replication, stored: StoredObject, partitions: int, earlier: tuple[str, ...]) -> BackfillObject:
+    """A target that is read never goes back: all that any write-down of it may have applied was captured by now.
+    `earlier`: the first copy takes over a target that these objects of dropped replications left.
+    """
     return BackfillObject(
         replication_uid=replication.uid,
         stream=replication.name,
@@ -203,9 +206,11 @@ def _ask(replication: Replication, stored: StoredObject, partitions: int) -> Bac
         unfit_values=replication.options.unfit_values,
         expected_rows=stored.expected_rows,
         partitions=partitions,
+        batches=replication.batches,
         catch_up=None if stored.object.applied is None else replication.captured,
         excluded=stored.excluded,
         numeric_as=replication.options.numeric_as,
+        earlier=earlier,
     )
 
 

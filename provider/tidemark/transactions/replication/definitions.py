@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -22,6 +23,7 @@ from tidemark.planning.replication.selection import require_patterns
 from tidemark.transactions.streams import require_name
 
 __all__ = [
+    "alter_options",
     "alter_selection",
     "begin_drop",
     "create_replication",
@@ -104,6 +106,22 @@ def alter_selection(store: ControlStore, name: str, selection: Selection, *, by:
         found = replications.find(connection, name).replication
         if found.selection != selection:
             replications.set_selection(connection, found, selection, at=store.clock(), by=by)
+        return replications.by_uid(connection, found.uid).replication
+
+    return store.write(alter)
+
+
+def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *, by: By) -> Replication:
+    """Take `unfit_values` and `max_events` of `options`, from the next job on; the others stay as they were made, since
+    targets and event log were. A second run changes nothing. Raises ReplicationNotFound, InvalidArgument.
+    """
+    _require_options(options)
+
+    def alter(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name).replication
+        wanted = replace(found.options, unfit_values=options.unfit_values, max_events=options.max_events)
+        if found.options != wanted:
+            replications.set_options(connection, found, wanted, at=store.clock(), by=by)
         return replications.by_uid(connection, found.uid).replication
 
     return store.write(alter)

@@ -9,11 +9,10 @@ from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
 from tidemark.errors import ReplicationRefused
 from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
-from tidemark.planning.replication.selection import select, under_known_names
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.definitions import get_replication
-from tidemark.transactions.replication.objects import objects_of
 from tidemark.transactions.replication.preparing import PATIENCE
+from tidemark.transactions.replication.source_look import look_again
 
 __all__ = ["NOW", "recover_from"]
 
@@ -45,9 +44,7 @@ def recover_from(
         raise ReplicationRefused(replication=name, problem=problem)
     asked = None if position.strip().lower() == NOW else source.parse_position(position)
     system_id = source.system_id()
-    names = {one.source_id: one.name for one in objects_of(store, name)}
-    there = under_known_names(names, source.discover(replication)).found
-    source.publish(replication, select(replication.selection, there))
+    source.publish(replication, look_again(store, source, replication).selected)
     start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked, system_id)
     known = replication.captured
     fits = replication.system_id in (None, system_id) and (known is None or start >= known)

@@ -155,6 +155,7 @@ def _ask(replication: Replication, one: Replicated, write: ObjectWrite) -> Write
         target=one.target,
         event_log=replication.event_log,
         unfit_values=replication.options.unfit_values,
+        batches=replication.batches,
         source_id=one.source_id,
     )
 

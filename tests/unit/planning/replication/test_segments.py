@@ -61,7 +61,7 @@ def test_a_truncate_is_a_segment_of_its_own() -> None:
 
 
 def test_a_schema_cuts_only_where_it_changes_something() -> None:
-    same = Barrier(at(3), BarrierKind.SCHEMA, schema=of(KEY, replace(column("v"), native="int8", filled="7")))
+    same = Barrier(at(3), BarrierKind.SCHEMA, schema=of(KEY, replace(column("v"), filled="7")))
     wider = Barrier(at(5), BarrierKind.SCHEMA, schema=WIDER)
     plan = cut(wider, same)
     assert [(one.kind.value, one.start, one.schema) for one in plan.segments] == [
@@ -156,3 +156,14 @@ def test_what_the_log_does_not_tell_is_flagged_for_a_mirror_alone() -> None:
     assert change_of(SCHEMA, unknown, keyed=False).flag is None
     assert change_of(SCHEMA, of(column("id"), column("v"))).flag == "it has no key any more"
     assert change_of(SCHEMA, of(KEY, column("v", key=True))).rekeyed
+
+
+def test_a_change_of_type_that_delta_does_not_have_is_flagged_where_rows_of_before_count() -> None:
+    old, new = (
+        of(KEY, Column("v", UnifiedType(TypeKind.STRING), native))
+        for native in ("character(3)", "character varying(9)")
+    )
+    assert change_of(old, new).flag == "column v changed its type from character(3) to character varying(9)"
+    assert change_of(old, new, keyed=False).flag is None
+    wider = of(KEY, Column("v", UnifiedType(TypeKind.STRING), "text"))
+    assert (change_of(new, wider).flag, change_of(new, wider).is_something) == (None, False)

@@ -85,8 +85,8 @@ def test_a_table_without_any_column_left_is_refused() -> None:
 
 
 def test_includes_that_name_nothing_are_told() -> None:
-    selection = Selection(include=("shop.order", "hr.people.name", "shop.orders.x", "x*", "shop"))
-    assert unmatched(selection, FOUND) == ("shop.order", "hr.people.name")
+    selection = Selection(include=("shop.order", "hr.people.name", "shop.orders.x", "x*", "shop", "s*"))
+    assert unmatched(selection, FOUND) == ("shop.order", "hr.people.name", "x*")
 
 
 @pytest.mark.parametrize("pattern", ["", ".", "a.", ".a", 'a"b', '"a', "a.b.c.d", '""'])
@@ -119,7 +119,7 @@ def test_a_table_without_key_is_no_mirror() -> None:
     ]
 
 
-@pytest.mark.parametrize("other", [ObjectName("a", "b_c"), ObjectName("A_b", "C")])
+@pytest.mark.parametrize("other", [ObjectName("a", "b_c"), ObjectName("A_b", "C"), ObjectName("a", "b/c")])
 def test_two_objects_may_not_share_a_target(other: ObjectName) -> None:
     with pytest.raises(ReplicationRefused, match="one target"):
         require_targets("r", [ObjectName("a_b", "c"), other])
