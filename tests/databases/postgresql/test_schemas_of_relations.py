@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,9 +12,20 @@ from tests.databases.postgresql.captured import ROW, SourceWorld
 from tests.postgresql import PostgresServer
 from tidemark.databases.postgresql.catalog import columns_of, discover
 from tidemark.databases.postgresql.connection import connect
+from tidemark.databases.postgresql.source import PostgresSource
 from tidemark.model.codec import from_json
-from tidemark.model.replication import TableSchema
+from tidemark.model.replication import (
+    Replication,
+    ReplicationOptions,
+    ReplicationState,
+    Selection,
+    SourceKind,
+    TableSchema,
+)
+from tidemark.planning.replication.selection import select
 from tidemark.planning.replication.types import SchemaChange, change_of
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -121,6 +133,13 @@ def test_a_new_column_whose_old_rows_the_catalog_does_not_tell_asks_for_a_backfi
     assert changes(world, known)[0].flag is not None
 
 
+def test_the_last_events_of_a_table_that_is_gone_are_of_the_columns_that_were_known(world: SourceWorld) -> None:
+    known = table(world, "CREATE TABLE t (id int PRIMARY KEY, v int)")
+    world.sql("INSERT INTO t VALUES (1, 1)", "ALTER TABLE t DROP v", "INSERT INTO t VALUES (2)", "DROP TABLE t")
+    (dropped,) = changes(world, known)
+    assert ([one.name for one in dropped.dropped], dropped.added, dropped.flag) == (["v"], (), None)
+
+
 def test_a_column_that_is_not_excluded_any_more_asks_for_a_backfill(world: SourceWorld) -> None:
     known = table(world, "CREATE TABLE t (id int PRIMARY KEY, secret text, v int)", "INSERT INTO t VALUES (1, 's')")
     world.sql("INSERT INTO t VALUES (2, 's')")
@@ -163,3 +182,20 @@ def test_a_deferrable_key_is_no_key(world: SourceWorld) -> None:
     assert (found.problem, found.keys, found.schema.keys) == (None, (), ())
     world.sql("UPDATE t SET id = id + 1")
     assert {event["key"] for event in world.events()} == {None}
+
+
+def test_generated_columns_count_as_excluded_so_that_one_that_is_generated_no_more_is_noticed(
+    world: SourceWorld,
+) -> None:
+    world.sql("CREATE TABLE t (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id * 2) STORED)")
+    options = ReplicationOptions(target="t")
+    replication = Replication(
+        "u", "r", SourceKind.POSTGRESQL, "c", Selection(), options, "/log", "slot", "p", ReplicationState.RUNNING, AT
+    )
+    source = PostgresSource(world.address)
+    (found,) = select(Selection(), source.discover(replication))
+    assert ([column.name for column in found.schema.columns], found.excluded) == (["id"], ("g",))
+    assert source.publish(replication, [found]) != ()
+    world.sql("ALTER TABLE t ALTER g DROP EXPRESSION")
+    (found,) = select(Selection(), source.discover(replication))
+    assert ([column.name for column in found.schema.columns], found.excluded) == (["id", "g"], ())

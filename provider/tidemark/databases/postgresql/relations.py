@@ -91,6 +91,8 @@ def _numbered(found: TableSchema, live: TableSchema, dropped: Collection[int], b
     by_name = {column.name: column for column in live.columns}
     if base is None or any(column.number is None for column in base.columns):
         return TableSchema(tuple(_filled(column, by_name.get(column.name)) for column in found.columns))
+    if not live.columns:
+        return _of_a_table_that_is_gone(found, base)
     by_number = {column.number: column for column in live.columns}
     known = {column.number for column in base.columns}
     last = max((number for number in known if number is not None), default=0)
@@ -107,6 +109,14 @@ def _numbered(found: TableSchema, live: TableSchema, dropped: Collection[int], b
         kept = number in known
         told.append(replace(filled, unknown_fill=False) if kept else _of_old_rows(filled, by_number.get(number), last))
     return TableSchema(tuple(told))
+
+
+def _of_a_table_that_is_gone(found: TableSchema, base: TableSchema) -> TableSchema:
+    """By name, as there is nothing else: so its last events are still written down."""
+    numbers = {column.name: column.number for column in base.columns}
+    return TableSchema(
+        tuple(replace(one, number=numbers.get(one.name), unknown_fill=one.name not in numbers) for one in found.columns)
+    )
 
 
 def _of_old_rows(column: Column, same: Column | None, last: int) -> Column:

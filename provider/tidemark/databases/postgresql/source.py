@@ -119,8 +119,11 @@ class PostgresSource:
 
 
 def _found(table: CatalogTable) -> FoundObject:
+    """Generated columns are left out, as those are that nobody selects: also of one that is generated no more, the rows
+    that are there lack the values.
+    """
     unsupported = None if table.problem is None else " ".join(filter(None, (f"{table.problem}.", table.remedy)))
-    return FoundObject(table.name, table.source_id, table.schema, table.rows, (), unsupported)
+    return FoundObject(table.name, table.source_id, table.schema, table.rows, table.generated, unsupported)
 
 
 def _is_named(selection: Selection, table: CatalogTable) -> bool:
