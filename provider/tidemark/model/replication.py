@@ -291,7 +291,8 @@ class Replicated:
 
 @dataclass(frozen=True)
 class FoundObject:
-    """A table as the catalog of the source has it now, without the columns that are not selected (`excluded`).
+    """A table as the catalog of the source has it now, without the columns that are not selected, or that its log does
+    not have (`excluded`).
 
     `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, with what mends it.
     """
