@@ -51,7 +51,9 @@ class Source(Protocol):
         ...
 
     def require_ours(self, replication: Replication) -> LogPosition:
-        """Up to where the slot was moved. Raises SourceIsAnother, SlotLost, SlotForeign, SlotAhead, SlotBusy."""
+        """Up to where the slot was moved. Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead,
+        SlotBusy.
+        """
         ...
 
     def slot_position(self, replication: Replication) -> LogPosition | None:

@@ -59,6 +59,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.SlotForeign,
     errors.SlotAhead,
     errors.SourceIsAnother,
+    errors.SourceSetBack,
     errors.SourceDriverNotInstalled,
     errors.EventLogChanged,
     errors.ToastedKey,

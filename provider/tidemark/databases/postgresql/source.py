@@ -72,11 +72,13 @@ class PostgresSource:
         return slots.create_slot(self._address, replication.slot, patience=patience)
 
     def require_ours(self, replication: Replication) -> LogPosition:
-        """Raises SourceIsAnother, SlotLost, SlotForeign, SlotAhead, SlotBusy."""
+        """Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead, SlotBusy."""
         with connect(self._address) as connection:
             found = server_facts(connection).system_id
             if replication.system_id not in (None, found):
                 raise SourceIsAnother(source=source_text(self._address), found=found, expected=replication.system_id)
+            if replication.captured is not None:
+                slots.require_not_set_back(connection, replication.captured)
             status = slots.slot_status(connection, replication.slot)
             return slots.require_ours(status, captured=replication.captured)
 

@@ -63,7 +63,7 @@ class SourceGate(Protocol):
 
     def require_ours(self, replication: Replication) -> LogPosition:
         """Up to where the slot was moved. Raises SourceIsAnother, SlotLost, SlotForeign, SlotBusy; SlotAhead if that is
-        past `replication.captured`.
+        past `replication.captured`, SourceSetBack if the log itself is not there yet.
         """
         ...
 
@@ -120,7 +120,7 @@ def require_slot(
     """Up to where the slot was moved; it is ours, and nothing was let go of that the event log does not have.
 
     The store may be behind both, by a capture whose worker died before it could say so: then the log itself is asked.
-    Raises SourceIsAnother, SlotLost, SlotForeign, SlotBusy, SlotAhead.
+    Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotBusy, SlotAhead.
     """
     try:
         return source.require_ours(replication)

@@ -16,6 +16,7 @@ from tidemark.errors import (
     SlotAhead,
     SlotLost,
     SourceIsAnother,
+    SourceSetBack,
     TidemarkError,
 )
 from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
@@ -159,10 +160,10 @@ def failed_permanently(store: ControlStore, name: str, *, error: str, by: By) ->
 
 
 def settle(store: ControlStore, name: str, *, error: TidemarkError, by: By) -> Replication:
-    """What an error of a run makes of the replication: SlotLost, SlotAhead, SourceIsAnother → `failed_permanently`,
-    all others → `failed`. `capture` does it by itself.
+    """What an error of a run makes of the replication: SlotLost, SlotAhead, SourceIsAnother, SourceSetBack →
+    `failed_permanently`, all others → `failed`. `capture` does it by itself.
     """
-    for_good = isinstance(error, SlotLost | SlotAhead | SourceIsAnother)
+    for_good = isinstance(error, SlotLost | SlotAhead | SourceIsAnother | SourceSetBack)
     return (failed_permanently if for_good else failed)(store, name, error=str(error), by=by)
 
 

@@ -54,7 +54,8 @@ def prepare(
     Publication first, then the slot, then the objects: so the log has every event of an object that is registered. A
     second run finds all of it done. A replication that is draining is not prepared: what was captured is left to write.
     Raises ReplicationInvalid with every problem and what mends it, and nothing was made then; SlotBlocked, SlotLost,
-    SlotForeign, SlotAhead, SourceIsAnother, SourceUnreachable, SourceRefused, ReplicationNotFound, ReplicationRefused.
+    SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused, ReplicationNotFound,
+    ReplicationRefused.
     """
     replication = lifecycle.start(store, name, by=by)
     if replication.state is ReplicationState.DRAINING:
