@@ -259,7 +259,7 @@ def _ask(replication: Replication, objects: Collection[StoredObject], until: Log
     captured = tuple(
         CapturedObject(one.object.name, one.object.source_id, one.keys, one.captured_schema, one.excluded)
         for one in objects
-        if one.object.selected and one.object.state is not ObjectState.UNSUPPORTED
+        if one.object.source_id and one.object.selected and one.object.state is not ObjectState.UNSUPPORTED
     )
     return CaptureEvents(
         replication_uid=replication.uid,

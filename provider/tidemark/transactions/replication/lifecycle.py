@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
@@ -19,7 +19,7 @@ from tidemark.errors import (
     SourceSetBack,
     TidemarkError,
 )
-from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.model.replication import By, LogPosition, ObjectName, Replication, ReplicationState
 from tidemark.planning.replication.lifecycle import (
     Act,
     ObjectAct,
@@ -27,6 +27,7 @@ from tidemark.planning.replication.lifecycle import (
     begins_new_log,
     has_all,
     holds_up_draining,
+    leads_to,
     why_no_backfill,
 )
 from tidemark.planning.replication.selection import is_backfilled
@@ -39,6 +40,7 @@ __all__ = [
     "invalid",
     "pause",
     "recover",
+    "require_recoverable",
     "resume",
     "settle",
     "start",
@@ -167,6 +169,22 @@ def settle(store: ControlStore, name: str, *, error: TidemarkError, by: By) -> R
     return (failed_permanently if for_good else failed)(store, name, error=str(error), by=by)
 
 
+def require_recoverable(store: ControlStore, name: str, *, keep: Collection[str] = (), anew: bool = False) -> None:
+    """`recover` would not be refused; `anew`: where it begins a new event log. Raises what it does."""
+
+    def look(connection: sa.Connection) -> None:
+        stored = replications.find(connection, name)
+        found = stored.replication
+        if stored.dropping:
+            raise ReplicationRefused(replication=found.name, problem="it is being dropped.")
+        if leads_to(found.state, Act.RECOVER) is None:
+            problem = f"it is {found.state}; only one that failed is recovered."
+            raise ReplicationRefused(replication=found.name, problem=problem)
+        _kept(found, replicated_objects.of_replication(connection, found.uid), keep, anew=anew)
+
+    store.read(look)
+
+
 def recover(
     store: ControlStore,
     name: str,
@@ -176,13 +194,15 @@ def recover(
     by: By,
     keep: Collection[str] = (),
     event_log: str | None = None,
+    ids: Mapping[ObjectName, str] | None = None,
 ) -> Replication:
     """FAILED_PERMANENTLY or FAILED → RUNNING, captured from `position` on, from which the slot gives everything.
 
     What was committed before it and not captured is lost, so every object is flagged for a backfill, and those that are
     backfilled by themselves are asked for one; but those that `keep` names go on, at the user's word. Another cluster,
     or a position behind the one that was captured, needs a new event log at `event_log`, and objects that are kept must
-    have all that was captured. A second run with the same position changes nothing. Raises ReplicationNotFound,
+    have all that was captured. Objects of another cluster are known by their names, as ids there say nothing: `ids`
+    says which they have. A second run with the same position changes nothing. Raises ReplicationNotFound,
     ReplicationRefused, ObjectNotFound.
     """
 
@@ -213,6 +233,8 @@ def recover(
             by=by,
         )
         for one in objects:
+            if found.system_id not in (None, system_id):
+                replicated_objects.known_as(connection, one.object.uid, (ids or {}).get(one.object.name, ""))
             _begin_again(
                 connection, store, found, one, position, kept=_goes_on(connection, one, kept), anew=anew, by=by
             )
