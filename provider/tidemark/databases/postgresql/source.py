@@ -67,6 +67,13 @@ class PostgresSource:
         with connect(self._address) as connection:
             return publication.ensure_publication(connection, replication.publication, tables)
 
+    def published(self, replication: Replication) -> frozenset[str]:
+        """Not those whose rows somebody has filtered, and none where not all kinds of changes are published."""
+        with connect(self._address) as connection:
+            state = publication.publication_state(connection, replication.publication)
+        tables = state.tables if state.plain else {}
+        return frozenset(str(oid) for oid, (_, listed) in tables.items() if listed != ())
+
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
         """Raises SlotBlocked, SlotForeign, SlotLost."""
         return slots.create_slot(self._address, replication.slot, patience=patience)

@@ -17,6 +17,7 @@ from tidemark.planning.replication.selection import select, unmatched
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.capture import OpenLog, require_slot
 from tidemark.transactions.replication.definitions import get_replication
+from tidemark.transactions.replication.gaps import flag_unpublished
 from tidemark.transactions.replication.objects import Registered, objects_of, register, to_work_at
 
 __all__ = ["Prepared", "prepare"]
@@ -51,8 +52,9 @@ def prepare(
 ) -> Prepared:
     """Start the replication if it has not started; publish what its selection names now, and take up new objects.
 
-    Publication first, then the slot, then the objects: so the log has every event of an object that is registered. A
-    second run finds all of it done. A replication that is draining is not prepared: what was captured is left to write.
+    Publication first, then the slot, then the objects: so the log has every event of an object that is registered. One
+    that has left the publication is flagged before it comes back. A second run finds all of it done. A replication that
+    is draining is not prepared: what was captured is left to write.
     Raises ReplicationInvalid with every problem and what mends it, and nothing was made then; SlotBlocked, SlotLost,
     SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused, ReplicationNotFound,
     ReplicationRefused.
@@ -64,6 +66,8 @@ def prepare(
         if replication.state is not ReplicationState.STARTING:
             require_slot(store, replication, source, open_log=open_log)
         selected, everything = _look(store, source, replication, by)
+        flag_unpublished(store, replication, source.published(replication), selected, by=by)
+        reach("prepare.flagged")
         made = source.publish(replication, selected)
         reach("prepare.published")
         replication = _with_slot(store, source, replication, by, patience)
