@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from tidemark.errors import NotYetSupported
-from tidemark.model.replication import FoundObject, LogPosition, Replication, SourceAddress, SourceKind
+from tidemark.model.replication import FoundObject, LogPosition, Replication, SourceAddress, SourceKind, SourceProblem
 
 __all__ = ["Source", "open_source"]
 
@@ -34,7 +34,7 @@ class Source(Protocol):
         """Every table of the catalog, also what is not selected."""
         ...
 
-    def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
+    def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[SourceProblem, ...]:
         """What keeps it from being replicated, each with what mends it; () where nothing does."""
         ...
 

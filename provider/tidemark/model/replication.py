@@ -20,6 +20,7 @@ __all__ = [
     "By",
     "Column",
     "FoundObject",
+    "Hinders",
     "LogPosition",
     "ObjectName",
     "ObjectState",
@@ -31,6 +32,7 @@ __all__ = [
     "Selection",
     "SourceAddress",
     "SourceKind",
+    "SourceProblem",
     "TableSchema",
     "TypeKind",
     "UnfitValues",
@@ -300,6 +302,24 @@ class FoundObject:
     rows: int = 0
     excluded: tuple[str, ...] = ()
     unsupported: str | None = None
+
+
+class Hinders(StrEnum):
+    """How far a problem of a source reaches."""
+
+    REPLICATION = "replication"  # its own slot or publication cannot be used
+    SERVER = "server"  # the server, or what the user may do in it; a replication that runs may go on all the same
+    TABLE = "table"  # these tables cannot be replicated
+    BACKFILL = "backfill"  # these tables cannot be copied; changes of those that were still come
+
+
+@dataclass(frozen=True)
+class SourceProblem:
+    """What keeps a source from being replicated: `text` says it, with what mends it. `source_ids`: of its tables."""
+
+    text: str
+    hinders: Hinders
+    source_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tidemark.databases.postgresql.failures import source_text
 from tidemark.databases.postgresql.publication import PublishedTable
 from tidemark.databases.postgresql.slots import SlotStatus
 from tidemark.errors import SourceIsAnother
-from tidemark.model.replication import FoundObject, LogPosition, Replication, Selection, SourceAddress
+from tidemark.model.replication import FoundObject, LogPosition, Replication, Selection, SourceAddress, SourceProblem
 from tidemark.planning.replication.positions import parse_lsn, position_of_lsn
 
 __all__ = ["PostgresSource"]
@@ -51,7 +51,7 @@ class PostgresSource:
             found = discover(connection, numeric_as=numeric_as)
         return tuple(_found(one) for one in found if one.by_default or _is_named(replication.selection, one))
 
-    def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
+    def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[SourceProblem, ...]:
         """Of the server, the rights and the tables, each with the statement that mends it."""
         schemas = {one.source_id: one.schema for one in selected if one.unsupported is None}
         with connect(self._address) as connection:
@@ -59,7 +59,7 @@ class PostgresSource:
                 replace(one, schema=schemas[one.source_id]) for one in discover(connection) if one.source_id in schemas
             ]
             found = validation.validate(connection, tables, slot=replication.slot, publication=replication.publication)
-        return tuple(one.text for one in found)
+        return tuple(SourceProblem(one.text, one.hinders, tuple(map(str, one.oids))) for one in found)
 
     def publish(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
         """The statements that were run. Raises ObjectNotReplicable."""

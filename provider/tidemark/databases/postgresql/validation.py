@@ -15,6 +15,7 @@ from tidemark.databases.postgresql.names import literal, qualified, quoted
 from tidemark.databases.postgresql.publication import PublicationState, publication_state
 from tidemark.databases.postgresql.slots import SlotStatus, require_ours, slot_status
 from tidemark.errors import ReplicationError
+from tidemark.model.replication import Hinders
 
 if TYPE_CHECKING:
     import psycopg2
@@ -45,11 +46,15 @@ _IDLE_SLOTS = "or drop slots that nobody reads: SELECT slot_name FROM pg_replica
 
 @dataclass(frozen=True)
 class Problem:
-    """`what` is wrong with which `object` (a table, the server, a slot …), and SQL or an act that mends it."""
+    """`what` is wrong with which `object` (a table, the server, a slot …), and SQL or an act that mends it. `oids`: of
+    the tables that it is about.
+    """
 
     object: str
     what: str
     remedy: str
+    hinders: Hinders = Hinders.SERVER
+    oids: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
@@ -130,21 +135,21 @@ def _slot_problems(
     except ReplicationError as error:
         facts_of = error.facts
         remedy = facts_of.get("remedy") or "Recover the replication from an explicit position."
-        yield Problem(f"Replication slot {status.name}", str(facts_of["problem"]), str(remedy))
+        yield Problem(f"Replication slot {status.name}", str(facts_of["problem"]), str(remedy), Hinders.REPLICATION)
         return
     if not published.exists:
         what = f"has no publication any more: what it holds was written without {publication}, and cannot be decoded"
         remedy = f"SELECT pg_drop_replication_slot({literal(status.name)}); -- then recover the replication"
-        yield Problem(f"Replication slot {status.name}", what, remedy)
+        yield Problem(f"Replication slot {status.name}", what, remedy, Hinders.REPLICATION)
 
 
 def _publication_problems(facts: ServerFacts, published: PublicationState, name: str) -> Iterator[Problem]:
     if published.exists and not published.alterable:
         remedy = f"ALTER PUBLICATION {quoted(name)} OWNER TO {quoted(facts.user)}"
-        yield Problem(f"Publication {name}", f"belongs to {published.owner}", remedy)
+        yield Problem(f"Publication {name}", f"belongs to {published.owner}", remedy, Hinders.REPLICATION)
     if published.wide:
         what = "publishes tables that nobody listed, also such as the application could then not update"
-        yield Problem(f"Publication {name}", what, f"DROP PUBLICATION {quoted(name)}")
+        yield Problem(f"Publication {name}", what, f"DROP PUBLICATION {quoted(name)}", Hinders.REPLICATION)
 
 
 def _table_problems(
@@ -158,9 +163,9 @@ def _table_problems(
         rights = {oid: tuple(rest) for oid, *rest in cursor.fetchall()}
     for table in tables:
         if table.problem is not None:
-            yield Problem(table.name.text, table.problem, str(table.remedy))
+            yield _of_table(table, table.problem, str(table.remedy))
         elif table.oid not in rights:
-            yield Problem(table.name.text, "was dropped", "Take it out of the replication.")
+            yield _of_table(table, "was dropped", "Take it out of the replication.", Hinders.BACKFILL)
         else:
             yield from _rights_to(table, facts, rights[table.oid], published)
 
@@ -172,18 +177,23 @@ def _rights_to(
     name, user = qualified(table.name), quoted(facts.user)
     if not usage:
         remedy = f"GRANT USAGE ON SCHEMA {quoted(table.name.schema)} TO {user}"
-        yield Problem(table.name.text, f"is in schema {table.name.schema}, which {facts.user} may not use", remedy)
+        what = f"is in schema {table.name.schema}, which {facts.user} may not use"
+        yield _of_table(table, what, remedy, Hinders.BACKFILL)
     wanted = {column.name for column in table.schema.columns}
     if hidden := [column for column in unreadable if column in wanted]:
         which = "" if len(hidden) == len(wanted) else f"({', '.join(map(quoted, hidden))}) "
         remedy = f"GRANT SELECT {which}ON {name} TO {user}"
-        yield Problem(table.name.text, f"may not be read by {facts.user}", remedy)
+        yield _of_table(table, f"may not be read by {facts.user}", remedy, Hinders.BACKFILL)
     if not owned and table.oid not in published.tables:
         remedy = f"GRANT {quoted(table.owner)} TO {user}; -- or: ALTER TABLE {name} OWNER TO {user}"
-        yield Problem(table.name.text, f"belongs to {table.owner}: only its owner may publish it", remedy)
+        yield _of_table(table, f"belongs to {table.owner}: only its owner may publish it", remedy)
     if filtered:
         what = f"has row security that hides rows from {facts.user}: a backfill would miss them"
-        yield Problem(table.name.text, what, f"ALTER ROLE {user} BYPASSRLS")
+        yield _of_table(table, what, f"ALTER ROLE {user} BYPASSRLS", Hinders.BACKFILL)
+
+
+def _of_table(table: CatalogTable, what: str, remedy: str, hinders: Hinders = Hinders.TABLE) -> Problem:
+    return Problem(table.name.text, what, remedy, hinders, (table.oid,))
 
 
 def _name_problems(tables: Sequence[CatalogTable]) -> Iterator[Problem]:
@@ -191,13 +201,12 @@ def _name_problems(tables: Sequence[CatalogTable]) -> Iterator[Problem]:
     remedy = "Rename one of them, or take one out of the replication."
     for clash in _clashes(tables, lambda table: f"{table.name.schema}_{table.name.table}"):
         both = " and ".join(table.name.text for table in clash)
-        yield Problem(
-            both, "would have one target, as their names differ by case or by where the schema ends only", remedy
-        )
+        what = "would have one target, as their names differ by case or by where the schema ends only"
+        yield Problem(both, what, remedy, Hinders.TABLE, tuple(table.oid for table in clash))
     for table in tables:
         for columns in _clashes(table.schema.columns, lambda column: column.name):
             both = " and ".join(column.name for column in columns)
-            yield Problem(table.name.text, f"has columns that differ by case only, {both}", remedy)
+            yield _of_table(table, f"has columns that differ by case only, {both}", remedy)
 
 
 def _clashes(found: Sequence[Named], name: Callable[[Named], str]) -> list[list[Named]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -11,6 +12,8 @@ from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRef
 from tidemark.model.replication import (
     FoundObject,
     ObjectName,
+    ObjectState,
+    Replicated,
     ReplicationOptions,
     Selection,
     TableSchema,
@@ -19,6 +22,7 @@ from tidemark.model.replication import (
 
 __all__ = [
     "KnownNames",
+    "held_names",
     "is_backfilled",
     "mode_of",
     "names_object",
@@ -27,6 +31,7 @@ __all__ = [
     "select",
     "under_known_names",
     "unmatched",
+    "why_no_target",
 ]
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
@@ -52,7 +57,7 @@ def select(selection: Selection, found: Sequence[FoundObject]) -> tuple[FoundObj
     """The objects that are taken, each with the columns that are, in the order of their names.
 
     An include of columns takes these and the key. Raises ObjectNotReplicable for a key column that is excluded, and
-    for an object of which no column is left.
+    for an object of which no column is left; not for one that is unsupported anyway.
     """
     taken = (one for one in found if _takes(selection, one.name))
     return tuple(_with_columns(selection, one) for one in sorted(taken, key=lambda one: one.name))
@@ -91,12 +96,8 @@ def under_known_names(known: Mapping[str, ObjectName], found: Sequence[FoundObje
 
 
 def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, ...]:
-    """The includes without a `*` that name nothing which is there: most likely they are misspelt."""
-    return tuple(
-        pattern
-        for pattern in selection.include
-        if "*" not in pattern and not any(_is_there(_parts(pattern), one) for one in found)
-    )
+    """The includes that name nothing which is there: most likely they are misspelt."""
+    return tuple(pattern for pattern in selection.include if not any(_is_there(_parts(pattern), one) for one in found))
 
 
 def is_backfilled(options: ReplicationOptions, name: ObjectName) -> bool:
@@ -124,6 +125,29 @@ def require_targets(replication: str, names: Iterable[ObjectName]) -> None:
             raise ReplicationRefused(replication=replication, problem=problem)
 
 
+def held_names(known: Iterable[Replicated]) -> set[ObjectName]:
+    """The objects whose target is theirs; one that was never replicated has none."""
+    return {one.name for one in known if one.state is not ObjectState.UNSUPPORTED or one.applied is not None}
+
+
+def why_no_target(held: Collection[ObjectName], wanted: Iterable[ObjectName]) -> Mapping[ObjectName, str]:
+    """Those of `wanted` that would be written where one of `held` is, or another of them: why, and what mends it."""
+    owners = {name.folded.casefold(): name for name in sorted(held)}
+    rivals: dict[str, list[ObjectName]] = defaultdict(list)
+    for name in sorted(set(wanted) - set(held)):
+        rivals[name.folded.casefold()].append(name)
+    return {
+        name: (
+            f"It would be written to {name.folded}, as {other.text} is. Rename it, exclude one of them, or give it a "
+            "replication of its own with another target."
+        )
+        for target, names in rivals.items()
+        for name in names
+        for other in [owners.get(target) or next((one for one in names if one != name), name)]
+        if other != name
+    }
+
+
 def _takes(selection: Selection, name: ObjectName) -> bool:
     path = (name.schema, name.table)
     included = not selection.include or any(_names(path, _parts(one)[:2]) for one in selection.include)
@@ -144,7 +168,7 @@ def _with_columns(selection: Selection, found: FoundObject) -> FoundObject:
     ]
     left = [column for column in columns if column not in kept]
     keys = [column.name for column in left if column.key]
-    if keys or not kept:
+    if found.unsupported is None and (keys or not kept):
         what = f"the key column {', '.join(keys)} is excluded" if keys else "all of its columns are excluded"
         remedy = "Leave it in the selection, or exclude the whole table."
         raise ObjectNotReplicable(object=found.name.text, problem=what, remedy=remedy)

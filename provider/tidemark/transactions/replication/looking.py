@@ -15,6 +15,7 @@ from tidemark.model.replication import By, FoundObject, ObjectName, ObjectState,
 from tidemark.model.streams import TableRef
 from tidemark.planning.replication.lifecycle import ObjectAct, captures
 from tidemark.planning.replication.selection import (
+    held_names,
     is_backfilled,
     mode_of,
     require_targets,
@@ -82,7 +83,8 @@ def take_up(
     look.seen.renamed.update(names.renamed)
     matched = {one.name: one for one in names.found}
     wanted = {one.name: one for one in select(replication.selection, names.found)}
-    require_targets(replication.name, {*wanted, *(one.object.name for one in known)})
+    written = {name for name, one in wanted.items() if one.unsupported is None}
+    require_targets(replication.name, {*written, *held_names(one.object for one in known)})
     for stored in known:
         _bring(look, stored, matched.get(stored.object.name), wanted.get(stored.object.name))
     registered = {one.object.name for one in known}

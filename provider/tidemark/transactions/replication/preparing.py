@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemark.control.store import ControlStore
@@ -11,14 +11,14 @@ from tidemark.databases.sources import Source
 from tidemark.errors import ReplicationInvalid, SlotBusy, StoreError, TidemarkError
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.replication import By, FoundObject, ObjectName, Replicated, Replication, ReplicationState
+from tidemark.model.replication import By, ObjectName, Replicated, Replication, ReplicationState
 from tidemark.model.streams import TableRef
-from tidemark.planning.replication.selection import select, unmatched
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.capture import OpenLog, require_slot
 from tidemark.transactions.replication.definitions import get_replication
 from tidemark.transactions.replication.gaps import flag_unpublished
-from tidemark.transactions.replication.objects import Registered, objects_of, register, to_work_at
+from tidemark.transactions.replication.objects import Registered, register, to_work_at
+from tidemark.transactions.replication.source_look import Look, first_look, look_again
 
 __all__ = ["Prepared", "prepare"]
 
@@ -54,10 +54,11 @@ def prepare(
 
     Publication first, then the slot, then the objects: so the log has every event of an object that is registered. One
     that has left the publication is flagged before it comes back. A second run finds all of it done. A replication that
-    is draining is not prepared: what was captured is left to write.
-    Raises ReplicationInvalid with every problem and what mends it, and nothing was made then; SlotBlocked, SlotLost,
-    SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused, ReplicationNotFound,
-    ReplicationRefused.
+    is draining is not prepared: what was captured is left to write. Once it has started, a table with a problem is
+    unsupported until that is mended, and the others go on. Raises ReplicationInvalid with every problem of a first
+    start, later with those of its own slot and publication, and what mends each; nothing was made then; SlotBlocked,
+    SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused,
+    ReplicationNotFound, ReplicationRefused.
     """
     replication = lifecycle.start(store, name, by=by)
     if replication.state is ReplicationState.DRAINING:
@@ -65,10 +66,10 @@ def prepare(
     try:
         if replication.state is not ReplicationState.STARTING:
             require_slot(store, replication, source, open_log=open_log)
-        selected, everything = _look(store, source, replication, by)
-        flag_unpublished(store, replication, source.published(replication), selected, by=by)
+        look = _looked_at(store, source, replication, by)
+        flag_unpublished(store, replication, source.published(replication), look.selected, by=by)
         reach("prepare.flagged")
-        made = source.publish(replication, selected)
+        made = source.publish(replication, look.selected)
         reach("prepare.published")
         replication = _with_slot(store, source, replication, by, patience)
         reach("prepare.slot")
@@ -77,36 +78,23 @@ def prepare(
     except TidemarkError as error:
         lifecycle.settle(store, name, error=error, by=by)
         raise
-    registered = register(store, name, everything, targets=targets, by=by)
+    registered = register(store, name, look.everything, targets=targets, by=by)
     replication = get_replication(store, name)
-    warnings = (*_warnings(replication, everything, selected), *source.alerts(replication))
+    warnings = (*look.warnings, *source.alerts(replication))
     return Prepared(replication, to_work_at(store, name), made, warnings, registered)
 
 
-def _look(
-    store: ControlStore, source: Source, replication: Replication, by: By
-) -> tuple[tuple[FoundObject, ...], tuple[FoundObject, ...]]:
-    """What is selected, and everything there is. A table that was renamed is selected by the name it is known by."""
-    everything = source.discover(replication)
-    known = {one.source_id: one.name for one in objects_of(store, replication.name)}
-    named = tuple(replace(one, name=known.get(one.source_id, one.name)) for one in everything)
-    selected = select(replication.selection, named)
-    problems = source.problems(replication, selected)
-    if problems:
-        listed = "\n".join(f"- {problem}" for problem in problems)
+def _looked_at(store: ControlStore, source: Source, replication: Replication, by: By) -> Look:
+    """A replication that cannot begin must be mended first; one that runs goes on with what is right. Raises
+    ReplicationInvalid.
+    """
+    begins = replication.state is ReplicationState.STARTING
+    look = first_look(source, replication) if begins else look_again(store, source, replication)
+    if look.stops:
+        listed = "\n".join(f"- {problem}" for problem in look.stops)
         lifecycle.invalid(store, replication.name, problems=listed, by=by)
         raise ReplicationInvalid(replication=replication.name, problems=f"\n{listed}")
-    return selected, everything
-
-
-def _warnings(
-    replication: Replication, everything: Sequence[FoundObject], selected: Sequence[FoundObject]
-) -> Iterator[str]:
-    for pattern in unmatched(replication.selection, everything):
-        yield f"The selection names {pattern}, and the source has nothing of that name."
-    for one in selected:
-        if one.unsupported is not None:
-            yield f"{one.name.text} is not replicated: {one.unsupported}"
+    return look
 
 
 def _with_slot(

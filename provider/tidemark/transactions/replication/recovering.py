@@ -10,11 +10,10 @@ from tidemark.databases.sources import Source
 from tidemark.errors import ReplicationRefused
 from tidemark.model.replication import By, LogPosition, Replication
 from tidemark.planning.replication.lifecycle import begins_new_log
-from tidemark.planning.replication.selection import select, under_known_names
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.definitions import get_replication
-from tidemark.transactions.replication.objects import objects_of
 from tidemark.transactions.replication.preparing import PATIENCE
+from tidemark.transactions.replication.source_look import look_again
 
 __all__ = ["NOW", "recover_from"]
 
@@ -49,9 +48,8 @@ def recover_from(
     if asked is not None:
         _require_in_slot(source, replication, asked, end, system_id)
     another = replication.system_id not in (None, system_id)
-    known = {} if another else {one.source_id: one.name for one in objects_of(store, name)}
-    there = under_known_names(known, source.discover(replication)).found
-    source.publish(replication, select(replication.selection, there))
+    look = look_again(store, source, replication, by_name=another)
+    source.publish(replication, look.selected)
     start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked)
     anew = begins_new_log(replication, position=start, system_id=system_id)
     return lifecycle.recover(
@@ -62,7 +60,7 @@ def recover_from(
         by=by,
         keep=keep,
         event_log=event_log(f"{replication.uid}-{start.commit.lower()}") if anew else None,
-        ids={one.name: one.source_id for one in there},
+        ids={one.name: one.source_id for one in look.everything},
     )
 
 

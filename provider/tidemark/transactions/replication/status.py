@@ -19,7 +19,7 @@ from tidemark.model.replication import (
     ReplicationMove,
     ReplicationState,
 )
-from tidemark.planning.replication.lifecycle import has_all, why_not_written_down
+from tidemark.planning.replication.lifecycle import has_all, why_no_backfill, why_not_written_down
 
 __all__ = ["ObjectStatus", "ReplicationStatus", "describe", "history"]
 
@@ -106,6 +106,9 @@ def _alerts(replication: Replication, objects: Sequence[StoredObject]) -> Iterat
         yield f"{replication.name} has failed for good, until it is recovered: {replication.error}"
     elif replication.error is not None:
         yield f"{replication.name} is {replication.state.value}: {replication.error}"
+    replicated = any(why_no_backfill(stored.object) is None for stored in objects)
+    if replication.captured is not None and not replicated:
+        yield f"{replication.name} replicates nothing: its selection names no table that can be."
     for one in (stored.object for stored in objects if stored.object.selected):
         if one.state is ObjectState.UNSUPPORTED:
             yield f"{one.name.text} is not replicated: {one.problem}"

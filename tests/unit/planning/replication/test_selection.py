@@ -85,8 +85,8 @@ def test_a_table_without_any_column_left_is_refused() -> None:
 
 
 def test_includes_that_name_nothing_are_told() -> None:
-    selection = Selection(include=("shop.order", "hr.people.name", "shop.orders.x", "x*", "shop"))
-    assert unmatched(selection, FOUND) == ("shop.order", "hr.people.name")
+    selection = Selection(include=("shop.order", "hr.people.name", "shop.orders.x", "x*", "shop", "s*"))
+    assert unmatched(selection, FOUND) == ("shop.order", "hr.people.name", "x*")
 
 
 @pytest.mark.parametrize("pattern", ["", ".", "a.", ".a", 'a"b', '"a', "a.b.c.d", '""'])
