@@ -34,6 +34,7 @@ class CapturedObject:
     """An object whose events are captured. `schema`: the newest that the log has an event of; None: none yet.
 
     `keys`: columns of its primary key as the catalog has it now. `excluded`: columns that no event shows.
+    `registered`: what it was known to have before the log had an event of it.
     """
 
     name: ObjectName
@@ -41,6 +42,7 @@ class CapturedObject:
     keys: tuple[str, ...]
     schema: TableSchema | None = None
     excluded: tuple[str, ...] = ()
+    registered: TableSchema | None = None
 
 
 @dataclass(frozen=True)

@@ -378,7 +378,7 @@ def test_any_name_goes_through_discovery_publication_and_remedies(
         source_server.sql(str(found.remedy), database)
         source_server.sql(f"ALTER TABLE {qualified(name)} ADD PRIMARY KEY ({quoted(key)})", database)
         source_server.sql(f"ALTER TABLE {qualified(name)} REPLICA IDENTITY DEFAULT", database)
-        tables = [PublishedTable(found.oid, (key,))]
+        tables = [PublishedTable(found.oid, (column,))]
         assert len(ensure_publication(connection, schema, tables)) == 1
         assert ensure_publication(connection, schema, tables) == ()
         assert drop_publication(connection, schema)

@@ -21,7 +21,16 @@ from tidemark.model.replication import Column, ObjectName, TableSchema, UnifiedT
 if TYPE_CHECKING:
     import psycopg2
 
-__all__ = ["CatalogTable", "ServerFacts", "columns_of", "discover", "read_from", "server_facts", "types_of"]
+__all__ = [
+    "CatalogTable",
+    "ServerFacts",
+    "columns_of",
+    "discover",
+    "dropped_numbers",
+    "read_from",
+    "server_facts",
+    "types_of",
+]
 
 _RELATIONS = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition,
@@ -183,6 +192,15 @@ def columns_of(connection: psycopg2.extensions.connection, oid: int, *, numeric_
             if not attribute.generated
         )
     )
+
+
+def dropped_numbers(connection: psycopg2.extensions.connection, oid: int) -> frozenset[int]:
+    """Numbers of a table's columns that are gone: no other column gets them."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attnum::int FROM pg_attribute WHERE attrelid = %s::oid AND attnum > 0 AND attisdropped", (oid,)
+        )
+        return frozenset(number for (number,) in cursor.fetchall())
 
 
 def read_from(connection: psycopg2.extensions.connection, oid: int) -> str:

@@ -76,12 +76,13 @@ def keys_of(relation: Relation) -> tuple[str, ...]:
     """The columns by which old rows are known in the log, in the key's order; () for a table whose rows have no key.
 
     With an identity index these are its columns, also beside a primary key: the log says nothing else of a deleted row.
+    A key that is deferrable or not valid is none: within a statement two rows may have the same.
     """
     if relation.identity is Identity.INDEX:
         found = next((index for index in relation.indexes if index.identity), None)
     else:
         found = next((index for index in relation.indexes if index.primary), None)
-    return found.columns if found is not None and set(found.columns) <= set(relation.logged) else ()
+    return found.columns if found is not None and found.usable and set(found.columns) <= set(relation.logged) else ()
 
 
 def obstacle(relation: Relation) -> Obstacle | None:

@@ -170,14 +170,16 @@ def _pinning(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _array(column: Column, name: str, native: str) -> str:
-    """JSON of the items' texts; PostgreSQL's own functions, which escape as JSON wants it."""
+    """JSON of the items' texts, arrays in it as such; PostgreSQL's own functions, which escape as JSON wants it.
+
+    A cast of an item may write it otherwise than the log has it (char, inet, domains over them): the texts of both
+    arrays tell. What JSON would write in its own way (composites, domains over numbers) has such a cast.
+    """
     item = column.type.item
     if item is not None and item.kind is TypeKind.BYTES:
-        text = "encode(item, 'hex')"
-    elif _CAST_IS_OUTPUT.fullmatch(native) or (item is not None and item.kind in _NATIVE):
-        return f"array_to_json({name}::text[])::text"
-    else:
-        text = "CASE WHEN item IS DISTINCT FROM NULL THEN concat(item) END"
-    of_each = f"FROM unnest({name}) WITH ORDINALITY AS each(item, place)"
-    items = f"SELECT coalesce(json_agg({text} ORDER BY place), '[]') {of_each}"
-    return f"CASE WHEN {name} IS NOT NULL THEN ({items})::text END"
+        return f"""replace(array_to_json({name})::text, '"\\\\x', '"')"""
+    as_text = f"array_to_json({name}::text[])::text"
+    if _CAST_IS_OUTPUT.fullmatch(native) or (item is not None and item.kind in _NATIVE):
+        return as_text
+    same = f"{name}::text = {name}::text[]::text"
+    return f"CASE WHEN {same} THEN {as_text} ELSE array_to_json({name})::text END"

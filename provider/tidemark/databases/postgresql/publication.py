@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from tidemark.databases.postgresql.catalog import CatalogTable, discover
 from tidemark.databases.postgresql.failures import said, source_of
-from tidemark.databases.postgresql.identities import Identity, RelationKind
 from tidemark.databases.postgresql.names import qualified, quoted
 from tidemark.errors import ObjectNotReplicable, SourceRefused
 from tidemark.model.replication import ObjectName
@@ -54,10 +53,10 @@ CASE WHEN r.prattrs IS NOT NULL THEN ARRAY(SELECT a.attname::text FROM pg_attrib
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table to publish, by OID. `columns`: only these; None for all, those that are added later too."""
+    """A table to publish, by OID. `excluded`: columns that the reader drops."""
 
     oid: int
-    columns: tuple[str, ...] | None = None
+    excluded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,10 +107,10 @@ def ensure_publication(
     """Makes the publication, or makes it the one of exactly these tables; the statements that were run, none where all
     was so already. All of them or none take effect.
 
-    A list of columns is published where the server has such lists (15) and the table's replica identity allows it: with
-    REPLICA IDENTITY FULL a list would break the application's updates. Elsewhere all columns are, and the reader drops
-    what is not wanted. Needs an autocommit connection. Raises ObjectNotReplicable before anything is published, and
-    SourceRefused with the missing right, or where a table stayed locked for `patience`.
+    All columns are published, those too that are added later, and the reader drops what is excluded: a list of columns
+    stands still, so that values of a new column would be in no event. A list that somebody made is taken away. Needs an
+    autocommit connection. Raises ObjectNotReplicable before anything is published, and SourceRefused with the missing
+    right, or where a table stayed locked for `patience`.
     """
     wanted = _wanted(connection, tables)
     state = publication_state(connection, name)
@@ -133,8 +132,8 @@ def drop_publication(connection: psycopg2.extensions.connection, name: str) -> b
     return True
 
 
-def _wanted(connection: psycopg2.extensions.connection, tables: Sequence[PublishedTable]) -> dict[int, _Published]:
-    """The tables by their names of now, with the lists that can be published. Raises ObjectNotReplicable."""
+def _wanted(connection: psycopg2.extensions.connection, tables: Sequence[PublishedTable]) -> dict[int, ObjectName]:
+    """The tables by their names of now. Raises ObjectNotReplicable."""
     known = {table.oid: table for table in discover(connection)} if tables else {}
     wanted = {}
     for one in tables:
@@ -146,48 +145,36 @@ def _wanted(connection: psycopg2.extensions.connection, tables: Sequence[Publish
                 remedy="Take it out of the replication.",
             )
         table.require_replicable()
-        wanted[one.oid] = (table.name, _column_list(connection.server_version, table, one.columns))
+        _require_keys(table, one.excluded)
+        wanted[one.oid] = table.name
     return wanted
 
 
-def _column_list(version: int, table: CatalogTable, columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """In the table's order. None where all columns are published."""
-    if columns is None:
-        return None
-    missing = [name for name in table.keys if name not in columns]
+def _require_keys(table: CatalogTable, excluded: Sequence[str]) -> None:
+    missing = [name for name in table.keys if name in excluded]
     if missing:
         raise ObjectNotReplicable(
             object=table.name.text,
             problem=f"key columns are excluded ({', '.join(missing)}), without which its rows are not known",
             remedy="Include them.",
         )
-    if version < COLUMN_LISTS or table.identity is Identity.FULL or table.kind is RelationKind.PARTITIONED:
-        return None
-    return tuple(column.name for column in table.schema.columns if column.name in columns)
 
 
-def _statements(name: str, state: PublicationState, wanted: Mapping[int, _Published]) -> tuple[str, ...]:
-    """What makes it so. A table whose list changes is taken out and put in again, in one transaction."""
-    entries = {oid: _entry(*table) for oid, table in wanted.items()}
+def _statements(name: str, state: PublicationState, wanted: Mapping[int, ObjectName]) -> tuple[str, ...]:
+    """What makes it so. A table with a list or a filter is taken out and put in again, in one transaction."""
+    entries = {oid: f"ONLY {qualified(table)}" for oid, table in wanted.items()}
     if not state.exists:
         tables = f" FOR TABLE {', '.join(entries.values())}" if entries else ""
         return (f"CREATE PUBLICATION {quoted(name)}{tables} WITH ({_OPTIONS})",)
-    there = state.tables
     alter = f"ALTER PUBLICATION {quoted(name)}"
-    out = [
-        _entry(table, None) for oid, (table, listed) in there.items() if oid not in wanted or wanted[oid][1] != listed
-    ]
-    into = [entry for oid, entry in entries.items() if oid not in there or there[oid][1] != wanted[oid][1]]
+    whole = {oid for oid, (_, listed) in state.tables.items() if listed is None}
+    out = [f"ONLY {qualified(table)}" for oid, (table, _) in state.tables.items() if oid not in wanted.keys() & whole]
+    into = [entry for oid, entry in entries.items() if oid not in whole]
     return (
         *((f"{alter} SET ({_OPTIONS})",) if not state.plain else ()),
         *((f"{alter} DROP TABLE {', '.join(out)}",) if out else ()),
         *((f"{alter} ADD TABLE {', '.join(into)}",) if into else ()),
     )
-
-
-def _entry(table: ObjectName, columns: tuple[str, ...] | None) -> str:
-    listed = f" ({', '.join(quoted(column) for column in columns)})" if columns is not None else ""
-    return f"ONLY {qualified(table)}{listed}"
 
 
 def _run(

@@ -63,7 +63,7 @@ class PostgresSource:
 
     def publish(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
         """The statements that were run. Raises ObjectNotReplicable."""
-        tables = [_published(one) for one in selected if one.unsupported is None]
+        tables = [PublishedTable(int(one.source_id), one.excluded) for one in selected if one.unsupported is None]
         with connect(self._address) as connection:
             return publication.ensure_publication(connection, replication.publication, tables)
 
@@ -134,12 +134,6 @@ def _found(table: CatalogTable) -> FoundObject:
 
 def _is_named(selection: Selection, table: CatalogTable) -> bool:
     return table.name.text in selection.include
-
-
-def _published(one: FoundObject) -> PublishedTable:
-    """A list of columns only where one is left out: tables without such a list publish columns that are added later."""
-    columns = tuple(column.name for column in one.schema.columns) if one.excluded else None
-    return PublishedTable(int(one.source_id), columns)
 
 
 def _alerts(status: SlotStatus) -> list[str]:

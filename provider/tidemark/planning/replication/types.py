@@ -134,6 +134,8 @@ def _flag(change: SchemaChange, *, keyed: bool) -> str | None:
         return None
     if change.old.keys and not change.new.keys:
         return "it has no key any more"
+    if change.rekeyed and any(column.key and column.unknown_fill for column in change.new.columns):
+        return "its key changed at a time that its log does not tell"
     if unknown := [column.name for column in change.added if column.unknown_fill]:
         return f"column {unknown[0]} was added with a default that its log does not tell"
     numbered = all(column.number is not None for column in (*change.old.columns, *change.new.columns))

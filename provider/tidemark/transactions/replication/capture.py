@@ -257,7 +257,9 @@ def _note(connection: sa.Connection, objects: Collection[StoredObject], until: L
 def _ask(replication: Replication, objects: Collection[StoredObject], until: LogPosition) -> CaptureEvents:
     """One that is gone stays on the list: the log may have events of it from before."""
     captured = tuple(
-        CapturedObject(one.object.name, one.object.source_id, one.keys, one.captured_schema, one.excluded)
+        CapturedObject(
+            one.object.name, one.object.source_id, one.keys, one.captured_schema, one.excluded, one.object.schema
+        )
         for one in objects
         if one.object.source_id and one.object.selected and one.object.state is not ObjectState.UNSUPPORTED
     )
