@@ -164,7 +164,9 @@ def test_a_table_that_comes_back_into_the_publication_is_flagged(shop: Shop, mon
 
 
 @pytest.mark.parametrize(
-    "act", ["DROP TABLE t", "SET TABLE t WHERE (id > 5), u", "SET (publish = 'insert')"], ids=["out", "rows", "kinds"]
+    "act",
+    ["DROP TABLE t", "SET TABLE t WHERE (id > 5), u", "SET TABLE t (id), u", "SET (publish = 'insert')"],
+    ids=["out", "rows", "columns", "kinds"],
 )
 def test_what_somebody_takes_out_of_the_publication_is_flagged(shop: Shop, act: str) -> None:
     shop.replicated()

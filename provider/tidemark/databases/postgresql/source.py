@@ -68,11 +68,11 @@ class PostgresSource:
             return publication.ensure_publication(connection, replication.publication, tables)
 
     def published(self, replication: Replication) -> frozenset[str]:
-        """Not those whose rows somebody has filtered, and none where not all kinds of changes are published."""
+        """Not those of which somebody filters rows or columns, and none where not all kinds of changes are there."""
         with connect(self._address) as connection:
             state = publication.publication_state(connection, replication.publication)
         tables = state.tables if state.plain else {}
-        return frozenset(str(oid) for oid, (_, listed) in tables.items() if listed != ())
+        return frozenset(str(oid) for oid, (_, listed) in tables.items() if listed is None)
 
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
         """Raises SlotBlocked, SlotForeign, SlotLost."""
