@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.control.change_stream_model import EXACT, Clock
 from tidemark.control.store import ControlStore
-from tidemark.errors import JobDied, SlotAhead, SlotLost, SourceUnreachable, TargetMovedOn, TidemarkError
+from tidemark.errors import JobDied, JobFailed, SlotAhead, SlotLost, SourceUnreachable, TargetMovedOn, TidemarkError
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.codec import from_json, to_plain
 from tidemark.model.jobs import JobKind, JobResult, JobSpec
@@ -67,6 +67,7 @@ class Ends(Enum):
 
     WELL = "well"
     ERROR = "it answers with an error, and has done nothing"
+    ERROR_BEHIND = "it does its work, and fails behind it"
     JOB_DIED_BEFORE = "it dies before it has done anything"
     JOB_DIED_AFTER = "it dies behind its work, without an answer"
     WORKER_DIED_BEFORE = "the worker dies, and the job does its work later"
@@ -258,6 +259,8 @@ class World:
             if ends is Ends.ERROR:
                 return JobResult(error=SourceUnreachable(source="the source", problem="it went away").to_record())
             answer = self.work(spec)
+            if ends is Ends.ERROR_BEHIND:
+                return JobResult(error=JobFailed(error="Py4JJavaError", message="the checkpoint failed").to_record())
             if ends is Ends.JOB_DIED_AFTER:
                 raise JobDied(key="k", exit_code=1, tail="")
             if ends is Ends.WORKER_DIED_AFTER:

@@ -13,6 +13,7 @@ from tidemark.errors import (
     EventLogChanged,
     InvalidArgument,
     JobDied,
+    JobFailed,
     ObjectNotFound,
     ObjectNotReplicable,
     ReplicationRefused,
@@ -202,10 +203,10 @@ class TestBackfill:
         world.backfill("s.a", run=run)
         assert told == [(before.uid,), ()]  # by then it is its own
 
-    @pytest.mark.parametrize("ends", [Ends.WORKER_DIED_AFTER, Ends.JOB_DIED_AFTER])
-    def test_what_a_dead_attempt_has_copied_is_found(self, world: World, ends: Ends) -> None:
+    @pytest.mark.parametrize("ends", [Ends.WORKER_DIED_AFTER, Ends.JOB_DIED_AFTER, Ends.ERROR_BEHIND])
+    def test_what_an_attempt_has_copied_that_did_not_end_well_is_found(self, world: World, ends: Ends) -> None:
         world.start("s.a")
-        with pytest.raises((WorkerDied, JobDied)):
+        with pytest.raises((WorkerDied, JobDied, JobFailed)):
             world.backfill("s.a", ends)
         world.source.commit("id of s.a")
         report = world.backfill("s.a").report
@@ -239,6 +240,17 @@ class TestBackfill:
         world.backfill("s.a")
         one = world.object("s.a")
         assert (one.state, one.problem, one.writes) == (ObjectState.COMPLETED, None, 2)
+
+    def test_an_error_says_nothing_of_an_earlier_job_that_may_still_write(self, world: World) -> None:
+        world.start("s.a")
+        with pytest.raises(WorkerDied):
+            world.backfill("s.a", Ends.WORKER_DIED_BEFORE)
+        with pytest.raises(SourceUnreachable):
+            world.backfill("s.a", Ends.ERROR)
+        world.work(world.late.pop())
+        report = world.backfill("s.a").report
+        assert report is not None
+        assert (report.found, world.object("s.a").writes) == (True, 1)
 
     def test_a_failed_one_of_an_old_target_keeps_it_written_down(self, world: World) -> None:
         world.replicated("s.a")
@@ -431,7 +443,7 @@ class TestWriteDown:
     @pytest.mark.parametrize("ends", list(Ends)[1:])
     def test_a_retry_has_the_same_number_and_bounds_and_then_goes_on(self, world: World, ends: Ends) -> None:
         self.ready(world)
-        with pytest.raises((WorkerDied, JobDied, SourceUnreachable)):
+        with pytest.raises((WorkerDied, JobDied, JobFailed, SourceUnreachable)):
             world.write_down("s.a", ends)
         world.source.commit("id of s.a", "id of s.a")
         world.capture()
@@ -504,6 +516,17 @@ class TestWriteDown:
         world.capture()
         stands = status.describe(world.store, "r")
         assert (stands.lag_seconds, stands.objects[0].lag_seconds, stands.objects[0].behind) == (0.0, 90.0, True)
+
+    def test_one_that_nothing_feeds_shows_an_older_and_older_state(self, world: World) -> None:
+        self.ready(world)
+        world.write_down("s.a")
+        definitions.alter_selection(world.store, "r", Selection(include=("s.b",)), by=ME)
+        world.register(found("s.a"), found("s.b"))
+        world.clock.go(timedelta(seconds=90))
+        world.source.head += 1
+        world.capture()
+        stands = status.describe(world.store, "r")
+        assert (stands.lag_seconds, stands.objects[0].lag_seconds) == (0.0, 90.0)
 
     def test_jobs_are_of_their_kinds(self, world: World) -> None:
         kinds: list[JobKind] = []

@@ -43,7 +43,7 @@ class WriteState(StrEnum):
 
     OPEN = "open"  # written ahead; its job may run
     DONE = "done"  # its answer is stored
-    FAILED = "failed"  # a backfill that answered with an error: the target is as it was
+    FAILED = "failed"  # a backfill that ended with an error before it wrote: the target is as it was
     GIVEN_UP = "given_up"  # whatever it does or did to the target, a newer write comes over it
 
 

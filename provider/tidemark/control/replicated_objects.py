@@ -35,6 +35,7 @@ __all__ = [
     "draw_number",
     "find",
     "insert",
+    "known_as",
     "left_in",
     "move",
     "note_changes",
@@ -247,6 +248,11 @@ def begin_at(connection: sa.Connection, uid: str, position: LogPosition | None, 
     if new_log:
         values["captured_columns"] = None
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(values))
+
+
+def known_as(connection: sa.Connection, uid: str, source_id: str) -> None:
+    """The source is another cluster, where the object has this id; "" for one that is not known there."""
+    connection.execute(replicated_objects.update().where(_of.uid == uid).values(source_id=source_id))
 
 
 def note_changes(connection: sa.Connection, uid: str, until: LogPosition) -> None:

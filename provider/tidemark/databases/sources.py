@@ -44,6 +44,10 @@ class Source(Protocol):
         """
         ...
 
+    def published(self, replication: Replication) -> frozenset[str]:
+        """The ids of the tables of which the log says all that becomes of them, as `publish` has left them."""
+        ...
+
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
         """From now on the log is kept; every transaction that commits at or after the answer can be read. One that is
         there and is ours is left as it is. Raises SlotBlocked, SlotForeign.
@@ -51,7 +55,9 @@ class Source(Protocol):
         ...
 
     def require_ours(self, replication: Replication) -> LogPosition:
-        """Up to where the slot was moved. Raises SourceIsAnother, SlotLost, SlotForeign, SlotAhead, SlotBusy."""
+        """Up to where the slot was moved. Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead,
+        SlotBusy.
+        """
         ...
 
     def slot_position(self, replication: Replication) -> LogPosition | None:

@@ -23,7 +23,7 @@ TidemarkError
 │   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
-│   ├── SourceUnreachable · SourceRefused · SourceIsAnother · SourceDriverNotInstalled
+│   ├── SourceUnreachable · SourceRefused · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
 │   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
 │   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed · BackfillInterrupted
 │       ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
@@ -124,6 +124,7 @@ from tidemark.errors.replication import (
     SourceDriverNotInstalled,
     SourceIsAnother,
     SourceRefused,
+    SourceSetBack,
     SourceUnreachable,
     TargetLost,
     TargetMovedOn,
@@ -271,6 +272,7 @@ __all__ = [
     "SourceMoved",
     "SourceRecreated",
     "SourceRefused",
+    "SourceSetBack",
     "SourceUnreachable",
     "SparkMasterUnfit",
     "SparkNotFound",

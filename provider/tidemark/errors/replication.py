@@ -24,6 +24,7 @@ __all__ = [
     "SourceDriverNotInstalled",
     "SourceIsAnother",
     "SourceRefused",
+    "SourceSetBack",
     "SourceUnreachable",
     "TargetLost",
     "TargetMovedOn",
@@ -86,6 +87,13 @@ class SourceIsAnother(ReplicationError):
     """{source} is another database cluster (system identifier {found}) than the one that was replicated ({expected}).
     Its positions mean nothing here. Point the connection at the old one, or recover the replication from an explicit
     position of the new one.
+    """
+
+
+class SourceSetBack(ReplicationError):
+    """{source} was set back: its log ends at {found}, and was captured up to {expected}, as after a restore from a
+    backup or a failover to a server that was behind. What was captured since may have no counterpart there any more,
+    and its positions are given again. Recover the replication from an explicit position and backfill its objects.
     """
 
 

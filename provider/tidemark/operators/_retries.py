@@ -60,6 +60,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.SlotAhead,
     errors.SourceIsAnother,
     errors.TargetLost,
+    errors.SourceSetBack,
     errors.SourceDriverNotInstalled,
     errors.EventLogChanged,
     errors.ToastedKey,

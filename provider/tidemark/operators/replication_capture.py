@@ -29,7 +29,7 @@ class CaptureEventsOperator(TidemarkOperator):
     The position stands in the same commit as the events, so a retry goes on where the log ends. Where nothing was
     committed to the selected tables no JVM starts, and the position moves on. Nothing is captured while the replication
     is draining or paused. Returns {replication, captured, transactions, events, objects, lag_bytes}: `events` of all
-    `objects`. Raises ReplicationNotFound, SlotLost, SlotAhead, SlotForeign, SlotBusy, SourceIsAnother,
+    `objects`. Raises ReplicationNotFound, SlotLost, SlotAhead, SlotForeign, SlotBusy, SourceIsAnother, SourceSetBack,
     SourceUnreachable, SourceRefused, EventLogChanged.
 
     :param replication: its name. (templated)

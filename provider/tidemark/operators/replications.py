@@ -127,8 +127,8 @@ class PrepareReplicationOperator(TidemarkOperator):
     The first run makes the publication and the slot, in that order; each failure of the validation comes with the
     statement that mends it, and nothing is made then. A paused replication ends it as skipped. A second run finds all
     done. Returns a list of `schema.table`. Raises ReplicationNotFound, ReplicationInvalid, ReplicationRefused,
-    ObjectNotReplicable, SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceUnreachable,
-    SourceRefused, InvalidArgument.
+    ObjectNotReplicable, SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack,
+    SourceUnreachable, SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
     :param slot_patience_seconds: how long a new slot may wait for transactions that are open in the source. (templated)

@@ -16,11 +16,11 @@ from tests.engine.replication.capturing import NOW, CaptureWorld
 from tests.postgresql import PostgresServer
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.slots import advance_slot, current_position
-from tidemark.errors import EventLogChanged, SlotAhead, SlotLost, SourceIsAnother, SourceUnreachable
+from tidemark.errors import EventLogChanged, SlotAhead, SlotLost, SourceIsAnother, SourceSetBack, SourceUnreachable
 from tidemark.lake.event_logs import batches, capture_app_id
 from tidemark.model.replication import LogPosition
 from tidemark.planning.replication.events import Half, event_uuid, sort_keys
-from tidemark.planning.replication.positions import lsn_text
+from tidemark.planning.replication.positions import lsn_of, lsn_text
 
 pytestmark = pytest.mark.spark
 
@@ -236,6 +236,18 @@ def test_another_source_or_slot_is_noticed_before_anything_is_read(world: Captur
     with pytest.raises(SlotAhead):
         world.capture()
     assert world.rows.count() == 0
+
+
+def test_a_source_that_is_behind_the_log_is_not_captured_and_its_slot_stays(world: CaptureWorld) -> None:
+    world.source.sql("INSERT INTO t VALUES (1)")
+    before = world.confirmed
+    known, ahead = world.ask, LogPosition(f"{lsn_of(world.ask.captured) + (64 << 20):016X}")
+    world.ask = replace(known, captured=ahead)
+    with pytest.raises(SourceSetBack):
+        world.capture()
+    assert world.confirmed == before
+    world.ask = known
+    assert world.capture().events == {"public.t": 1}
 
 
 def dying_at(call: int) -> Callable[..., None]:

@@ -20,7 +20,7 @@ from tidemark.databases.postgresql.snapshots import (
     slot_refusals_named,
     watched,
 )
-from tidemark.errors import SlotAhead, SlotBusy, SlotForeign, SlotLost
+from tidemark.errors import SlotAhead, SlotBusy, SlotForeign, SlotLost, SourceSetBack
 from tidemark.model.replication import START, LogPosition, SourceAddress
 from tidemark.planning.replication.positions import lsn_of, lsn_text, position_of_lsn
 
@@ -41,6 +41,7 @@ __all__ = [
     "has_changes",
     "losses_named",
     "oldest_change",
+    "require_not_set_back",
     "require_ours",
     "slot_status",
 ]
@@ -54,8 +55,9 @@ _SKIPS_EMPTY = 150000  # from this version on a transaction without published ch
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _BEGIN, _COMMIT = b"B", b"C"
 _TELLS_WHY = 170000  # from this version on the server says why a slot was lost
+_HERE = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END"
 _STATUS = """
-WITH here AS (SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END AS lsn)
+WITH here AS (SELECT {here} AS lsn)
 SELECT s.plugin, s.slot_type, s.database, s.temporary, s.active_pid, (s.confirmed_flush_lsn - '0/0')::bigint,
        (s.restart_lsn - '0/0')::bigint, s.wal_status, s.safe_wal_size,
        greatest(here.lsn - s.confirmed_flush_lsn, 0)::bigint, greatest(here.lsn - s.restart_lsn, 0)::bigint,
@@ -106,7 +108,7 @@ def slot_status(connection: psycopg2.extensions.connection, name: str) -> SlotSt
     """The slot of that name, whosever it is."""
     reason = "s.invalidation_reason" if connection.server_version >= _TELLS_WHY else "NULL"
     with connection.cursor() as cursor:
-        cursor.execute(_STATUS.format(reason=reason), (name,))
+        cursor.execute(_STATUS.format(here=_HERE, reason=reason), (name,))
         found = cursor.fetchone()
         if found is None:
             cursor.execute("SELECT current_database()")
@@ -150,6 +152,16 @@ def require_ours(status: SlotStatus, *, captured: LogPosition | None = None, idl
     if idle and status.active_pid is not None:
         raise SlotBusy(slot=status.name, pid=status.active_pid)
     return status.confirmed
+
+
+def require_not_set_back(connection: psycopg2.extensions.connection, captured: LogPosition) -> None:
+    """The log still has all that was captured. To be asked before the slot is moved: a server that was restored from a
+    snapshot has the slot as it was then, and what it commits anew would be taken for captured. One that has grown past
+    `captured` since is not told from one that never went back. Raises SourceSetBack.
+    """
+    end = _lsn(connection, f"SELECT ({_HERE} - '0/0')::bigint")
+    if end < captured:
+        raise SourceSetBack(source=source_of(connection), found=_text(end), expected=_text(captured))
 
 
 def create_slot(address: SourceAddress, name: str, *, patience: timedelta) -> LogPosition:

@@ -73,16 +73,25 @@ class PostgresSource:
         with connect(self._address) as connection:
             return publication.ensure_publication(connection, replication.publication, tables)
 
+    def published(self, replication: Replication) -> frozenset[str]:
+        """Not those of which somebody filters rows or columns, and none where not all kinds of changes are there."""
+        with connect(self._address) as connection:
+            state = publication.publication_state(connection, replication.publication)
+        tables = state.tables if state.plain else {}
+        return frozenset(str(oid) for oid, (_, listed) in tables.items() if listed is None)
+
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
         """Raises SlotBlocked, SlotForeign, SlotLost."""
         return slots.create_slot(self._address, replication.slot, patience=patience)
 
     def require_ours(self, replication: Replication) -> LogPosition:
-        """Raises SourceIsAnother, SlotLost, SlotForeign, SlotAhead, SlotBusy."""
+        """Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead, SlotBusy."""
         with connect(self._address) as connection:
             found = server_facts(connection).system_id
             if replication.system_id not in (None, found):
                 raise SourceIsAnother(source=source_text(self._address), found=found, expected=replication.system_id)
+            if replication.captured is not None:
+                slots.require_not_set_back(connection, replication.captured)
             status = slots.slot_status(connection, replication.slot)
             return slots.require_ours(status, captured=replication.captured)
 

@@ -25,6 +25,7 @@ from tidemark.databases.postgresql.slots import (
     advance_slot,
     current_position,
     losses_named,
+    require_not_set_back,
     require_ours,
     slot_status,
 )
@@ -72,9 +73,9 @@ def capture_events(
     protocol.
 
     A second run, also at the same time, goes on where the log ends; of two at once one finds its batch written by the
-    other and goes on behind that, or SlotBusy. Raises SourceUnreachable, SourceRefused, SourceIsAnother, SlotLost,
-    SlotForeign, SlotAhead, SlotBusy, EventLogChanged; what was committed to the log before stays, and is not read
-    again.
+    other and goes on behind that, or SlotBusy. Raises SourceUnreachable, SourceRefused, SourceIsAnother, SourceSetBack,
+    SlotLost, SlotForeign, SlotAhead, SlotBusy, EventLogChanged; what was committed to the log before stays, and is not
+    read again.
     """
     with connect(address) as connection:
         found = server_facts(connection).system_id
@@ -125,6 +126,7 @@ class _Run:
         self.position, self.number = self.ask.captured, self.ask.batches
         self.schemas = {one.source_id: one.schema for one in self.ask.objects if one.schema is not None}
         self._catch_up(newest_batch(self.session, self.log, self.app_id, self.ask))
+        require_not_set_back(self.connection, self.position)
         require_ours(slot_status(self.connection, self.ask.slot), captured=self.position, idle=False)
         self._move_slot()
 

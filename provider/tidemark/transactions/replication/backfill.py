@@ -3,7 +3,8 @@
 The number is written ahead and stays with the backfill until it has answered, whoever goes on with it: a retry, or
 another run when its worker was silent for a lease. The copy is one commit of the target under that number, so of two
 jobs one finds what the other wrote, and a worker that died behind the commit loses nothing: the next job reads the
-mark, and answers without copying. An answer with an error says that nothing was written; then the number is spent.
+mark, and answers without copying. Only an error that comes before the write, of the number's only job that may still
+live, says that nothing was written; then the number is spent. Behind any other one the copy may be there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import TracebackType
 
 import sqlalchemy as sa
 
+from tidemark import errors
 from tidemark.control import object_writes, replicated_objects, replications
 from tidemark.control.object_writes import ObjectWrite, WriteKind, WriteState
 from tidemark.control.replicated_objects import StoredObject
@@ -41,6 +43,31 @@ __all__ = ["BackfillOutcome", "ReadProgress", "record_progress", "run_backfill"]
 log = logging.getLogger(__name__)
 
 LOOKS = 5.0  # seconds between two looks at the progress of a job
+BEFORE_THE_WRITE = (
+    errors.SourceUnreachable,
+    errors.SourceRefused,
+    errors.SourceDriverNotInstalled,
+    errors.SourceIsAnother,
+    errors.SlotBlocked,
+    errors.BackfillInterrupted,
+    errors.ObjectNotReplicable,
+    errors.ObjectFailed,
+    errors.ReplicationRefused,
+    errors.ValueDoesNotFit,
+    errors.ToastedKey,
+    errors.InvalidArgument,
+    errors.NotYetSupported,
+)
+"""Errors of a job after which its copy is not in the target: what it meets while it reads, or before."""
+NO_COPY = (
+    errors.TargetMovedOn,
+    errors.TargetNotFound,
+    errors.TargetNotDelta,
+    errors.TargetChanged,
+    errors.TargetRewound,
+    errors.SerialReused,
+)
+"""Errors after which a copy of this number is not in the target, whoever wrote it, and never can be."""
 NOT_OURS = "it was stopped, begun again, or is another run's by now"
 ReadProgress = Callable[[JobSpec], BackfillProgress | None]
 """What a job has left beside its result (`<result_uri>.progress`); None: nothing yet."""
@@ -56,8 +83,11 @@ class BackfillOutcome:
 
 @dataclass(frozen=True)
 class _Begun:
+    """`alone`: no earlier job of the same number may still write."""
+
     write: ObjectWrite
     ask: BackfillObject
+    alone: bool
 
 
 def run_backfill(
@@ -102,12 +132,13 @@ def run_backfill(
         with kept:
             answer = run(spec)
     except JobError as error:
-        if _failed(store, begun.write, error, by, deadline=deadline, answered=False) and not kept.lost:
+        if _failed(store, begun.write, error, by, deadline=deadline, spent=False) and not kept.lost:
             raise
         return BackfillOutcome(reason=NOT_OURS)
     if answer.error is not None:
         failure = from_record(answer.error)
-        if _failed(store, begun.write, failure, by, deadline=deadline, answered=True) and not kept.lost:
+        nothing = isinstance(failure, NO_COPY) or (begun.alone and isinstance(failure, BEFORE_THE_WRITE))
+        if _failed(store, begun.write, failure, by, deadline=deadline, spent=nothing) and not kept.lost:
             raise failure
         return BackfillOutcome(reason=NOT_OURS)
     report: BackfillReport = from_plain(BackfillReport, answer.facts)
@@ -139,6 +170,7 @@ def _begin(
     if refused is not None:
         answered = _answered(connection, stored, by)
         return answered if answered is not None else BackfillOutcome(reason=refused)
+    alone = write is None or write.kind is WriteKind.WRITE_DOWN or write.ended_at is not None or write.deadline <= now
     if write is None or write.kind is WriteKind.WRITE_DOWN:
         if write is not None:
             object_writes.close(connection, write, WriteState.GIVEN_UP, at=now)
@@ -152,7 +184,7 @@ def _begin(
     replicated_objects.move(connection, drawn, ObjectAct.BEGIN.value, ObjectState.ACTIVE, at=now, by=by)
     active = replace(drawn, state=ObjectState.ACTIVE, problem=None)
     earlier = replicated_objects.left_in(connection, active.target) if active.snapshot is None else ()
-    return _Begun(write, _ask(found.replication, replace(stored, object=active), partitions, earlier))
+    return _Begun(write, _ask(found.replication, replace(stored, object=active), partitions, earlier), alone)
 
 
 def _why_not(
@@ -258,12 +290,11 @@ def _complete(
 
 
 def _failed(
-    store: ControlStore, write: ObjectWrite, error: TidemarkError, by: By, *, deadline: datetime, answered: bool
+    store: ControlStore, write: ObjectWrite, error: TidemarkError, by: By, *, deadline: datetime, spent: bool
 ) -> bool:
     """Keep the error; True if the failure is this backfill's, and not one that nobody waits for any more.
 
-    `answered`: the job itself said that it wrote nothing, so its number is spent; else the number stays open, since the
-    copy may be there.
+    `spent`: nothing was written under its number, nor will be; else the number stays open, since the copy may be there.
     """
 
     def fail(connection: sa.Connection) -> bool:
@@ -272,7 +303,7 @@ def _failed(
         known = object_writes.lookup(connection, write.object_uid, write.number)
         if not newest or known is None or known.state is not WriteState.OPEN:
             return False
-        if answered:
+        if spent:
             object_writes.close(connection, write, WriteState.FAILED, at=now)
         one = replicated_objects.by_uid(connection, write.object_uid).object
         to = object_leads_to(one.state, ObjectAct.FAIL) or one.state

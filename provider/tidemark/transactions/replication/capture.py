@@ -63,7 +63,7 @@ class SourceGate(Protocol):
 
     def require_ours(self, replication: Replication) -> LogPosition:
         """Up to where the slot was moved. Raises SourceIsAnother, SlotLost, SlotForeign, SlotBusy; SlotAhead if that is
-        past `replication.captured`.
+        past `replication.captured`, SourceSetBack if the log itself is not there yet.
         """
         ...
 
@@ -120,7 +120,7 @@ def require_slot(
     """Up to where the slot was moved; it is ours, and nothing was let go of that the event log does not have.
 
     The store may be behind both, by a capture whose worker died before it could say so: then the log itself is asked.
-    Raises SourceIsAnother, SlotLost, SlotForeign, SlotBusy, SlotAhead.
+    Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotBusy, SlotAhead.
     """
     try:
         return source.require_ours(replication)
@@ -261,7 +261,7 @@ def _ask(replication: Replication, objects: Collection[StoredObject], until: Log
             one.object.name, one.object.source_id, one.keys, one.captured_schema, one.excluded, one.object.schema
         )
         for one in objects
-        if one.object.selected and one.object.state is not ObjectState.UNSUPPORTED
+        if one.object.source_id and one.object.selected and one.object.state is not ObjectState.UNSUPPORTED
     )
     return CaptureEvents(
         replication_uid=replication.uid,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
@@ -16,9 +16,10 @@ from tidemark.errors import (
     SlotAhead,
     SlotLost,
     SourceIsAnother,
+    SourceSetBack,
     TidemarkError,
 )
-from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.model.replication import By, LogPosition, ObjectName, Replication, ReplicationState
 from tidemark.planning.replication.lifecycle import (
     Act,
     ObjectAct,
@@ -26,6 +27,7 @@ from tidemark.planning.replication.lifecycle import (
     begins_new_log,
     has_all,
     holds_up_draining,
+    leads_to,
     why_no_backfill,
 )
 from tidemark.planning.replication.selection import is_backfilled
@@ -38,6 +40,7 @@ __all__ = [
     "invalid",
     "pause",
     "recover",
+    "require_recoverable",
     "resume",
     "settle",
     "start",
@@ -159,11 +162,27 @@ def failed_permanently(store: ControlStore, name: str, *, error: str, by: By) ->
 
 
 def settle(store: ControlStore, name: str, *, error: TidemarkError, by: By) -> Replication:
-    """What an error of a run makes of the replication: SlotLost, SlotAhead, SourceIsAnother → `failed_permanently`,
-    all others → `failed`. `capture` does it by itself.
+    """What an error of a run makes of the replication: SlotLost, SlotAhead, SourceIsAnother, SourceSetBack →
+    `failed_permanently`, all others → `failed`. `capture` does it by itself.
     """
-    for_good = isinstance(error, SlotLost | SlotAhead | SourceIsAnother)
+    for_good = isinstance(error, SlotLost | SlotAhead | SourceIsAnother | SourceSetBack)
     return (failed_permanently if for_good else failed)(store, name, error=str(error), by=by)
+
+
+def require_recoverable(store: ControlStore, name: str, *, keep: Collection[str] = (), anew: bool = False) -> None:
+    """`recover` would not be refused; `anew`: where it begins a new event log. Raises what it does."""
+
+    def look(connection: sa.Connection) -> None:
+        stored = replications.find(connection, name)
+        found = stored.replication
+        if stored.dropping:
+            raise ReplicationRefused(replication=found.name, problem="it is being dropped.")
+        if leads_to(found.state, Act.RECOVER) is None:
+            problem = f"it is {found.state}; only one that failed is recovered."
+            raise ReplicationRefused(replication=found.name, problem=problem)
+        _kept(found, replicated_objects.of_replication(connection, found.uid), keep, anew=anew)
+
+    store.read(look)
 
 
 def recover(
@@ -175,13 +194,15 @@ def recover(
     by: By,
     keep: Collection[str] = (),
     event_log: str | None = None,
+    ids: Mapping[ObjectName, str] | None = None,
 ) -> Replication:
     """FAILED_PERMANENTLY or FAILED → RUNNING, captured from `position` on, from which the slot gives everything.
 
     What was committed before it and not captured is lost, so every object is flagged for a backfill, and those that are
     backfilled by themselves are asked for one; but those that `keep` names go on, at the user's word. Another cluster,
     or a position behind the one that was captured, needs a new event log at `event_log`, and objects that are kept must
-    have all that was captured. A second run with the same position changes nothing. Raises ReplicationNotFound,
+    have all that was captured. Objects of another cluster are known by their names, as ids there say nothing: `ids`
+    says which they have. A second run with the same position changes nothing. Raises ReplicationNotFound,
     ReplicationRefused, ObjectNotFound.
     """
 
@@ -212,6 +233,8 @@ def recover(
             by=by,
         )
         for one in objects:
+            if found.system_id not in (None, system_id):
+                replicated_objects.known_as(connection, one.object.uid, (ids or {}).get(one.object.name, ""))
             _begin_again(
                 connection, store, found, one, position, kept=_goes_on(connection, one, kept), anew=anew, by=by
             )

@@ -22,11 +22,14 @@ from tidemark.planning.replication.selection import (
     select,
     under_known_names,
 )
+from tidemark.transactions.replication.gaps import missed
 from tidemark.transactions.replication.moving import move_object
 
 __all__ = ["Seen", "take_up"]
 
 UNCAPTURED = "it was not captured for a while, as {reason}; what happened meanwhile is not in the event log"
+
+INCLUDED = "columns that it was replicated without are selected now ({columns}); its rows do not have them"
 
 
 @dataclass
@@ -66,9 +69,9 @@ def take_up(
     """Bring the objects to what was found, in the store's transaction. A second run with the same changes nothing.
 
     An object is known by its id in the source, which a rename keeps: it goes on under the name that it was registered
-    by. One whose id is gone, and whose name has another, was dropped and made anew: its target is kept, nothing more
-    is written to it, and what is captured from now on is of the new one. Raises ReplicationRefused,
-    ObjectNotReplicable.
+    by; one without an id, as another cluster has taken its source's place, by its name. One whose id is gone, and whose
+    name has another, was dropped and made anew: its target is kept, nothing more is written to it, and what is captured
+    from now on is of the new one. Raises ReplicationRefused, ObjectNotReplicable.
     """
     if replication.captured is None or not captures(replication.state):
         problem = "objects are registered while it runs: validate it first."
@@ -99,12 +102,13 @@ def _bring(look: _Look, stored: StoredObject, there: FoundObject | None, wanted:
         _leave(look, stored)
     elif wanted.unsupported is not None:
         _refuse(look, stored, wanted)
-    elif one.source_id != wanted.source_id:
+    elif one.source_id not in ("", wanted.source_id):
         _replace(look, stored, wanted)
     elif one.gone or not one.selected or one.state is ObjectState.UNSUPPORTED:
         _take_again(look, stored, wanted)
     else:
         _note(look, stored, wanted, problem=one.problem)
+        _miss_included(look, stored, wanted)
 
 
 def _note(look: _Look, stored: StoredObject, wanted: FoundObject, *, problem: str | None) -> Replicated:
@@ -124,6 +128,15 @@ def _note(look: _Look, stored: StoredObject, wanted: FoundObject, *, problem: st
     if noted != stored:
         replicated_objects.see(look.connection, noted)
     return one
+
+
+def _miss_included(look: _Look, stored: StoredObject, wanted: FoundObject) -> None:
+    """Columns that were left out, are there and are taken now: of the rows that are there already nobody knows them."""
+    included = sorted(set(stored.excluded) & {column.name for column in wanted.schema.columns})
+    if included:
+        again = replicated_objects.by_uid(look.connection, stored.object.uid)
+        why = INCLUDED.format(columns=", ".join(included))
+        missed(look.connection, look.store, look.replication, again, why, by=look.by)
 
 
 def _lose(look: _Look, stored: StoredObject) -> None:

@@ -16,6 +16,7 @@ from tidemark.model.streams import TableRef
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.capture import OpenLog, require_slot
 from tidemark.transactions.replication.definitions import get_replication
+from tidemark.transactions.replication.gaps import flag_unpublished
 from tidemark.transactions.replication.objects import Registered, register, to_work_at
 from tidemark.transactions.replication.source_look import Look, first_look, look_again
 
@@ -51,12 +52,13 @@ def prepare(
 ) -> Prepared:
     """Start the replication if it has not started; publish what its selection names now, and take up new objects.
 
-    Publication first, then the slot, then the objects: so the log has every event of an object that is registered. A
-    second run finds all of it done. A replication that is draining is not prepared: what was captured is left to write.
-    Once it has started, a table with a problem is unsupported until that is mended, and the others go on. Raises
-    ReplicationInvalid with every problem of a first start, later with those of its own slot and publication, and what
-    mends each; nothing was made then; SlotBlocked, SlotLost,
-    SlotForeign, SlotAhead, SourceIsAnother, SourceUnreachable, SourceRefused, ReplicationNotFound, ReplicationRefused.
+    Publication first, then the slot, then the objects: so the log has every event of an object that is registered. One
+    that has left the publication is flagged before it comes back. A second run finds all of it done. A replication that
+    is draining is not prepared: what was captured is left to write. Once it has started, a table with a problem is
+    unsupported until that is mended, and the others go on. Raises ReplicationInvalid with every problem of a first
+    start, later with those of its own slot and publication, and what mends each; nothing was made then; SlotBlocked,
+    SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused,
+    ReplicationNotFound, ReplicationRefused.
     """
     replication = lifecycle.start(store, name, by=by)
     if replication.state is ReplicationState.DRAINING:
@@ -65,6 +67,8 @@ def prepare(
         if replication.state is not ReplicationState.STARTING:
             require_slot(store, replication, source, open_log=open_log)
         look = _looked_at(store, source, replication, by)
+        flag_unpublished(store, replication, source.published(replication), look.selected, by=by)
+        reach("prepare.flagged")
         made = source.publish(replication, look.selected)
         reach("prepare.published")
         replication = _with_slot(store, source, replication, by, patience)

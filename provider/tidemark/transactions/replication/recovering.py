@@ -8,7 +8,8 @@ from datetime import timedelta
 from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
 from tidemark.errors import ReplicationRefused
-from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.model.replication import By, LogPosition, Replication
+from tidemark.planning.replication.lifecycle import begins_new_log
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.definitions import get_replication
 from tidemark.transactions.replication.preparing import PATIENCE
@@ -17,7 +18,6 @@ from tidemark.transactions.replication.source_look import look_again
 __all__ = ["NOW", "recover_from"]
 
 NOW = "now"
-RECOVERABLE = (ReplicationState.FAILED, ReplicationState.FAILED_PERMANENTLY)
 
 
 def recover_from(
@@ -34,20 +34,24 @@ def recover_from(
     """Go on from `position`: `now`, with a new slot, or a place that the slot still has.
 
     The publication is made anew where it is gone. Positions of another cluster, and those behind what was captured, do
-    not fit the event log: a new one is begun beside it, at what `event_log` answers. Raises ReplicationRefused before
-    anything is touched where the state does not allow it, or the slot begins behind the position;
-    InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, SourceUnreachable, SourceRefused, ObjectNotFound.
+    not fit the event log: a new one is begun beside it, at what `event_log` answers. Raises ReplicationRefused and
+    ObjectNotFound before anything is touched where the state does not allow it, `keep` names what cannot go on, or the
+    slot does not have the position; InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, SourceUnreachable,
+    SourceRefused.
     """
+    lifecycle.require_recoverable(store, name, keep=keep)
     replication = get_replication(store, name)
-    if replication.state not in RECOVERABLE:
-        problem = f"it is {replication.state}; only one that failed is recovered."
-        raise ReplicationRefused(replication=name, problem=problem)
     asked = None if position.strip().lower() == NOW else source.parse_position(position)
-    system_id = source.system_id()
-    source.publish(replication, look_again(store, source, replication).selected)
-    start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked, system_id)
-    known = replication.captured
-    fits = replication.system_id in (None, system_id) and (known is None or start >= known)
+    system_id, end = source.system_id(), source.current_position()
+    anew = begins_new_log(replication, position=asked or end, system_id=system_id)
+    lifecycle.require_recoverable(store, name, keep=keep, anew=anew)
+    if asked is not None:
+        _require_in_slot(source, replication, asked, end, system_id)
+    another = replication.system_id not in (None, system_id)
+    look = look_again(store, source, replication, by_name=another)
+    source.publish(replication, look.selected)
+    start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked)
+    anew = begins_new_log(replication, position=start, system_id=system_id)
     return lifecycle.recover(
         store,
         name,
@@ -55,7 +59,8 @@ def recover_from(
         system_id=system_id,
         by=by,
         keep=keep,
-        event_log=None if fits else event_log(f"{replication.uid}-{start.commit.lower()}"),
+        event_log=event_log(f"{replication.uid}-{start.commit.lower()}") if anew else None,
+        ids={one.name: one.source_id for one in look.everything},
     )
 
 
@@ -65,8 +70,16 @@ def _from_now(source: Source, replication: Replication, patience: timedelta) -> 
     return source.make_slot(replication, patience=patience)
 
 
-def _from(source: Source, replication: Replication, asked: LogPosition, system_id: str) -> LogPosition:
+def _from(source: Source, replication: Replication, asked: LogPosition) -> LogPosition:
     """The slot gives what commits at or after `asked`, and lets go of what is before it."""
+    source.advance(replication, asked)
+    return asked
+
+
+def _require_in_slot(
+    source: Source, replication: Replication, asked: LogPosition, end: LogPosition, system_id: str
+) -> None:
+    """Raises ReplicationRefused."""
     begins = source.slot_position(replication)
     if begins is None or begins > asked or system_id != (replication.system_id or system_id):
         first = "the time at which it is made anew" if begins is None else begins.commit
@@ -75,5 +88,6 @@ def _from(source: Source, replication: Replication, asked: LogPosition, system_i
             f"Recover it from {NOW!r}."
         )
         raise ReplicationRefused(replication=replication.name, problem=problem)
-    source.advance(replication, asked)
-    return asked
+    if asked > end:
+        problem = f"the source's log ends at {end.commit}, before {asked.commit}."
+        raise ReplicationRefused(replication=replication.name, problem=problem)

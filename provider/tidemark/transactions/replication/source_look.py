@@ -47,13 +47,15 @@ def first_look(source: Source, replication: Replication) -> Look:
     return Look(everything, selected, stops, warnings)
 
 
-def look_again(store: ControlStore, source: Source, replication: Replication) -> Look:
+def look_again(store: ControlStore, source: Source, replication: Replication, *, by_name: bool = False) -> Look:
     """Of one that has started: a table with a problem is unsupported, whatever is wrong with it, and stops no other.
 
     What is wrong with the server is a warning: what cannot go on fails by itself, and says so. Its own slot and
-    publication are another matter.
+    publication are another matter. `by_name`: the source is another cluster, whose ids are of other tables.
     """
     everything, known = source.discover(replication), objects_of(store, replication.name)
+    if by_name:
+        known = tuple(replace(one, source_id="") for one in known)
     everything = _without(everything, _unselectable(replication.selection, everything, known))
     selected = select(replication.selection, _known(everything, known))
     everything = _without(everything, _unplaced(selected, known))

@@ -19,7 +19,7 @@ from tidemark.model.replication import (
     ReplicationMove,
     ReplicationState,
 )
-from tidemark.planning.replication.lifecycle import has_all, why_no_backfill
+from tidemark.planning.replication.lifecycle import has_all, why_no_backfill, why_not_written_down
 
 __all__ = ["ObjectStatus", "ReplicationStatus", "describe", "history"]
 
@@ -78,14 +78,18 @@ def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[Replic
 
 
 def _status(stored: StoredObject, replication: Replication, now: datetime) -> ObjectStatus:
-    """One that has all that was captured shows the source as the last capture saw it."""
+    """One that has all that was captured shows the source as the last capture saw it, unless something keeps it from
+    being written down: of that the capture says nothing, and what the target shows only grows older.
+    """
     one = stored.object
-    current = one.applied is not None and (has_all(one, replication.captured) or not _has_new(stored, one.applied))
+    behind = one.applied is not None and _has_new(stored, one.applied)
+    fed = one.applied is not None and why_not_written_down(one) is None
+    current = fed and (has_all(one, replication.captured) or not behind)
     shown = [time for time in (one.applied_at, replication.captured_at if current else None) if time is not None]
     return ObjectStatus(
         object=one,
         lag_seconds=None if one.applied is None else _age(max(shown, default=None), now),
-        behind=one.applied is not None and _has_new(stored, one.applied),
+        behind=behind,
     )
 
 
