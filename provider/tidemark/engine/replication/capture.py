@@ -38,6 +38,7 @@ from tidemark.kill_points import reach
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.replication import LogPosition, SourceAddress, TableSchema
 from tidemark.model.replication_jobs import CaptureEvents, CaptureReport
+from tidemark.planning.replication.events import READ_METHODS
 from tidemark.planning.replication.positions import lsn_of, position_of_lsn
 
 if TYPE_CHECKING:
@@ -208,17 +209,17 @@ class _Run:
 
     def _committed(self, reader: TransactionReader, staging: EventStaging, upto: LogPosition) -> bool:
         """Whether the log has the batch now; if not, another capture came first, and the run goes on behind it."""
-        attempt = self.workspace.new_directory().rsplit("/", 1)[-1]
+        ask, attempt = self.ask, self.workspace.new_directory().rsplit("/", 1)[-1]
         batch = EventBatch(
-            self.ask.replication_uid,
+            ask.replication_uid,
             self.number + 1,
             self.position.commit,
             upto.commit,
             attempt,
             reader.transactions,
         )
-        common = EventsOf(self.ask.stream, self.ask.system_id, batch.number, self.now)
-        found = append_events(self.log, self.app_id, self.ask, batch, staging.events(self.session, common))
+        common = EventsOf(ask.stream, READ_METHODS[ask.kind], ask.system_id, batch.number, self.now)
+        found = append_events(self.log, self.app_id, ask, batch, staging.events(self.session, common))
         if found != batch:
             self.say(f"another capture has written batch {batch.number}; going on behind {found.end}")
             self._catch_up(found)

@@ -32,7 +32,6 @@ __all__ = [
     "EVENT_DDL",
     "NO_OBJECT",
     "OBJECT_COLUMN",
-    "READ_METHOD",
     "append_events",
     "newest_batch",
     "open_event_log",
@@ -41,7 +40,6 @@ __all__ = [
 
 OBJECT_COLUMN = "object"
 NO_OBJECT = "_replication"
-READ_METHOD = "postgres-cdc-wal"
 
 SOURCE_METADATA = (
     "struct<schema: string, table: string, is_deleted: boolean, change_type: string, tx_id: string, lsn: string, "
@@ -50,7 +48,7 @@ SOURCE_METADATA = (
 
 EVENT_COLUMNS = {
     "stream_name": "string",
-    "read_method": "string",
+    "read_method": "string",  # by the kind of source
     OBJECT_COLUMN: "string",  # `schema_table` as it was registered
     "schema_key": "string",  # sha1 of the ordered (name, unified type, key); null without an object
     "uuid": "string",  # of version 5, so a second reading of the source's log gives it again

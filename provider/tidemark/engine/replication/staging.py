@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from tidemark.engine.replication.event_log import EVENT_COLUMNS, NO_OBJECT, READ_METHOD
+from tidemark.engine.replication.event_log import EVENT_COLUMNS, NO_OBJECT
 from tidemark.engine.replication.uuids import uuid5
 from tidemark.planning.replication.events import EVENT_NAMESPACE, Change
 
@@ -58,6 +58,7 @@ class EventsOf:
     """What all events of a batch have in common."""
 
     stream: str
+    read_method: str
     system_id: str
     batch: int
     read_at: datetime
@@ -115,7 +116,7 @@ def _events(staged: DataFrame, common: EventsOf) -> DataFrame:
     )
     told = {
         "stream_name": F.lit(common.stream),
-        "read_method": F.lit(READ_METHOD),
+        "read_method": F.lit(common.read_method),
         "object": F.coalesce(F.col("object"), F.lit(NO_OBJECT)),
         "uuid": uuid5(EVENT_NAMESPACE, name),
         "read_timestamp": F.lit(common.read_at),

@@ -17,10 +17,11 @@ from json.encoder import encode_basestring
 from typing import Final, TypeAlias
 
 from tidemark.model.codec import to_plain
-from tidemark.model.replication import TableSchema
+from tidemark.model.replication import SourceKind, TableSchema
 
 __all__ = [
     "EVENT_NAMESPACE",
+    "READ_METHODS",
     "TOASTED_KEY",
     "UNCHANGED",
     "Change",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 EVENT_NAMESPACE = uuid.UUID("5c1e4b8e-3d0f-5a52-9a55-0d5b6c1f7e21")
+READ_METHODS = {SourceKind.POSTGRESQL: "postgres-cdc-wal"}  # what the events of a source say of how they were read
 TOASTED_KEY = "toasted_key"
 _NULL = "null"
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.model.replication import Column, TableSchema, TypeKind, UnifiedType
+from tidemark.model.replication import Column, SourceKind, TableSchema, TypeKind, UnifiedType
 from tidemark.planning.replication.events import (
     EVENT_NAMESPACE,
+    READ_METHODS,
     TOASTED_KEY,
     UNCHANGED,
     Change,
@@ -28,6 +29,11 @@ NAMES = ("id", 'q"uote', "per % cent", "ü")
 
 def form(keys: tuple[int, ...] = (0,), names: tuple[str | None, ...] = NAMES) -> EventForm:
     return EventForm(names, [None] * len(names), keys)
+
+
+def test_events_of_every_kind_of_source_say_how_they_were_read() -> None:
+    assert set(READ_METHODS) == set(SourceKind)
+    assert len(set(READ_METHODS.values())) == len(READ_METHODS)
 
 
 @given(st.lists(TEXTS, min_size=4, max_size=4))
