@@ -28,6 +28,7 @@ from tidemark.planning.replication.lifecycle import (
     holds_up_draining,
     why_no_backfill,
 )
+from tidemark.planning.replication.positions import position_text
 from tidemark.planning.replication.selection import is_backfilled
 from tidemark.transactions.replication.moving import move_object
 
@@ -276,7 +277,7 @@ def _begin_again(
             ObjectAct.RESTART if asked else ObjectAct.STOP,
             by=by,
             give_up=True,
-            flagged=LOST.format(position=position.commit),
+            flagged=LOST.format(position=position_text(position)),
             called=Act.RECOVER.value,
         )
     if anew:

@@ -9,6 +9,7 @@ from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
 from tidemark.errors import ReplicationRefused
 from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.planning.replication.positions import position_text
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.definitions import get_replication
 from tidemark.transactions.replication.preparing import PATIENCE
@@ -17,7 +18,6 @@ from tidemark.transactions.replication.source_look import look_again
 __all__ = ["NOW", "recover_from"]
 
 NOW = "now"
-RECOVERABLE = (ReplicationState.FAILED, ReplicationState.FAILED_PERMANENTLY)
 
 
 def recover_from(
@@ -31,18 +31,17 @@ def recover_from(
     keep: Collection[str] = (),
     patience: timedelta = PATIENCE,
 ) -> Replication:
-    """Go on from `position`: `now`, with a new slot, or a place that the slot still has.
+    """Go on from `position`: a place that the slot still has, or, where it failed for good, `now`, with a new slot.
 
     The publication is made anew where it is gone. Positions of another cluster, and those behind what was captured, do
     not fit the event log: a new one is begun beside it, at what `event_log` answers. Raises ReplicationRefused before
     anything is touched where the state does not allow it, or the slot begins behind the position;
-    InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, SourceUnreachable, SourceRefused, ObjectNotFound.
+    InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable, SourceUnreachable,
+    SourceRefused, ObjectNotFound.
     """
     replication = get_replication(store, name)
-    if replication.state not in RECOVERABLE:
-        problem = f"it is {replication.state}; only one that failed is recovered."
-        raise ReplicationRefused(replication=name, problem=problem)
     asked = None if position.strip().lower() == NOW else source.parse_position(position)
+    _require_failed(replication, asked)
     system_id = source.system_id()
     source.publish(replication, look_again(store, source, replication).selected)
     start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked, system_id)
@@ -59,6 +58,20 @@ def recover_from(
     )
 
 
+def _require_failed(replication: Replication, asked: LogPosition | None) -> None:
+    """`now` throws a slot away, which is sound only where nothing can be read from it any more."""
+    problem = None
+    if replication.state not in (ReplicationState.FAILED, ReplicationState.FAILED_PERMANENTLY):
+        problem = f"it is {replication.state}; only one that failed is recovered."
+    elif asked is None and replication.state is ReplicationState.FAILED:
+        problem = (
+            "its last run failed, and the next one tries again by itself: nothing is lost while its slot is there, "
+            f"which {NOW!r} would throw away. Run it, or recover it from an explicit position."
+        )
+    if problem is not None:
+        raise ReplicationRefused(replication=replication.name, problem=problem)
+
+
 def _from_now(source: Source, replication: Replication, patience: timedelta) -> LogPosition:
     """The old slot is of no use: what it still has lies before."""
     source.drop_slot(replication)
@@ -69,10 +82,12 @@ def _from(source: Source, replication: Replication, asked: LogPosition, system_i
     """The slot gives what commits at or after `asked`, and lets go of what is before it."""
     begins = source.slot_position(replication)
     if begins is None or begins > asked or system_id != (replication.system_id or system_id):
-        first = "the time at which it is made anew" if begins is None else begins.commit
+        first = "the time at which it is made anew" if begins is None else position_text(begins)
+        for_good = replication.state is ReplicationState.FAILED_PERMANENTLY
+        remedy = f"Recover it from {NOW!r}." if for_good else "Its next run goes on from there."
+        told = position_text(asked)
         problem = (
-            f"its slot {replication.slot} gives nothing before {first}, so {asked.commit} cannot be read any more. "
-            f"Recover it from {NOW!r}."
+            f"its slot {replication.slot} gives nothing before {first}, so {told} cannot be read any more. {remedy}"
         )
         raise ReplicationRefused(replication=replication.name, problem=problem)
     source.advance(replication, asked)
