@@ -15,7 +15,7 @@ from tidemark.control import replicated_objects
 from tidemark.control.store import ControlStore
 from tidemark.databases.postgresql.source import PostgresSource
 from tidemark.databases.sources import Source
-from tidemark.errors import ReplicationInvalid
+from tidemark.errors import ReplicationInvalid, ReplicationRefused
 from tidemark.model.replication import (
     ObjectState,
     Replicated,
@@ -27,8 +27,10 @@ from tidemark.model.replication import (
     SourceKind,
 )
 from tidemark.model.streams import TableRef
-from tidemark.transactions.replication import definitions, objects, status
+from tidemark.planning.replication.positions import position_text
+from tidemark.transactions.replication import definitions, lifecycle, objects, status
 from tidemark.transactions.replication.preparing import Prepared, prepare
+from tidemark.transactions.replication.recovering import recover_from
 
 CLERK, OWNER = "prepared_clerk", "prepared_owner"
 
@@ -66,6 +68,12 @@ class Shop:
             return TableRef(f"lake.{name.folded}", (self.root / name.folded).as_uri(), "")
 
         return prepare(self.store, "r", source=self.source, targets=target, by=ME)
+
+    def recover(self, position: str) -> Replication:
+        logs = (self.root / "more").as_uri()
+        return recover_from(
+            self.store, "r", position=position, source=self.source, event_log=lambda uid: f"{logs}/{uid}", by=ME
+        )
 
     @property
     def replication(self) -> Replication:
@@ -191,6 +199,24 @@ def test_its_own_publication_in_other_hands_stops_it(shop: Shop) -> None:
     with pytest.raises(ReplicationInvalid, match="ALTER PUBLICATION"):
         shop.prepare()
     assert shop.replication.state is ReplicationState.FAILED
+
+
+def test_now_throws_no_slot_away_that_can_be_read_on(shop: Shop) -> None:
+    shop.create()
+    shop.prepare()
+    shop.sql(BAD["of another owner"][0])
+    lifecycle.failed(shop.store, "r", error="the network went away", by=ME)
+    began = shop.source.slot_position(shop.replication)
+    with pytest.raises(ReplicationRefused, match="its last run failed, and the next one tries again"):
+        shop.recover("now")
+    assert shop.source.slot_position(shop.replication) == began
+    here = shop.source.current_position()
+    assert shop.recover(position_text(here)).captured == here
+    lifecycle.failed_permanently(shop.store, "r", error="it is lost", by=ME)
+    with pytest.raises(ReplicationRefused, match=r"gives nothing before \w+/\w+, so 0/1 cannot be .* from 'now'"):
+        shop.recover("0/1")
+    assert shop.recover("now").captured > here
+    assert shop.published() == ["items", "orders"]
 
 
 @pytest.mark.parametrize("bad", ["of another owner", "that hides rows", "whose columns clash"])

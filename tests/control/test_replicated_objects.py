@@ -24,7 +24,8 @@ from tidemark.model.codec import from_json, to_plain
 from tidemark.model.jobs import JobKind, JobResult, JobSpec
 from tidemark.model.replication import BackfillProgress, By, ObjectState, ReplicationOptions, Selection, WriteMode
 from tidemark.model.replication_jobs import BackfillObject, CaptureEvents, CaptureReport, WriteDown, WriteDownReport
-from tidemark.transactions.replication import definitions, objects, status
+from tidemark.model.streams import TableRef
+from tidemark.transactions.replication import definitions, lifecycle, objects, status
 from tidemark.transactions.replication.backfill import record_progress
 
 OTHER = By("scheduler", "", "dag/run-2/task/-1")
@@ -346,6 +347,20 @@ class TestBackfill:
         world.start("s.a")
         with pytest.raises(InvalidArgument, match="belongs to a run"):
             world.backfill("s.a", by=By("me"))
+
+    def test_an_object_is_found_by_its_whole_name(self, world: World) -> None:
+        world.create("dotted", Selection())
+        lifecycle.start(world.store, "dotted", by=ME)
+        lifecycle.validated(world.store, "dotted", system_id="c", position=at(1), by=ME)
+        there = (found("s.b.c"), found("s.b"), found("s.B c"), found("t.b"))
+        objects.register(world.store, "dotted", there, targets=lambda name: TableRef(name.text, "/x", ""), by=ME)
+        for one in there:
+            known = objects.get_object(world.store, "dotted", one.name.text)
+            assert (known.name, known.source_id) == (one.name, one.source_id)
+            assert status.describe_object(world.store, "dotted", one.name.text).object == known
+        for wrong in ("b", "s", "s.c", "S.b", "s_b", "s.%"):
+            with pytest.raises(ObjectNotFound, match=r"s\.B c, s\.b, s\.b\.c, t\.b"):
+                objects.get_object(world.store, "dotted", wrong)
 
     def test_an_unknown_object_is_named_with_those_there_are(self, world: World) -> None:
         world.start("s.a")

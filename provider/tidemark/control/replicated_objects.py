@@ -83,12 +83,14 @@ def of_replication(connection: sa.Connection, replication_uid: str) -> tuple[Sto
 
 
 def find(connection: sa.Connection, replication_uid: str, name: str, *, replication: str) -> StoredObject:
-    """The object `schema.table`. Raises ObjectNotFound."""
-    objects = of_replication(connection, replication_uid)
-    for one in objects:
-        if one.object.name.text == name:
-            return one
-    known = ", ".join(one.object.name.text for one in objects) or "none"
+    """The object `schema.table`; no other one is read. Raises ObjectNotFound."""
+    named = _of.schema_name + "." + _of.table_name
+    query = sa.select(replicated_objects).where(_of.replication_uid == replication_uid, named == name)
+    row = connection.execute(query).mappings().first()
+    if row is not None:
+        return _stored(row)
+    names = connection.execute(sa.select(named).where(_of.replication_uid == replication_uid)).scalars()
+    known = ", ".join(sorted(names)) or "none"
     raise ObjectNotFound(replication=replication, object=name, known=known)
 
 

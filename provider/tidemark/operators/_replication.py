@@ -209,5 +209,7 @@ def require_room(replication: str, names: Sequence[str]) -> None:
 
 
 def place_text(position: LogPosition | None) -> str | None:
-    """A position as JSON has it; None before the start."""
-    return None if position is None else position.commit + (f"/{position.sequence}" if position.sequence else "")
+    """A position as the source writes it, and RecoverReplicationOperator takes it; None before the start."""
+    from tidemark.planning.replication.positions import position_text
+
+    return None if position is None else position_text(position)

@@ -74,13 +74,16 @@ class ResumeReplicationOperator(TidemarkOperator):
 
 
 class RecoverReplicationOperator(TidemarkOperator):
-    """Lets a replication that failed for good go on from an explicit position; nothing else does. No Spark.
+    """Lets a replication that failed go on from an explicit position; one that failed for good goes on by nothing else.
+    No Spark.
 
     What was committed before the position and was not captured is lost, so every object is flagged, and backfilled
-    by the next run where it is backfilled by itself; those that `keep` names go on as they are. `now` makes a new slot.
-    A position can only be one that the slot still has. A second run changes nothing for a position; `now` is another
-    time then. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused,
-    ObjectNotFound, SlotLost, SlotBlocked, SlotForeign, SourceUnreachable, SourceRefused, InvalidArgument.
+    by the next run where it is backfilled by itself; those that `keep` names go on as they are. `now` drops its slot
+    and makes a new one, and is refused where only the last run failed: nothing is lost then, and the next one tries
+    again by itself. A position can only be one that the slot still has. A second run changes nothing for a position;
+    `now` is another time then. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused,
+    ObjectNotFound, ObjectNotReplicable, SlotLost, SlotBlocked, SlotBusy, SlotForeign, SourceUnreachable, SourceRefused,
+    InvalidArgument.
 
     :param replication: its name. (templated)
     :param position: `now`, or a position as the source writes it: `16/B374D848`. (templated)

@@ -180,10 +180,9 @@ class WriteDownOperator(_OfObject):
         return facts
 
     def _lag_seconds(self) -> float | None:
-        from tidemark.transactions.replication.status import describe
+        from tidemark.transactions.replication.status import describe_object
 
-        found = describe(self.hook.open_store(), self.replication).objects
-        return next((one.lag_seconds for one in found if one.object.name.text == self.object_name), None)
+        return describe_object(self.hook.open_store(), self.replication, self.object_name).lag_seconds
 
 
 class AskBackfillOperator(TidemarkOperator):

@@ -12,6 +12,7 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.model.replication import Replicated
     from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
 
 __all__ = ["BackfillDoneSensor", "ReplicationLagSensor"]
@@ -33,23 +34,28 @@ class _ReplicationSensor(BaseSensorOperator):
         self.conn_id = conn_id
 
     def _status(self) -> tuple[ReplicationStatus, tuple[ObjectStatus, ...]]:
-        """How it stands, and those of its objects that were asked for. Raises ReplicationNotFound, ObjectNotFound."""
+        """How it stands, and those of its objects that were asked for, without such as are not replicated: gone,
+        unsupported, or selected no more. Raises ReplicationNotFound, ObjectNotFound.
+        """
         from tidemark.operators._replication import names_of
+        from tidemark.planning.replication.lifecycle import why_no_backfill
         from tidemark.transactions.replication.objects import get_object
         from tidemark.transactions.replication.status import describe
 
         store = TidemarkHook(self.conn_id).open_store()
         status = describe(store, self.replication)
         asked = {get_object(store, self.replication, name).uid for name in names_of("objects", self.objects)}
-        return status, tuple(one for one in status.objects if not asked or one.object.uid in asked)
+        replicated = (one for one in status.objects if why_no_backfill(one.object) is None)
+        return status, tuple(one for one in replicated if not asked or one.object.uid in asked)
 
 
 class BackfillDoneSensor(_ReplicationSensor):
     """Succeeds when every object, or those that are named, is backfilled. Returns their names.
 
     One whose backfill failed or was stopped is waited for, as the next run may do it, unless `fail_on` names the
-    state; an object that cannot be replicated, or is gone, is not waited for. A replication that has no object yet is
-    not done. Raises ReplicationNotFound, ObjectNotFound, BackfillInterrupted, InvalidArgument.
+    state; one that needs none, as it began with what was captured, is done. An object that cannot be replicated, is
+    gone, or is not selected any more, is not waited for. Where there is nothing to wait for it is not done. Raises
+    ReplicationNotFound, ObjectNotFound, BackfillInterrupted, InvalidArgument.
 
     :param replication: its name. (templated)
     :param objects: `schema.table`, or a list of them; None: all. (templated)
@@ -65,14 +71,9 @@ class BackfillDoneSensor(_ReplicationSensor):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether they are done now."""
-        from tidemark.model.replication import ObjectState
-
-        _, looked_at = self._status()
-        waited_for = [
-            one for one in looked_at if one.object.state is not ObjectState.UNSUPPORTED and not one.object.gone
-        ]
+        _, waited_for = self._status()
         self._require_hope(waited_for)
-        left = [one for one in waited_for if one.object.state is not ObjectState.COMPLETED]
+        left = [one for one in waited_for if not _has_target(one.object)]
         for one in left:
             progress = one.object.progress
             share = "" if progress is None else f", {progress.done} rows, {progress.percent:.0f} %"
@@ -100,7 +101,8 @@ class ReplicationLagSensor(_ReplicationSensor):
     With `below` it waits for the opposite: until all of it is within the limits.
 
     Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects}. An object that has no target yet
-    counts as behind. Raises ReplicationNotFound, ObjectNotFound, InvalidArgument.
+    counts as behind, and so does the log before the start; one that is not replicated, as it is unsupported, gone, or
+    selected no more, is not looked at. Raises ReplicationNotFound, ObjectNotFound, InvalidArgument.
 
     :param replication: its name. (templated)
     :param lag_seconds: the limit, in seconds; None: none. (templated)
@@ -138,7 +140,8 @@ class ReplicationLagSensor(_ReplicationSensor):
         most, below = whole_number_of("lag_bytes", self.lag_bytes), flag_of("below", self.below)
         self._require_limit(seconds, most)
         status, looked_at = self._status()
-        over = (most is not None and status.lag_bytes > most) or (
+        unknown = status.replication.captured is None
+        over = (most is not None and (unknown or status.lag_bytes > most)) or (
             seconds is not None and _over(seconds, status.lag_seconds, *(one.lag_seconds for one in looked_at))
         )
         facts = told(status)
@@ -150,6 +153,15 @@ class ReplicationLagSensor(_ReplicationSensor):
 
         if seconds is None and most is None:
             raise InvalidArgument(argument="lag_seconds", value=None, problem="give a limit, here or in lag_bytes")
+
+
+def _has_target(one: Replicated) -> bool:
+    """Whether its backfill is done, or none is needed: it began with what was captured from then on."""
+    from tidemark.model.replication import ObjectState
+
+    if one.state is ObjectState.NOT_STARTED:
+        return one.applied is not None and one.flagged is None
+    return one.state is ObjectState.COMPLETED
 
 
 def _over(limit: float, *lags: float | None) -> bool:

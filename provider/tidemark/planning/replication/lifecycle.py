@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from tidemark.errors import ReplicationRefused
 from tidemark.model.replication import LogPosition, ObjectState, Replicated, Replication, ReplicationState
+from tidemark.planning.replication.positions import position_text
 
 __all__ = [
     "Act",
@@ -206,7 +207,9 @@ def recovery_position(replication: str, asked: LogPosition | None, slot: LogPosi
     Raises ReplicationRefused where that has left the source's log.
     """
     if asked is not None and asked < slot:
-        problem = f"it cannot be recovered from {asked.commit}: the source's log is there only from {slot.commit} on."
+        problem = (
+            f"it cannot be recovered from {position_text(asked)}: the source's log begins at {position_text(slot)}."
+        )
         raise ReplicationRefused(replication=replication, problem=problem)
     return slot if asked is None else asked
 

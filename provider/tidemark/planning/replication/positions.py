@@ -7,7 +7,7 @@ import re
 from tidemark.errors import InvalidArgument
 from tidemark.model.replication import LogPosition
 
-__all__ = ["lsn_of", "lsn_text", "parse_lsn", "position_of_lsn"]
+__all__ = ["lsn_of", "lsn_text", "parse_lsn", "position_of_lsn", "position_text"]
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 _POSITION = re.compile(r"[0-9A-F]{16}")
@@ -33,8 +33,13 @@ def lsn_of(position: LogPosition) -> int:
 
 
 def parse_lsn(text: str) -> int:
-    """An LSN as people and PostgreSQL write it: 16/B374D848. Raises InvalidArgument."""
-    found = _LSN.fullmatch(text.strip())
+    """An LSN as people and PostgreSQL write it: 16/B374D848; also as the control store and event logs have it, in 16
+    hexadecimal digits. Raises InvalidArgument.
+    """
+    asked = text.strip()
+    if _POSITION.fullmatch(asked.upper()):
+        return int(asked, 16)
+    found = _LSN.fullmatch(asked)
     if found is None:
         raise InvalidArgument(argument="lsn", value=text, problem="an LSN looks like 16/B374D848")
     return int(found[1], 16) << 32 | int(found[2], 16)
@@ -44,3 +49,12 @@ def lsn_text(lsn: int) -> str:
     """An LSN as PostgreSQL writes it. Raises InvalidArgument."""
     position_of_lsn(lsn)
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def position_text(position: LogPosition) -> str:
+    """As the source writes it, so that it can be given back: `16/B374D848`; `#3` behind it: before the third event of
+    that transaction. One that is not of a PostgreSQL is told as it is.
+    """
+    known = not position.commit or _POSITION.fullmatch(position.commit)
+    text = lsn_text(lsn_of(position)) if known else position.commit
+    return f"{text}#{position.sequence}" if position.sequence else text

@@ -36,6 +36,7 @@ from tidemark.planning.replication.lifecycle import (
     why_no_backfill,
     why_not,
 )
+from tidemark.planning.replication.positions import position_text
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 
 __all__ = ["BackfillOutcome", "ReadProgress", "record_progress", "run_backfill"]
@@ -282,8 +283,8 @@ def _complete(
     if not placed:
         raise ObjectFailed(
             object=one.name.text,
-            problem=f"its backfill is exact at {report.snapshot.commit}, which is before what its target had",
-            position=one.applied.commit if one.applied is not None else "its first event",
+            problem=f"its backfill is exact at {position_text(report.snapshot)}, which is before what its target had",
+            position=position_text(one.applied) if one.applied is not None else "its first event",
             remedy="If the source was restored from a backup, recover the replication.",
         )
     return BackfillOutcome(report)

@@ -43,6 +43,7 @@ from tidemark.model.replication import By, LogPosition, ObjectState, Replication
 from tidemark.model.replication_jobs import CapturedObject, CaptureEvents, CaptureReport
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.lifecycle import captures, why_not
+from tidemark.planning.replication.positions import position_text
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.replication.lifecycle import settle, went_well
 
@@ -283,7 +284,7 @@ def _require_further(ask: CaptureEvents, report: CaptureReport) -> None:
     """Raises EventLogChanged."""
     if report.captured < ask.captured or report.batches < ask.batches:
         problem = (
-            f"ends at batch {report.batches} and {report.captured.commit}, before batch {ask.batches} and "
-            f"{ask.captured.commit}, which it had"
+            f"ends at batch {report.batches} and {position_text(report.captured)}, before batch {ask.batches} and "
+            f"{position_text(ask.captured)}, which it had"
         )
         raise EventLogChanged(event_log=ask.event_log, replication=ask.stream, problem=problem)

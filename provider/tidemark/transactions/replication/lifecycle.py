@@ -30,6 +30,7 @@ from tidemark.planning.replication.lifecycle import (
     leads_to,
     why_no_backfill,
 )
+from tidemark.planning.replication.positions import position_text
 from tidemark.planning.replication.selection import is_backfilled
 from tidemark.transactions.replication.moving import move_object
 
@@ -299,7 +300,7 @@ def _begin_again(
             ObjectAct.RESTART if asked else ObjectAct.STOP,
             by=by,
             give_up=True,
-            flagged=LOST.format(position=position.commit),
+            flagged=LOST.format(position=position_text(position)),
             called=Act.RECOVER.value,
         )
     if anew:

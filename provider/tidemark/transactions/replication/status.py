@@ -21,7 +21,7 @@ from tidemark.model.replication import (
 )
 from tidemark.planning.replication.lifecycle import has_all, why_no_backfill, why_not_written_down
 
-__all__ = ["ObjectStatus", "ReplicationStatus", "describe", "history"]
+__all__ = ["ObjectStatus", "ReplicationStatus", "describe", "describe_object", "history"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,17 @@ def describe(store: ControlStore, name: str) -> ReplicationStatus:
             lag_bytes=found.lag_bytes,
             alerts=tuple(_alerts(found.replication, objects)),
         )
+
+    return store.read(look)
+
+
+def describe_object(store: ControlStore, name: str, object_name: str) -> ObjectStatus:
+    """One object alone, as of many thousands. Raises ReplicationNotFound, ObjectNotFound."""
+
+    def look(connection: sa.Connection) -> ObjectStatus:
+        found = replications.find(connection, name).replication
+        one = replicated_objects.find(connection, found.uid, object_name, replication=found.name)
+        return _status(one, found, store.clock())
 
     return store.read(look)
 

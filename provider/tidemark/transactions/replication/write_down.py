@@ -24,6 +24,7 @@ from tidemark.model.replication import By, LogPosition, Replicated, Replication
 from tidemark.model.replication_jobs import WriteDown, WriteDownReport
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.lifecycle import has_all, why_not, why_not_written_down, writes_down
+from tidemark.planning.replication.positions import position_text
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 
 __all__ = ["WriteDownOutcome", "run_write_down"]
@@ -200,10 +201,11 @@ def _stored(
         schema=report.schema,
         flagged=report.flagged,
     ):
+        came_to = position_text(report.applied)
         raise ObjectFailed(
             object=one.name.text,
-            problem=f"its write-down {write.number} answers that it came to {report.applied}, which was not asked for",
-            position=str(one.applied),
+            problem=f"its write-down {write.number} answers that it came to {came_to}, which was not asked for",
+            position="its start" if one.applied is None else position_text(one.applied),
             remedy="Backfill it.",
         )
     return report

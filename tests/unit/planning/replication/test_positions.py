@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.replication import START, LogPosition
-from tidemark.planning.replication.positions import lsn_of, lsn_text, parse_lsn, position_of_lsn
+from tidemark.planning.replication.positions import lsn_of, lsn_text, parse_lsn, position_of_lsn, position_text
 
 LSNS = st.integers(min_value=0, max_value=(1 << 64) - 1)
 
@@ -24,6 +24,19 @@ def test_every_notation_gives_the_number_back(lsn: int) -> None:
 def test_positions_sort_as_numbers_do(one: int, other: int) -> None:
     assert (position_of_lsn(one) < position_of_lsn(other)) == (one < other)
     assert position_of_lsn(one) > START
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_a_position_that_was_told_can_be_given_back_and_so_can_a_stored_one(lsn: int) -> None:
+    position = position_of_lsn(lsn)
+    assert position_of_lsn(parse_lsn(position_text(position))) == position
+    assert position_of_lsn(parse_lsn(position.commit.lower())) == position
+
+
+def test_a_position_within_a_transaction_and_one_of_another_source_are_told() -> None:
+    assert position_text(LogPosition("000000000157C870", 3)) == "0/157C870#3"
+    assert position_text(START) == "0/0"
+    assert position_text(LogPosition("mysql-bin.000001:4")) == "mysql-bin.000001:4"
 
 
 def test_the_notation_is_that_of_the_server() -> None:
