@@ -348,6 +348,7 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tests.airflow.examples.shop_replication import (
+        backfills_of_shop,
         drop_shop_replication,
         hold_shop_replication,
         recover_shop_replication,
@@ -366,6 +367,7 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     assert (target.count(), target.where("id = 3").count()) == (29, 0)
     customers = lake.spark.read.format("delta").load(str(tmp_path / "lake" / "replicated" / "shop_customers"))
     assert "credit" not in customers.columns
+    assert run_dag(backfills_of_shop).task("ask") == "skipped"
     assert run_dag(shop_is_replicated).state == "success"
     assert run_dag(hold_shop_replication).returned("pause")["state"] in ("draining", "paused")
     assert run_dag(release_shop_replication).returned("resume")["state"] == "running"

@@ -85,6 +85,13 @@ def events_of(replication: str, name: str) -> list[tuple[str, str]]:
         return [(str(event.extra["kind"]), str(event.source_run_id)) for event in found]
 
 
+def test_backfills_are_asked_for_beside_it_and_its_runs_may_overlap(dag: DAG) -> None:
+    backfills: DAG = importlib.import_module("replicate_database").backfills
+    assert [task.task_id for task in backfills.tasks] == ["ask"]
+    assert (dag.max_active_runs, dag.get_task("replicate.capture").max_active_tis_per_dag) == (3, 1)
+    assert dag.get_task("replicate.objects.write_down").max_active_tis_per_dag is None
+
+
 def test_no_worker_imports_spark_to_parse_the_dag(tmp_path: Path) -> None:
     _, imported = parse(str(tmp_path), DAGS / "replicate_database.py")
     assert not imported & {"pyspark", "psycopg2", "pyarrow"}

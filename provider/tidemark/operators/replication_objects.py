@@ -132,9 +132,10 @@ class WriteDownOperator(_OfObject):
 
     The range is written ahead; each piece of it is one commit with a mark that is read back. So a retry, a clear and a
     late double apply nothing twice. Where nothing is new no JVM starts; an object that cannot go on until it is
-    backfilled ends as skipped and says why. Returns {replication, object, from, to, events, rows, segments, found,
-    lag_seconds, flagged}; `flagged`: why only a backfill goes on from there. Raises ReplicationNotFound,
-    ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetChanged, EventLogChanged.
+    backfilled, or that another run writes down now, ends as skipped and says why. Returns {replication, object, from,
+    to, events, rows, segments, found, lag_seconds, flagged}; `flagged`: why only a backfill goes on from there. Raises
+    ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetChanged,
+    EventLogChanged.
 
     :param replication: its name. (templated)
     :param object_name: `schema.table` in the source. (templated)
@@ -144,9 +145,13 @@ class WriteDownOperator(_OfObject):
         """What was applied; of nothing new the same with `events` 0."""
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.replication.definitions import get_replication
+        from tidemark.transactions.replication.overlapping import look_elsewhere
         from tidemark.transactions.replication.write_down import run_write_down
 
         store, before = self.hook.open_store(), self._object()
+        other = look_elsewhere(store, self.replication, key=key_of(context)).written_down.get(before.uid)
+        if other is not None:
+            raise AirflowSkipException(f"{self.object_name}: run {other} writes it down now, up to what was captured.")
         self._job = SparkJob(self.hook.settings)
         self._job.require_ready()
         outcome = run_write_down(

@@ -10,7 +10,7 @@ from airflow.sdk import AssetAlias, TaskGroup, TriggerRule, task_group
 
 from tidemark.assets import replicated_alias
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
-from tidemark.operators._base import TidemarkOperator
+from tidemark.operators._base import TidemarkOperator, key_of
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_objects import BackfillObjectOperator, WriteDownOperator
 from tidemark.operators.replications import FinishReplicationOperator, PrepareReplicationOperator
@@ -36,17 +36,20 @@ def replicate(
     begins when capture has ended and the object's own backfill has not failed; finish says how all stands.
 
     An object that fails stops no other. What was captured before is written down though the source cannot be reached,
-    or this run's capture failed. The run fails at the end where a task did. Put `max_active_runs=1` on the DAG.
+    or this run's capture failed. The run fails at the end where a task did.
+
+    Put `max_active_runs=3` on the DAG, so that a run captures while others backfill; runs prepare and capture one after
+    another. A backfill that another run has is left to it, and one run always begins none: it is there to capture.
     `prepare`, `capture`, `backfill` and `write_down` are further arguments of their operators, and Airflow's, such as
     `pool`.
     """
-    of_all = {"replication": replication, "conn_id": conn_id}
+    of_all, alone = {"replication": replication, "conn_id": conn_id}, {"max_active_tis_per_dag": 1}
     with TaskGroup(group_id, **group) as replicating:
         # A request for a backfill that was skipped, in front of it, is no reason to skip the run.
         prepared = PrepareReplicationOperator(
-            task_id="prepare", **{"trigger_rule": TriggerRule.NONE_FAILED, **of_all, **(prepare or {})}
+            task_id="prepare", **{"trigger_rule": TriggerRule.NONE_FAILED, **alone, **of_all, **(prepare or {})}
         )
-        captured = CaptureEventsOperator(task_id="capture", **{**of_all, **(capture or {})})
+        captured = CaptureEventsOperator(task_id="capture", **{**alone, **of_all, **(capture or {})})
         # Whatever became of them: what the event log has can be written down.
         capture_ended = EmptyOperator(task_id="capture_ended", trigger_rule=TriggerRule.ALL_DONE)
         to_do = _ObjectsToDo(task_id="objects_to_do", trigger_rule=TriggerRule.ALL_DONE, **of_all)
@@ -82,7 +85,11 @@ def _of_each_object(
 
 
 class _ObjectsToDo(TidemarkOperator):
-    """Which objects the run has something to do for, as the control store knows them: also where the source is away."""
+    """Which objects the run has something to do for, as the control store knows them: also where the source is away.
+
+    One that another run backfills is that run's, with its write-down. Where so many runs of the DAG do backfills that
+    only one more may be active, this one begins none: it captures, and writes down what is backfilled.
+    """
 
     template_fields = ("replication", "conn_id")
 
@@ -93,9 +100,21 @@ class _ObjectsToDo(TidemarkOperator):
     def execute(self, context: Context) -> list[str]:
         """Names; [] where there is nothing to do. Raises ReplicationNotFound, InvalidArgument."""
         from tidemark.operators._replication import require_room
-        from tidemark.transactions.replication.objects import to_work_at
+        from tidemark.transactions.replication.objects import is_due, to_work_at
+        from tidemark.transactions.replication.overlapping import look_elsewhere
 
-        names = [one.name.text for one in to_work_at(self.hook.open_store(), self.replication)]
+        store = self.hook.open_store()
+        elsewhere = look_elsewhere(store, self.replication, key=key_of(context))
+        due = to_work_at(store, self.replication)
+        mine = [one for one in due if one.uid not in elsewhere.backfilled]
+        if elsewhere.runs >= max(1, self.dag.max_active_runs - 1):
+            mine = [one for one in mine if not is_due(one)]
+        for one in due:
+            if one not in mine:
+                by = elsewhere.backfilled.get(one.uid)
+                why = f"run {by} backfills it" if by else f"{elsewhere.runs} runs backfill others; a later run does it"
+                self.log.info("%s: %s", one.name.text, why)
+        names = [one.name.text for one in mine]
         require_room(self.replication, names)
         self.log.info("To do: %s", ", ".join(names) or "nothing")
         return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -61,7 +62,8 @@ def prepare(
         return Prepared(replication, to_work_at(store, name))
     try:
         if replication.state is not ReplicationState.STARTING:
-            require_slot(store, replication, source, open_log=open_log)
+            with suppress(SlotBusy):  # another run captures, so the slot is there; nothing here needs it idle
+                require_slot(store, replication, source, open_log=open_log)
         selected, everything = _look(store, source, replication, by)
         made = source.publish(replication, selected)
         reach("prepare.published")
