@@ -14,7 +14,6 @@ from tidemark.operators._replication import (
     event_log_of,
     event_log_place,
     options_of,
-    require_room,
     selection_of,
     source_of,
     targets_of,
@@ -158,9 +157,7 @@ class PrepareReplicationOperator(TidemarkOperator):
             open_log=event_log_of(self.hook),
         )
         self._say(prepared)
-        names = [one.name.text for one in prepared.objects]
-        require_room(self.replication, names)
-        return names
+        return [one.name.text for one in prepared.objects]
 
     def _say(self, prepared: Prepared) -> None:
         for change in prepared.made:
@@ -178,8 +175,10 @@ class PrepareReplicationOperator(TidemarkOperator):
 class FinishReplicationOperator(TidemarkOperator):
     """The end of a run: says how the replication and each object stand, and pauses one that is drained. No Spark.
 
-    Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name: {state, applied, lag_seconds,
-    behind, flagged, problem, rows, percent}}}. A second run says it anew. Raises ReplicationNotFound.
+    The source is asked about its slot in every state, since it keeps its log for one that is paused, too; one that is
+    away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name:
+    {state, applied, lag_seconds, behind, flagged, problem, rows, percent}}}. A second run says it anew. Raises
+    ReplicationNotFound.
 
     :param replication: its name. (templated)
     """
@@ -199,12 +198,24 @@ class FinishReplicationOperator(TidemarkOperator):
         store = self.hook.open_store()
         drained(store, self.replication, by=by_of(context))
         status = describe(store, self.replication)
-        for alert in status.alerts:
+        facts = told(status, of_source=_alerts_of_source(status.replication))
+        for alert in facts["alerts"]:
             self.log.warning(alert)
-        facts = told(status)
         for one in status.objects:
             self.log.info(in_words(one))
         return facts
+
+
+def _alerts_of_source(replication: Replication) -> tuple[str, ...]:
+    from tidemark.errors import SourceDriverNotInstalled, SourceRefused, SourceUnreachable
+    from tidemark.model.replication import ReplicationState
+
+    if replication.state is ReplicationState.NOT_STARTED:
+        return ()
+    try:
+        return source_of(replication).alerts(replication)
+    except (SourceUnreachable, SourceRefused, SourceDriverNotInstalled) as error:
+        return (f"Slot {replication.slot} could not be looked at: {error}",)
 
 
 class DropReplicationOperator(TidemarkOperator):
