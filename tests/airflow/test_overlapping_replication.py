@@ -215,3 +215,19 @@ def reading(shop: ReplicatedShop) -> Iterator[None]:
         yield
     finally:
         connection.close()
+
+
+def test_a_name_that_is_not_there_costs_the_run_nothing_but_its_colour(
+    run_dag: RunDag, shop: ReplicatedShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")  # of two objects
+    for name in ("shop.orders", "shop.visits"):
+        copied(shop, name)
+    before = shop.status().replication.captured
+    with DAG("asks", schedule=None, max_active_runs=3) as dag:
+        create() >> replicate("run", replication=REPLICATION, ask={"objects": "shop.misspelt"})
+    asked = run_dag(dag)
+    steps = ("prepare", "ask", "capture", "objects_to_do", "finish")
+    assert asked.state == "failed"
+    assert [asked.task(f"run.{step}") for step in steps] == ["success", "failed", "success", "failed", "success"]
+    assert shop.status().replication.captured != before

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of
-from tidemark.operators._replication import Move, by_of, event_log_of, place_text
+from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._replication import Move, ReplicationOperator, by_of, event_log_of, place_text
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CaptureEventsOperator"]
 
 
-class CaptureEventsOperator(TidemarkOperator):
+class CaptureEventsOperator(ReplicationOperator):
     """Captures what the source has committed up to now, then stops: its events come into the event log, each once, and
     the source's log lets go of them.
 

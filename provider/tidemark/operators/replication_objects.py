@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, key_of
-from tidemark.operators._replication import Move, Names, by_of, names_of, place_text
+from tidemark.operators._base import key_of
+from tidemark.operators._replication import (
+    Move,
+    Names,
+    ReplicationOperator,
+    by_of,
+    default_outlets,
+    names_of,
+    place_text,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -23,13 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["AskBackfillOperator", "BackfillObjectOperator", "WriteDownOperator"]
 
 
-class _OfObject(TidemarkOperator):
+class _OfObject(ReplicationOperator):
     """A task for one object of a replication; the map index shows its name."""
 
     template_fields: Sequence[str] = ("replication", "object_name", "conn_id")
 
     def __init__(self, *, replication: str, object_name: str, **kwargs: Any) -> None:
         kwargs.setdefault("map_index_template", "{{ task.object_name }}")
+        kwargs.setdefault("outlets", default_outlets(replication))
         super().__init__(**kwargs)
         self.replication = replication
         self.object_name = object_name
@@ -190,7 +199,7 @@ class WriteDownOperator(_OfObject):
         return next((one.lag_seconds for one in found if one.object.name.text == self.object_name), None)
 
 
-class AskBackfillOperator(TidemarkOperator):
+class AskBackfillOperator(ReplicationOperator):
     """Asks for backfills of single objects, begins them anew, or stops them. No Spark.
 
     `start` has the next run backfill them; one that is under way is left alone, which `restart` begins again. `stop`

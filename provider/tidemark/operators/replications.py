@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, flag_of
+from tidemark.operators._base import flag_of
 from tidemark.operators._replication import (
     Names,
+    ReplicationOperator,
     by_of,
     event_log_of,
     event_log_place,
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 
-class CreateReplicationOperator(TidemarkOperator):
+class CreateReplicationOperator(ReplicationOperator):
     """Defines a replication of chosen tables of a database, or keeps the one of that name. No Spark; nothing is made in
     the source before it is prepared.
 
@@ -115,7 +116,7 @@ class CreateReplicationOperator(TidemarkOperator):
             )
 
 
-class PrepareReplicationOperator(TidemarkOperator):
+class PrepareReplicationOperator(ReplicationOperator):
     """Before each run: validates and starts a replication that has not started, publishes what its selection names now,
     and says which objects the run has something to do for: the list over which the object tasks are expanded. No Spark.
 
@@ -172,7 +173,7 @@ class PrepareReplicationOperator(TidemarkOperator):
             self.log.warning(warning)
 
 
-class FinishReplicationOperator(TidemarkOperator):
+class FinishReplicationOperator(ReplicationOperator):
     """The end of a run: says how the replication and each object stand, and pauses one that is drained. No Spark.
 
     The source is asked about its slot in every state, since it keeps its log for one that is paused, too; one that is
@@ -218,7 +219,7 @@ def _alerts_of_source(replication: Replication) -> tuple[str, ...]:
         return (f"Slot {replication.slot} could not be looked at: {error}",)
 
 
-class DropReplicationOperator(TidemarkOperator):
+class DropReplicationOperator(ReplicationOperator):
     """Ends a replication: its slot and its publication in the source, its event log, and what the control store knows.
     Targets stay. No Spark.
 

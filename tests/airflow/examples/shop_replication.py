@@ -31,6 +31,7 @@ with DAG(
     max_active_runs=3,
     allowed_run_types=["scheduled", "manual"],
     default_args={"retries": 2},
+    params={"backfill": Param([], type="array", items={"type": "string"})},
 ) as shop_replication:
     # [START create]
     create = CreateReplicationOperator(
@@ -43,7 +44,12 @@ with DAG(
     )
     # [END create]
 
-    create >> replicate("replicate", replication="shop", backfill={"max_active_tis_per_dagrun": 2})
+    create >> replicate(
+        "replicate",
+        replication="shop",
+        ask={"objects": "{{ params.backfill | tojson }}"},
+        backfill={"max_active_tis_per_dagrun": 2},
+    )
 # [END shop_replication]
 
 # [START backfills_of_shop]
