@@ -13,6 +13,7 @@ from airflow.sdk import DAG
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
 from tests.postgresql import PostgresServer
+from tidemark import metrics
 from tidemark.model.replication import ObjectState, ReplicationState
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
 from tidemark.operators.replication_objects import AskBackfillOperator
@@ -201,7 +202,10 @@ def test_the_end_of_a_run_warns_of_the_slot_of_a_paused_replication_and_of_a_sou
         task = FinishReplicationOperator(task_id="finish", replication=REPLICATION)
         return task.execute({"ti": _instance()})  # type: ignore[arg-type]
 
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(metrics, "replicated", lambda name, **facts: told.append({"name": name, **facts}))
     assert (finish()["state"], finish()["alerts"]) == ("paused", [])
+    assert (told[0]["name"], told[0]["failed_objects"]) == (REPLICATION, 0)
     (slot,), _ = shop.in_source()
     shop.sql(f"SELECT pg_drop_replication_slot('{slot}')")
     assert [f"{slot} is gone" in one for one in finish()["alerts"]] == [True]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
+from tidemark import metrics
 from tidemark.operators._base import flag_of
 from tidemark.operators._replication import (
     Names,
@@ -192,6 +193,7 @@ class FinishReplicationOperator(ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """How it stands now."""
+        from tidemark.model.replication import ObjectState
         from tidemark.operators._replication_status import in_words, told
         from tidemark.transactions.replication.lifecycle import drained
         from tidemark.transactions.replication.status import describe
@@ -204,6 +206,12 @@ class FinishReplicationOperator(ReplicationOperator):
             self.log.warning(alert)
         for one in status.objects:
             self.log.info(in_words(one))
+        metrics.replicated(
+            status.replication.name,
+            lag_seconds=status.lag_seconds,
+            lag_bytes=status.lag_bytes,
+            failed_objects=sum(one.object.state is ObjectState.FAILED for one in status.objects),
+        )
         return facts
 
 
