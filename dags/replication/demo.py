@@ -94,7 +94,7 @@ def _rounds(server: ThrowAwayPostgres, connection: Any, writing: Any, lake: Path
         for number in range(1, rounds + 1):
             again = ["shop.customers"] if number == rounds > 1 else []
             print(f"\nRound {number} of {rounds}" + (f": {again[0]} is asked to be copied anew" if again else ""))
-            code = _run(server, lake, telling, {"backfill": again, "action": "start"})
+            code = _run(server, lake, telling, {"backfill": again})
             if code != 0:
                 print(f"\nThe run failed. All of its log: {lake / 'demo.log'}")
                 return code

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.transactions.replication.status import ReplicationStatus
 
-__all__ = ["CONN_ID", "DAGS", "REPLICATION", "ReplicatedShop"]
+__all__ = ["CONN_ID", "DAGS", "REPLICATION", "ReplicatedShop", "events_of"]
 
 CONN_ID, REPLICATION = "shop_database", "shop"
 
@@ -119,3 +119,20 @@ class ReplicatedShop:
                 position = lsn_text(lsn_of(one.applied))
                 found[table] = compare(connection, table, position, rows_of_target(table, rows))
         return found
+
+
+def events_of(replication: str, name: str, *, dag_id: str = "replicate_database") -> list[tuple[str, str]]:
+    """Kind and run of the events of an object's asset, in order."""
+    from airflow.models.asset import AssetEvent, AssetModel  # noqa: TID251 - a test looks from outside
+    from airflow.utils.session import create_session
+
+    from tidemark.assets import replicated_asset
+
+    with create_session() as session:
+        found = (
+            session.query(AssetEvent)
+            .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+            .filter(AssetModel.uri == replicated_asset(replication, name).uri, AssetEvent.source_dag_id == dag_id)
+            .order_by(AssetEvent.id)
+        )
+        return [(str(event.extra["kind"]), str(event.source_run_id)) for event in found]

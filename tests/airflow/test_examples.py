@@ -348,6 +348,7 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tests.airflow.examples.shop_replication import (
+        backfills_of_shop,
         drop_shop_replication,
         hold_shop_replication,
         recover_shop_replication,
@@ -356,16 +357,19 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
         shop_replication,
         shop_replication_in_steps,
     )
-    from tests.airflow.replicated_shop import ReplicatedShop
+    from tests.airflow.replicated_shop import ReplicatedShop, events_of
 
     database = ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=30)
     assert run_dag(shop_replication).state == "success"
     database.sql("DELETE FROM shop.orders WHERE id = 3")
     assert run_dag(shop_replication_in_steps).state == "success"
+    in_steps = [kind for kind, _ in events_of("shop", "shop.orders", dag_id="shop_replication_in_steps")]
+    assert in_steps == ["write_down"]
     target = lake.spark.read.format("delta").load(str(tmp_path / "lake" / "replicated" / "shop_orders"))
     assert (target.count(), target.where("id = 3").count()) == (29, 0)
     customers = lake.spark.read.format("delta").load(str(tmp_path / "lake" / "replicated" / "shop_customers"))
     assert "credit" not in customers.columns
+    assert run_dag(backfills_of_shop).task("ask") == "skipped"
     assert run_dag(shop_is_replicated).state == "success"
     assert run_dag(hold_shop_replication).returned("pause")["state"] in ("draining", "paused")
     assert run_dag(release_shop_replication).returned("resume")["state"] == "running"

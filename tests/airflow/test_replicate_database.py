@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from airflow.sdk import AssetAlias
 
-from tests.airflow.replicated_shop import DAGS, ReplicatedShop
+from tests.airflow.replicated_shop import DAGS, ReplicatedShop, events_of
 from tests.airflow.runs import Outcome
 from tests.airflow.test_dag_parse import parse
 from tests.postgresql import PostgresServer
-from tidemark.assets import replicated_asset
+from tidemark.assets import replicated_alias
+from tidemark.operators.replication_objects import BackfillObjectOperator, WriteDownOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -35,6 +37,8 @@ def test_the_graph_shows_what_waits_for_what(dag: DAG) -> None:
     upstream = {task.task_id: task.upstream_task_ids for task in dag.tasks}
     group = "replicate"
     assert upstream[f"{group}.capture"] == {f"{group}.prepare"}
+    assert upstream[f"{group}.ask"] == {f"{group}.prepare"}
+    assert upstream[f"{group}.objects_to_do"] == {f"{group}.ask"}
     assert upstream[f"{group}.objects.backfill"] == {f"{group}.objects_to_do"}
     assert {f"{group}.objects.backfill", f"{group}.capture_ended"} <= upstream[f"{group}.objects.write_down"]
     assert f"{group}.capture" not in upstream[f"{group}.objects.backfill"]
@@ -70,19 +74,18 @@ def test_targets_are_their_tables_as_of_what_was_captured_while_the_source_is_wr
     ]  # fmt: skip
 
 
-def events_of(replication: str, name: str) -> list[tuple[str, str]]:
-    """Kind and run of the events of an object's asset, in order."""
-    from airflow.models.asset import AssetEvent, AssetModel  # noqa: TID251 - a test looks from outside
-    from airflow.utils.session import create_session
+def test_backfills_are_asked_for_beside_it_and_its_runs_may_overlap(dag: DAG) -> None:
+    backfills: DAG = importlib.import_module("replicate_database").backfills
+    assert [task.task_id for task in backfills.tasks] == ["ask"]
+    assert (dag.max_active_runs, dag.get_task("replicate.capture").max_active_tis_per_dag) == (3, 1)
+    assert dag.get_task("replicate.objects.write_down").max_active_tis_per_dag is None
 
-    with create_session() as session:
-        found = (
-            session.query(AssetEvent)
-            .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
-            .filter(AssetModel.uri == replicated_asset(replication, name).uri)
-            .order_by(AssetEvent.id)
-        )
-        return [(str(event.extra["kind"]), str(event.source_run_id)) for event in found]
+
+def test_a_task_outside_the_group_tells_of_its_object_too() -> None:
+    task = BackfillObjectOperator(task_id="b", replication="shop", object_name="shop.orders")
+    assert task.outlets == [AssetAlias(replicated_alias("shop"))]
+    assert WriteDownOperator(task_id="w", replication="{{ params.name }}", object_name="shop.orders").outlets == []
+    assert WriteDownOperator(task_id="v", replication="shop", object_name="shop.orders", outlets=[]).outlets == []
 
 
 def test_no_worker_imports_spark_to_parse_the_dag(tmp_path: Path) -> None:

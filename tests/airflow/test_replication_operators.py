@@ -13,6 +13,7 @@ from airflow.sdk import DAG
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
 from tests.postgresql import PostgresServer
+from tidemark import metrics
 from tidemark.model.replication import ObjectState, ReplicationState, UnfitValues, WriteMode
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
 from tidemark.operators.replication_objects import AskBackfillOperator
@@ -197,3 +198,30 @@ def _instance() -> Any:
     from types import SimpleNamespace
 
     return SimpleNamespace(dag_id="d", run_id="r", task_id="create", map_index=-1)
+
+
+def test_the_end_of_a_run_warns_of_the_slot_of_a_paused_replication_and_of_a_source_that_is_away(
+    run_dag: RunDag, shop: ReplicatedShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+    import os
+
+    pause = PauseReplicationOperator(task_id="pause", replication=REPLICATION, at_once=True)
+    run_dag(dag_of(lambda: create(options={"backfill": False}), prepare))
+    pause.execute({"ti": _instance()})  # type: ignore[arg-type]
+
+    def finish() -> dict[str, Any]:
+        task = FinishReplicationOperator(task_id="finish", replication=REPLICATION)
+        return task.execute({"ti": _instance()})  # type: ignore[arg-type]
+
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(metrics, "replicated", lambda name, **facts: told.append({"name": name, **facts}))
+    assert (finish()["state"], finish()["alerts"]) == ("paused", [])
+    assert (told[0]["name"], told[0]["failed_objects"]) == (REPLICATION, 0)
+    (slot,), _ = shop.in_source()
+    shop.sql(f"SELECT pg_drop_replication_slot('{slot}')")
+    assert [f"{slot} is gone" in one for one in finish()["alerts"]] == [True]
+    connection = json.loads(os.environ["AIRFLOW_CONN_SHOP_DATABASE"])
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DATABASE", json.dumps({**connection, "port": 1}))
+    (away,) = finish()["alerts"]
+    assert "could not be looked at" in away

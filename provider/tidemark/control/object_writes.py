@@ -20,6 +20,7 @@ __all__ = [
     "begin_job",
     "close",
     "end_job",
+    "heard_of",
     "insert",
     "lookup",
     "may_be_alive",
@@ -85,6 +86,16 @@ def newest(connection: sa.Connection, object_uid: str, kind: WriteKind) -> Objec
     of_kind = sa.select(object_writes).where(_of.object_uid == object_uid, _of.kind == kind.value)
     row = connection.execute(of_kind.order_by(_of.number.desc()).limit(1)).mappings().first()
     return None if row is None else _write(row)
+
+
+def heard_of(connection: sa.Connection, replication_uid: str, *, now: datetime) -> tuple[ObjectWrite, ...]:
+    """Writes of the replication's objects whose leases last, also those that have ended since."""
+    query = (
+        sa.select(object_writes)
+        .join(replicated_objects, replicated_objects.c.uid == _of.object_uid)
+        .where(replicated_objects.c.replication_uid == replication_uid, _of.lease_until > now)
+    )
+    return tuple(_write(row) for row in connection.execute(query).mappings())
 
 
 def insert(connection: sa.Connection, write: ObjectWrite) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import AssetAlias, BaseOperatorLink
+
+from tidemark.assets import replicated_alias
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import flag_of, key_of, whole_number_of
+from tidemark.links.streams import SparkUiLink
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of, whole_number_of
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -31,7 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Move",
+    "ReplicationOperator",
     "by_of",
+    "default_outlets",
     "event_log_of",
     "event_log_place",
     "names_of",
@@ -46,6 +52,12 @@ __all__ = [
 
 Names = str | Sequence[str] | None
 _OPTIONS = ("unfit_values", "backfill", "backfill_exclude", "numeric_as", "max_events")
+
+
+class ReplicationOperator(TidemarkOperator):
+    """An operator of a replication. It takes no window of a stream, so its only link is Spark's."""
+
+    operator_extra_links: Collection[BaseOperatorLink] = (SparkUiLink(),)
 
 
 @dataclass(frozen=True)
@@ -83,6 +95,13 @@ def by_of(context: Context, why: str = "") -> By:
 
     key = str(key_of(context))
     return By(who=key, why=why, run=key)
+
+
+def default_outlets(replication: str) -> list[AssetAlias]:
+    """The alias of the replication's objects, where its name is written out; a templated name has none: outlets are
+    known at parse time.
+    """
+    return [] if "{{" in replication else [AssetAlias(replicated_alias(replication))]
 
 
 def names_of(argument: str, value: Names) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._replication import place_text
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["in_words", "told", "told_of"]
 
 
-def told(status: ReplicationStatus) -> dict[str, Any]:
-    """The whole of it."""
+def told(status: ReplicationStatus, *, of_source: Sequence[str] = ()) -> dict[str, Any]:
+    """The whole of it; `of_source`: alerts that the source itself has."""
     replication = status.replication
     return {
         "replication": replication.name,
@@ -21,7 +22,7 @@ def told(status: ReplicationStatus) -> dict[str, Any]:
         "captured": place_text(replication.captured),
         "lag_seconds": status.lag_seconds,
         "lag_bytes": status.lag_bytes,
-        "alerts": list(status.alerts),
+        "alerts": [*status.alerts, *of_source],
         "objects": {one.object.name.text: told_of(one) for one in status.objects},
     }
 

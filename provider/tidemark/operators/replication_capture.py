@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of
-from tidemark.operators._replication import Move, by_of, event_log_of, place_text
+from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._replication import Move, ReplicationOperator, by_of, event_log_of, place_text
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
+    from tidemark.control.store import ControlStore
+    from tidemark.databases.sources import Source
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.replication_jobs import CaptureReport
 
@@ -22,13 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["CaptureEventsOperator"]
 
 
-class CaptureEventsOperator(TidemarkOperator):
+class CaptureEventsOperator(ReplicationOperator):
     """Captures what the source has committed up to now, then stops: its events come into the event log, each once, and
     the source's log lets go of them.
 
     The position stands in the same commit as the events, so a retry goes on where the log ends. Where nothing was
     committed to the selected tables no JVM starts, and the position moves on. Nothing is captured while the replication
-    is draining or paused. Returns {replication, captured, transactions, events, objects, lag_bytes}: `events` of all
+    is draining or paused. While another run's capture has the slot it ends as skipped: that one, and the next run, take
+    what there is. Returns {replication, captured, transactions, events, objects, lag_bytes}: `events` of all
     `objects`. Raises ReplicationNotFound, SlotLost, SlotAhead, SlotForeign, SlotBusy, SourceIsAnother, SourceSetBack,
     SourceUnreachable, SourceRefused, EventLogChanged.
 
@@ -54,7 +57,6 @@ class CaptureEventsOperator(TidemarkOperator):
         from tidemark.databases.sources import open_source
         from tidemark.hooks.source_connection import source_address
         from tidemark.hooks.spark_job import SparkJob
-        from tidemark.transactions.replication.capture import capture
         from tidemark.transactions.replication.definitions import get_replication
 
         skip = flag_of("skip_when_empty", self.skip_when_empty)
@@ -62,16 +64,7 @@ class CaptureEventsOperator(TidemarkOperator):
         address = source_address(get_replication(store, self.replication).source_conn_id)
         self._job = SparkJob(self.hook.settings, source=address)
         self._job.require_ready()
-        report = capture(
-            store,
-            self.replication,
-            run=self._job.run,
-            places=self.hook.job_places(),
-            source=open_source(address),
-            by=by_of(context),
-            key=key_of(context),
-            open_log=event_log_of(self.hook),
-        )
+        report = self._capture(context, store, self._job, open_source(address))
         replication = get_replication(store, self.replication)
         if report is None:
             why = f"Nothing new to capture; replication {replication.name} is {replication.state}."
@@ -82,6 +75,28 @@ class CaptureEventsOperator(TidemarkOperator):
             named = [name for name, events in report.events.items() if events]
             self._moved = Move.from_source(address, named, replication.event_log, sum(report.events.values()))
         return {"replication": replication.name, "captured": place_text(replication.captured), **_told(report)}
+
+    def _capture(self, context: Context, store: ControlStore, job: SparkJob, source: Source) -> CaptureReport | None:
+        """Raises AirflowSkipException where another run is at it; SlotBusy where it is nobody of ours."""
+        from tidemark.errors import SlotBusy
+        from tidemark.transactions.replication.capture import capture
+        from tidemark.transactions.replication.overlapping import is_captured_now
+
+        try:
+            return capture(
+                store,
+                self.replication,
+                run=job.run,
+                places=self.hook.job_places(),
+                source=source,
+                by=by_of(context),
+                key=key_of(context),
+                open_log=event_log_of(self.hook),
+            )
+        except SlotBusy as busy:
+            if not is_captured_now(store, self.replication):
+                raise
+            raise AirflowSkipException(f"Another run captures now; the next one takes what is left. {busy}") from busy
 
     def on_kill(self) -> None:
         """End the job; what stands in the event log stays, and the next attempt goes on from there."""

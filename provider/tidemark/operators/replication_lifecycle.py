@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.operators._base import TidemarkOperator, flag_of
-from tidemark.operators._replication import Names, by_of, event_log_place, names_of, place_text, source_of
+from tidemark.operators._base import flag_of
+from tidemark.operators._replication import (
+    Names,
+    ReplicationOperator,
+    by_of,
+    event_log_place,
+    names_of,
+    place_text,
+    source_of,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["PauseReplicationOperator", "RecoverReplicationOperator", "ResumeReplicationOperator"]
 
 
-class PauseReplicationOperator(TidemarkOperator):
+class PauseReplicationOperator(ReplicationOperator):
     """Lets a replication drain: nothing new is captured, what was captured is still written down, then it is paused.
     The next run writes down; where there is nothing left it is paused at once. No Spark.
 
@@ -47,7 +55,7 @@ class PauseReplicationOperator(TidemarkOperator):
         return _told(after)
 
 
-class ResumeReplicationOperator(TidemarkOperator):
+class ResumeReplicationOperator(ReplicationOperator):
     """Lets a paused or draining replication run on from where it was captured. No Spark; the next run captures.
 
     A second run changes nothing. Returns {replication, state, captured}. Raises ReplicationNotFound,
@@ -73,7 +81,7 @@ class ResumeReplicationOperator(TidemarkOperator):
         return _told(after)
 
 
-class RecoverReplicationOperator(TidemarkOperator):
+class RecoverReplicationOperator(ReplicationOperator):
     """Lets a replication that failed go on from an explicit position; one that failed for good goes on by nothing else.
     No Spark.
 

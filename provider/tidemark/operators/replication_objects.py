@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, key_of
-from tidemark.operators._replication import Move, Names, by_of, names_of, place_text
+from tidemark.operators._base import key_of
+from tidemark.operators._replication import (
+    Move,
+    Names,
+    ReplicationOperator,
+    by_of,
+    default_outlets,
+    names_of,
+    place_text,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -23,13 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["AskBackfillOperator", "BackfillObjectOperator", "WriteDownOperator"]
 
 
-class _OfObject(TidemarkOperator):
+class _OfObject(ReplicationOperator):
     """A task for one object of a replication; the map index shows its name."""
 
     template_fields: Sequence[str] = ("replication", "object_name", "conn_id")
 
     def __init__(self, *, replication: str, object_name: str, **kwargs: Any) -> None:
         kwargs.setdefault("map_index_template", "{{ task.object_name }}")
+        kwargs.setdefault("outlets", default_outlets(replication))
         super().__init__(**kwargs)
         self.replication = replication
         self.object_name = object_name
@@ -132,10 +141,10 @@ class WriteDownOperator(_OfObject):
 
     The range is written ahead; each piece of it is one commit with a mark that is read back. So a retry, a clear and a
     late double apply nothing twice. Where nothing is new no JVM starts; an object that cannot go on until it is
-    backfilled ends as skipped and says why. Returns {replication, object, from, to, events, rows, segments, found,
-    lag_seconds, flagged}; `flagged`: why only a backfill goes on from there. Raises ReplicationNotFound,
-    ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetLost, TargetNotDelta,
-    ReplicationRefused, EventLogChanged.
+    backfilled, or that another run writes down now, ends as skipped and says why. Returns {replication, object, from,
+    to, events, rows, segments, found, lag_seconds, flagged}; `flagged`: why only a backfill goes on from there. Raises
+    ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetLost,
+    TargetNotDelta, ReplicationRefused, EventLogChanged.
 
     :param replication: its name. (templated)
     :param object_name: `schema.table` in the source. (templated)
@@ -145,9 +154,13 @@ class WriteDownOperator(_OfObject):
         """What was applied; of nothing new the same with `events` 0."""
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.replication.definitions import get_replication
+        from tidemark.transactions.replication.overlapping import look_elsewhere
         from tidemark.transactions.replication.write_down import run_write_down
 
         store, before = self.hook.open_store(), self._object()
+        other = look_elsewhere(store, self.replication, key=key_of(context)).written_down.get(before.uid)
+        if other is not None:
+            raise AirflowSkipException(f"{self.object_name}: run {other} writes it down now, up to what was captured.")
         self._job = SparkJob(self.hook.settings)
         self._job.require_ready()
         outcome = run_write_down(
@@ -185,7 +198,7 @@ class WriteDownOperator(_OfObject):
         return describe_object(self.hook.open_store(), self.replication, self.object_name).lag_seconds
 
 
-class AskBackfillOperator(TidemarkOperator):
+class AskBackfillOperator(ReplicationOperator):
     """Asks for backfills of single objects, begins them anew, or stops them. No Spark.
 
     `start` has the next run backfill them; one that is under way is left alone, which `restart` begins again. `stop`

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, flag_of
+from tidemark import metrics
+from tidemark.operators._base import flag_of
 from tidemark.operators._replication import (
     Names,
+    ReplicationOperator,
     by_of,
     event_log_of,
     event_log_place,
     options_of,
-    require_room,
     selection_of,
     source_of,
     targets_of,
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 
-class CreateReplicationOperator(TidemarkOperator):
+class CreateReplicationOperator(ReplicationOperator):
     """Defines a replication of chosen tables of a database, or keeps the one of that name. No Spark; nothing is made in
     the source before it is prepared.
 
@@ -120,7 +121,7 @@ class CreateReplicationOperator(TidemarkOperator):
             )
 
 
-class PrepareReplicationOperator(TidemarkOperator):
+class PrepareReplicationOperator(ReplicationOperator):
     """Before each run: validates and starts a replication that has not started, publishes what its selection names now,
     and says which objects the run has something to do for: the list over which the object tasks are expanded. No Spark.
 
@@ -162,9 +163,7 @@ class PrepareReplicationOperator(TidemarkOperator):
             open_log=event_log_of(self.hook),
         )
         self._say(prepared)
-        names = [one.name.text for one in prepared.objects]
-        require_room(self.replication, names)
-        return names
+        return [one.name.text for one in prepared.objects]
 
     def _say(self, prepared: Prepared) -> None:
         for change in prepared.made:
@@ -179,11 +178,13 @@ class PrepareReplicationOperator(TidemarkOperator):
             self.log.warning(warning)
 
 
-class FinishReplicationOperator(TidemarkOperator):
+class FinishReplicationOperator(ReplicationOperator):
     """The end of a run: says how the replication and each object stand, and pauses one that is drained. No Spark.
 
-    Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name: {state, applied, lag_seconds,
-    behind, flagged, problem, rows, percent}}}. A second run says it anew. Raises ReplicationNotFound.
+    The source is asked about its slot in every state, since it keeps its log for one that is paused, too; one that is
+    away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name:
+    {state, applied, lag_seconds, behind, flagged, problem, rows, percent}}}. A second run says it anew. Raises
+    ReplicationNotFound.
 
     :param replication: its name. (templated)
     """
@@ -196,6 +197,7 @@ class FinishReplicationOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """How it stands now."""
+        from tidemark.model.replication import ObjectState
         from tidemark.operators._replication_status import in_words, told
         from tidemark.transactions.replication.lifecycle import drained
         from tidemark.transactions.replication.status import describe
@@ -203,15 +205,33 @@ class FinishReplicationOperator(TidemarkOperator):
         store = self.hook.open_store()
         drained(store, self.replication, by=by_of(context))
         status = describe(store, self.replication)
-        for alert in status.alerts:
+        facts = told(status, of_source=_alerts_of_source(status.replication))
+        for alert in facts["alerts"]:
             self.log.warning(alert)
-        facts = told(status)
         for one in status.objects:
             self.log.info(in_words(one))
+        metrics.replicated(
+            status.replication.name,
+            lag_seconds=status.lag_seconds,
+            lag_bytes=status.lag_bytes,
+            failed_objects=sum(one.object.state is ObjectState.FAILED for one in status.objects),
+        )
         return facts
 
 
-class DropReplicationOperator(TidemarkOperator):
+def _alerts_of_source(replication: Replication) -> tuple[str, ...]:
+    from tidemark.errors import SourceDriverNotInstalled, SourceRefused, SourceUnreachable
+    from tidemark.model.replication import ReplicationState
+
+    if replication.state is ReplicationState.NOT_STARTED:
+        return ()
+    try:
+        return source_of(replication).alerts(replication)
+    except (SourceUnreachable, SourceRefused, SourceDriverNotInstalled) as error:
+        return (f"Slot {replication.slot} could not be looked at: {error}",)
+
+
+class DropReplicationOperator(ReplicationOperator):
     """Ends a replication: its slot and its publication in the source, its event log, and what the control store knows.
     Targets stay. No Spark.
 

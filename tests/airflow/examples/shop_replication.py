@@ -28,9 +28,10 @@ with DAG(
     schedule=timedelta(minutes=5),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=3,
     allowed_run_types=["scheduled", "manual"],
-    params={"backfill": Param([], type="array", items={"type": "string"}), "action": Param("start")},
+    default_args={"retries": 2},
+    params={"backfill": Param([], type="array", items={"type": "string"})},
 ) as shop_replication:
     # [START create]
     create = CreateReplicationOperator(
@@ -43,6 +44,20 @@ with DAG(
     )
     # [END create]
 
+    create >> replicate(
+        "replicate",
+        replication="shop",
+        ask={"objects": "{{ params.backfill | tojson }}"},
+        backfill={"max_active_tis_per_dagrun": 2},
+    )
+# [END shop_replication]
+
+# [START backfills_of_shop]
+with DAG(
+    "backfills_of_shop",
+    schedule=None,
+    params={"backfill": Param([], type="array", items={"type": "string"}), "action": Param("start")},
+) as backfills_of_shop:
     # [START ask]
     ask = AskBackfillOperator(
         task_id="ask",
@@ -51,12 +66,10 @@ with DAG(
         action="{{ params.action }}",
     )
     # [END ask]
-
-    create >> ask >> replicate("replicate", replication="shop", backfill={"max_active_tis_per_dagrun": 2})
-# [END shop_replication]
+# [END backfills_of_shop]
 
 # [START shop_replication_in_steps]
-with DAG("shop_replication_in_steps", schedule=None, catchup=False, max_active_runs=1) as shop_replication_in_steps:
+with DAG("shop_replication_in_steps", schedule=None, catchup=False, max_active_runs=3) as shop_replication_in_steps:
     # [START prepare]
     prepare = PrepareReplicationOperator(task_id="prepare", replication="shop", slot_patience_seconds=60)
     # [END prepare]

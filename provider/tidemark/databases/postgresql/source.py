@@ -113,9 +113,10 @@ class PostgresSource:
             slots.advance_slot(connection, replication.slot, to)
 
     def alerts(self, replication: Replication) -> tuple[str, ...]:
-        """In words; () where all is well."""
+        """In words; () where all is well. A slot that was made and is gone is one, too."""
         with connect(self._address) as connection:
-            return tuple(_alerts(slots.slot_status(connection, replication.slot)))
+            status = slots.slot_status(connection, replication.slot)
+        return tuple(_alerts(status, made=replication.captured is not None))
 
     def drop_slot(self, replication: Replication) -> bool:
         """Raises SlotForeign, SlotBusy."""
@@ -145,8 +146,10 @@ def _is_named(selection: Selection, table: CatalogTable) -> bool:
     return table.name.text in selection.include
 
 
-def _alerts(status: SlotStatus) -> list[str]:
+def _alerts(status: SlotStatus, *, made: bool = True) -> list[str]:
     told = []
+    if made and not status.exists:
+        told.append(f"Slot {status.name} is gone: what is committed now is kept for nobody. Recover the replication.")
     if status.wal_status in ("unreserved", "lost"):
         told.append(f"Slot {status.name} is {status.wal_status}: its log is about to be removed, or was. Capture now.")
     if status.safe_wal_size is not None and status.safe_wal_size < _SAFE:

@@ -25,7 +25,16 @@ from tidemark.planning.replication.lifecycle import (
 from tidemark.transactions.replication.looking import take_up
 from tidemark.transactions.replication.moving import move_object
 
-__all__ = ["Registered", "ask_backfill", "get_object", "objects_of", "register", "stop_backfill", "to_work_at"]
+__all__ = [
+    "Registered",
+    "ask_backfill",
+    "get_object",
+    "is_due",
+    "objects_of",
+    "register",
+    "stop_backfill",
+    "to_work_at",
+]
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ def to_work_at(store: ControlStore, name: str) -> tuple[Replicated, ...]:
         objects = [one.object for one in replicated_objects.of_replication(connection, replication.uid)]
         begins, applies = backfills(replication.state), writes_down(replication.state)
         return tuple(
-            one for one in objects if (begins and _is_due(one)) or (applies and _goes_on(one, replication.captured))
+            one for one in objects if (begins and is_due(one)) or (applies and _goes_on(one, replication.captured))
         )
 
     return store.read(look)
@@ -164,7 +173,8 @@ def _found(connection: sa.Connection, name: str, names: Sequence[str]) -> tuple[
     )
 
 
-def _is_due(one: Replicated) -> bool:
+def is_due(one: Replicated) -> bool:
+    """Whether a run begins a backfill of it, where nobody else has it."""
     begun = one.state in (ObjectState.PENDING, ObjectState.FAILED, ObjectState.ACTIVE)
     return begun and why_no_backfill(one) is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -65,7 +66,8 @@ def prepare(
         return Prepared(replication, to_work_at(store, name))
     try:
         if replication.state is not ReplicationState.STARTING:
-            require_slot(store, replication, source, open_log=open_log)
+            with suppress(SlotBusy):  # another run captures, so the slot is there; nothing here needs it idle
+                require_slot(store, replication, source, open_log=open_log)
         look = _looked_at(store, source, replication, by)
         flag_unpublished(store, replication, source.published(replication), look.selected, by=by)
         reach("prepare.flagged")
