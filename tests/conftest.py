@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemark.model.spark import AVRO_PACKAGE, S3_SETTINGS
+from tidemark.model.spark import AVRO_PACKAGE, POSTGRESQL_PACKAGE, S3_SETTINGS
 from tidemark.testing import SHORT_LIVED_JVM
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers that tests submit
@@ -59,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local Spark with Delta for all tests of the process; tests that change settings take `spark.newSession()`."""
     from tidemark.testing import local_spark
 
-    packages = {"spark.jars.packages": f"{S3_SETTINGS['spark.jars.packages']},{AVRO_PACKAGE}"}
+    packages = {"spark.jars.packages": f"{S3_SETTINGS['spark.jars.packages']},{AVRO_PACKAGE},{POSTGRESQL_PACKAGE}"}
     settings = {**S3_SETTINGS, **packages, **REMEMBER_LITTLE}
     session = local_spark(warehouse=tmp_path_factory.mktemp("warehouse"), more=settings)
     yield session
@@ -72,6 +72,17 @@ def postgresql() -> Iterator[PostgresServer]:
     from tests.postgresql import postgresql_or_skip
 
     with postgresql_or_skip() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def source_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL server whose log can be decoded, for all tests of the process; each takes a database of its own,
+    and leaves no slot behind: those that are there count for the whole server.
+    """
+    from tests.postgresql import LOGICAL, postgresql_or_skip
+
+    with postgresql_or_skip(LOGICAL) as server:
         yield server
 
 

@@ -27,7 +27,7 @@ def put_in_place(binary: Path, started: Path, script: str) -> None:
 def hand_over(queue: Path) -> str:
     """A script that lays the spec into `queue`, which must be there, and ends as the job that `serving` runs does."""
     return (
-        f'cd {queue}; echo "$spec" > $$.half; mv $$.half $$.spec\n'
+        f'cd {queue}; printf %s "$TIDEMARK_SOURCE" > $$.source; echo "$spec" > $$.half; mv $$.half $$.spec\n'
         "while [ ! -e $$.done ]; do sleep 0.05; done; cat $$.said; exit $(cat $$.done)"
     )
 
@@ -48,13 +48,17 @@ def serving(spark: SparkSession, queue: Path) -> Iterator[None]:
 def _serve(spark: SparkSession, queue: Path, ended: threading.Event) -> None:
     from tidemark.jobs.files import read_spec, write_result
     from tidemark.jobs.run import run
+    from tidemark.model.codec import from_json
+    from tidemark.model.replication import SourceAddress
 
     while not ended.wait(0.05):
         for request in queue.glob("*.spec"):
             spec = read_spec(request.read_text().strip())
             request.unlink()
             said: list[str] = []
-            result = run(spark, spec, say=said.append)
+            source = request.with_suffix(".source").read_text()
+            address = from_json(SourceAddress, source) if source else None
+            result = run(spark, spec, say=said.append, source=address)
             write_result(spec.result_uri, result)
             request.with_suffix(".said").write_text("".join(f"tidemark: {line}\n" for line in said))
             request.with_suffix(".half").write_text("0" if result.error is None else "1")

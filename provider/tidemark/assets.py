@@ -1,4 +1,4 @@
-"""The assets that stand for a stream: that it has data, and that it was consumed."""
+"""The assets that stand for a stream: that it has data, and that it was consumed; and for a replicated object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow.sdk import Asset, AssetWatcher
 
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 
-__all__ = ["stream_asset", "stream_data_asset"]
+__all__ = ["replicated_alias", "replicated_asset", "stream_asset", "stream_data_asset"]
 
 
 def stream_asset(name: str) -> Asset:
@@ -40,3 +40,18 @@ def stream_data_asset(name: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals:
         uri=f"x-tidemark://data/{place}",
         watchers=[AssetWatcher(name=f"tidemark-data.{place}", trigger=trigger)],
     )
+
+
+def replicated_asset(replication: str, object_name: str) -> Asset:
+    """The asset that gets an event each time the target of the object `schema.table` was written: consumers may be
+    scheduled on it. An event is a wake-up hint: its extra says rows, range and lag, the control store is the truth.
+    """
+    place = f"{quote(replication, safe='')}/{quote(object_name, safe='.')}"
+    return Asset(name=f"tidemark-replicated.{place}", uri=f"x-tidemark://replications/{place}")
+
+
+def replicated_alias(replication: str) -> str:
+    """The name of the alias through which the tasks of a replication tell of its objects, which are not known when the
+    DAG is parsed; a DAG scheduled on the alias runs for each of them.
+    """
+    return f"tidemark-replicated.{replication}"

@@ -9,7 +9,18 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["CHANGE_STREAM_POINTS", "KILL_AT", "KILL_ONCE", "PARTITION_POINTS", "POINTS", "reach"]
+__all__ = [
+    "BACKFILL_OBJECT_POINTS",
+    "CAPTURE_EVENTS_POINTS",
+    "CHANGE_STREAM_POINTS",
+    "KILL_AT",
+    "KILL_ONCE",
+    "PARTITION_POINTS",
+    "POINTS",
+    "REPLICATION_POINTS",
+    "WRITE_DOWN_POINTS",
+    "reach",
+]
 
 KILL_AT = "TIDEMARK_KILL_AT"
 KILL_ONCE = "TIDEMARK_KILL_ONCE"
@@ -34,6 +45,35 @@ CHANGE_STREAM_POINTS = (
     "capture.before",
     "capture.written",
     "trim.marked",
+)
+
+CAPTURE_EVENTS_POINTS = (
+    "events.staged",
+    "events.before",
+    "events.written",
+    "slot.before",
+    "slot.moved",
+)
+
+BACKFILL_OBJECT_POINTS = (
+    "backfill.before",
+    "backfill.written",
+    "backfill.copied",
+)
+
+WRITE_DOWN_POINTS = (  # of the first two segments; later ones have their numbers
+    "segment1.before",
+    "segment1.written",
+    "segment2.before",
+    "segment2.written",
+)
+
+REPLICATION_POINTS = (
+    "prepare.published",
+    "prepare.slot",
+    *CAPTURE_EVENTS_POINTS,
+    *BACKFILL_OBJECT_POINTS,
+    *WRITE_DOWN_POINTS,
 )
 
 PARTITION_POINTS = (

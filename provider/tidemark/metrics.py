@@ -21,6 +21,7 @@ __all__ = [
     "job_ended",
     "lag_in_versions",
     "looked",
+    "replicated",
     "rolled_back",
     "taken_over",
     "wanted",
@@ -80,6 +81,15 @@ def rolled_back(streams: Sequence[str]) -> None:
 def looked(stream: str, found: bool) -> None:
     """A sensor or a trigger has looked whether there is something to deliver."""
     _count("looks", 1, {"stream": stream}, found=str(found).lower())
+
+
+def replicated(name: str, *, lag_seconds: float | None, lag_bytes: int, failed_objects: int) -> None:
+    """How a replication stands at the end of a run; no lag in seconds before its start."""
+    replication = {"replication": name}
+    if lag_seconds is not None:
+        _gauge("replication_lag_seconds", lag_seconds, replication)
+    _gauge("replication_lag_bytes", lag_bytes, replication)
+    _gauge("replication_objects_failed", failed_objects, replication)
 
 
 def job_ended(spec: JobSpec, seconds: float, outcome: str) -> None:

@@ -6,6 +6,35 @@ __all__ = ["get_provider_info"]
 
 _INTEGRATION = "Tidemark"
 
+_OPERATORS = (
+    "tidemark.operators.streams",
+    "tidemark.operators.keyed_streams",
+    "tidemark.operators.view_streams",
+    "tidemark.operators.external_tables",
+    "tidemark.operators.consume",
+    "tidemark.operators.replay",
+    "tidemark.operators.rebase",
+    "tidemark.operators.transaction",
+    "tidemark.operators.stream_sql",
+    "tidemark.operators.vacuum",
+    "tidemark.operators.change_streams",
+    "tidemark.operators.capture",
+    "tidemark.operators.consumer_groups",
+    "tidemark.operators.backfill",
+    "tidemark.operators.partitions",
+    "tidemark.operators.trim_change_log",
+    "tidemark.operators.replications",
+    "tidemark.operators.replication_capture",
+    "tidemark.operators.replication_objects",
+    "tidemark.operators.replication_lifecycle",
+)
+_SENSORS = (
+    "tidemark.sensors.streams",
+    "tidemark.sensors.stale",
+    "tidemark.sensors.consumer_groups",
+    "tidemark.sensors.replication",
+)
+
 
 def get_provider_info() -> dict[str, object]:
     """The provider's metadata, valid against Airflow's `provider_info.schema.json`."""
@@ -14,25 +43,8 @@ def get_provider_info() -> dict[str, object]:
         "name": "Tidemark",
         "description": "Change streams on Delta tables, consumed exactly once by Airflow on Spark.",
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["software"]}],
-        "operators": _modules(
-            "tidemark.operators.streams",
-            "tidemark.operators.keyed_streams",
-            "tidemark.operators.view_streams",
-            "tidemark.operators.external_tables",
-            "tidemark.operators.consume",
-            "tidemark.operators.replay",
-            "tidemark.operators.rebase",
-            "tidemark.operators.transaction",
-            "tidemark.operators.stream_sql",
-            "tidemark.operators.vacuum",
-            "tidemark.operators.change_streams",
-            "tidemark.operators.capture",
-            "tidemark.operators.consumer_groups",
-            "tidemark.operators.backfill",
-            "tidemark.operators.partitions",
-            "tidemark.operators.trim_change_log",
-        ),
-        "sensors": _modules("tidemark.sensors.streams", "tidemark.sensors.stale", "tidemark.sensors.consumer_groups"),
+        "operators": _modules(*_OPERATORS),
+        "sensors": _modules(*_SENSORS),
         "triggers": _modules("tidemark.triggers.streams", "tidemark.triggers.stale", "tidemark.triggers.watchers"),
         "hooks": _modules("tidemark.hooks.tidemark"),
         "connection-types": [_CONNECTION_TYPE],

@@ -17,6 +17,7 @@ from tests.airflow.runs import Lake, Outcome
 from tests.dag_runs import run_registered
 from tests.engine.passing_time import pass_time
 from tests.guarantees.synthetic_tables import SyntheticTable
+from tests.postgresql import PostgresServer
 from tests.unit.lake.delta_directories import singers
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
@@ -335,3 +336,50 @@ def test_records_are_kept_and_delivered_again_after_a_reset(
     monkeypatch.setattr(watch_order_records.get_task("stale"), "hours_left", 10_000)
     (at_risk,) = run_dag(watch_order_records).returned("stale")
     assert (at_risk["consumer_group"], at_risk["failed"]) == ("history", {})
+
+
+@pytest.mark.spark
+def test_a_shops_database_is_replicated_held_recovered_and_let_go(
+    run_dag: RunDag,
+    source_server: PostgresServer,
+    lake: Lake,
+    tmp_path: Path,
+    warm_spark: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tests.airflow.examples.shop_replication import (
+        backfills_of_shop,
+        drop_shop_replication,
+        hold_shop_replication,
+        recover_shop_replication,
+        release_shop_replication,
+        shop_is_replicated,
+        shop_replication,
+        shop_replication_in_steps,
+    )
+    from tests.airflow.replicated_shop import ReplicatedShop, events_of
+
+    database = ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=30)
+    assert run_dag(shop_replication).state == "success"
+    database.sql("DELETE FROM shop.orders WHERE id = 3")
+    assert run_dag(shop_replication_in_steps).state == "success"
+    in_steps = [kind for kind, _ in events_of("shop", "shop.orders", dag_id="shop_replication_in_steps")]
+    assert in_steps == ["write_down"]
+    target = lake.spark.read.format("delta").load(str(tmp_path / "lake" / "replicated" / "shop_orders"))
+    assert (target.count(), target.where("id = 3").count()) == (29, 0)
+    customers = lake.spark.read.format("delta").load(str(tmp_path / "lake" / "replicated" / "shop_customers"))
+    assert "credit" not in customers.columns
+    assert run_dag(backfills_of_shop).task("ask") == "skipped"
+    assert run_dag(shop_is_replicated).state == "success"
+    assert run_dag(hold_shop_replication).returned("pause")["state"] in ("draining", "paused")
+    assert run_dag(release_shop_replication).returned("resume")["state"] == "running"
+    (slot,), _ = database.in_source()
+    database.sql(f"SELECT pg_drop_replication_slot('{slot}')")
+    assert run_dag(shop_replication).state == "failed"
+    assert database.status().replication.state.value == "failed_permanently"
+    assert run_dag(recover_shop_replication).state == "success"
+    again = run_dag(shop_replication)
+    assert again.state == "success"
+    assert {one.object.state.value for one in database.status().objects} == {"completed"}
+    assert run_dag(drop_shop_replication).returned("drop") is True
+    assert database.in_source() == ([], [])

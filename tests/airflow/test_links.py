@@ -16,6 +16,7 @@ from tidemark.links.streams import SparkUiLink, WindowLink
 from tidemark.operators._base import TidemarkOperator
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.task_groups.replicate import replicate
 from tidemark.task_groups.stream_transaction import stream_transaction
 
 pytestmark = pytest.mark.airflow
@@ -106,3 +107,11 @@ def test_links_are_there_while_the_task_runs(
     assert parse_qs(urlsplit(seen["_link_WindowLink"]).query)["stream"] == ["s_looks_at_its_links"]
     assert parse_qs(urlsplit(seen["_link_WindowLink"]).query)["run_id"] == [ran.run.run_id]
     assert seen["_link_SparkUiLink"] == "http://spark:8080"
+
+
+def test_a_task_of_a_replication_has_no_window_to_lead_to() -> None:
+    with DAG("d") as dag:
+        replicate("r", replication="shop", ask={"objects": ""})
+    ours = [task for task in dag.tasks if isinstance(task, TidemarkOperator)]
+    assert len(ours) == 7
+    assert {tuple(type(link) for link in task.operator_extra_links) for task in ours} == {(SparkUiLink,)}

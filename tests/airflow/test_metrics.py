@@ -208,10 +208,20 @@ def test_without_a_backend_the_lake_is_not_asked_for_a_lag(
     assert run_dag(consuming("metrics_off"), FIRST).state == "success"
 
 
+def test_the_end_of_a_replications_run_tells_lag_and_failures(listener: Listener) -> None:
+    metrics.replicated("shop", lag_seconds=None, lag_bytes=0, failed_objects=0)
+    assert "replication_lag_seconds" not in listener.heard()
+    metrics.replicated("shop", lag_seconds=1.5, lag_bytes=16, failed_objects=2)
+    heard = listener.heard()
+    assert {name: heard[f"replication_{name}.shop"] for name in ("lag_seconds", "lag_bytes", "objects_failed")} == {
+        "lag_seconds": "1.5|g", "lag_bytes": "16|g", "objects_failed": "2|g",
+    }  # fmt: skip
+
+
 def test_every_metric_is_in_the_docs_and_every_documented_one_exists() -> None:
     source = Path(metrics.__file__).read_text()
     told = set(re.findall(r'_(?:count|gauge)\("(\w+)"|"timing", "(\w+)"|"(windows_\w+)"', source))
     names = {name for found in told for name in found if name}
     documented = set(re.findall(r"^\| `tidemark\.(\w+)`", DOCS.read_text(), re.MULTILINE))
     assert documented == names
-    assert len(names) == 12
+    assert len(names) == 15

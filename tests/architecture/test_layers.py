@@ -16,10 +16,10 @@ PACKAGE = Path(tidemark.__file__).parent
 REPOSITORY = PACKAGE.parent.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-SPARK_SIDE = ("model", "planning", "lake", "engine", "jobs")
+SPARK_SIDE = ("model", "planning", "lake", "databases", "engine", "jobs")
 WORKER_SIDE = (
     "control", "transactions", "hooks", "operators", "sensors", "triggers", "task_groups", "plugins", "links",
-    "lineage", "notifications", "model", "planning", "lake",
+    "lineage", "notifications", "model", "planning", "lake", "databases",
 )  # fmt: skip
 BLOCKED = {
     "spark": (SPARK_SIDE, ("airflow", "sqlalchemy", "alembic", "tidemark.control", "tidemark.transactions")),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.change_stream_model import ChangeStreamWorld
+from tests.control.replication_model import World
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 
@@ -49,8 +50,8 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=STORES)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ChangeStreamWorld]:
-    """A change stream with two partitions, in each kind of store."""
+def copied_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControlStore]:
+    """A store of each kind that keeps its connections; migrating each would take longer."""
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "control.db")
         url = f"sqlite:///{tmp_path}/control.db"
@@ -59,5 +60,19 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ChangeStre
         url = server.url(server.new_database(template=request.getfixturevalue("migrated_database")))
     store = ControlStore(url, keep_connections=True)
     store.migrate()  # of a copy it draws the id
-    yield ChangeStreamWorld(store, tmp_path / "lake")
+    yield store
     store.close()
+
+
+@pytest.fixture
+def world(copied_store: ControlStore, tmp_path: Path) -> ChangeStreamWorld:
+    """A change stream with two partitions, in each kind of store."""
+    return ChangeStreamWorld(copied_store, tmp_path / "lake")
+
+
+@pytest.fixture
+def replication_world(copied_store: ControlStore, tmp_path: Path) -> Iterator[World]:
+    """A replication that is not started, in each kind of store; nothing is lost or applied twice in it."""
+    made = World(copied_store, tmp_path)
+    yield made
+    assert made.wrongs == []

@@ -21,6 +21,12 @@ TidemarkError
 │   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
 │   ├── WatchedTableChanged · KeyTwiceInTransaction · CaptureChanged · DiscardedBatchCaptured · TransactionIncomplete
 │   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
+├── ReplicationError            a database that is replicated, and its objects
+│   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
+│   ├── SourceUnreachable · SourceRefused · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
+│   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
+│   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed · BackfillInterrupted
+│       ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
@@ -98,6 +104,33 @@ from tidemark.errors.protocol import (
     TransactionNotFound,
     TransactionOpen,
 )
+from tidemark.errors.replication import (
+    BackfillInterrupted,
+    EventLogChanged,
+    ObjectFailed,
+    ObjectNotFound,
+    ObjectNotReplicable,
+    ObjectRecreated,
+    ReplicationError,
+    ReplicationExists,
+    ReplicationInvalid,
+    ReplicationNotFound,
+    ReplicationRefused,
+    SlotAhead,
+    SlotBlocked,
+    SlotBusy,
+    SlotForeign,
+    SlotLost,
+    SourceDriverNotInstalled,
+    SourceIsAnother,
+    SourceRefused,
+    SourceSetBack,
+    SourceUnreachable,
+    TargetLost,
+    TargetMovedOn,
+    ToastedKey,
+    ValueDoesNotFit,
+)
 from tidemark.errors.sources import (
     CorruptLog,
     DataFileUnreadable,
@@ -164,6 +197,7 @@ from tidemark.errors.views import ViewChanged, ViewError, ViewNotUnderstood, Vie
 __all__ = [
     "PASSING",
     "AmbiguousMergeKey",
+    "BackfillInterrupted",
     "CaptureChanged",
     "ChangeStreamError",
     "ChangeStreamExists",
@@ -180,6 +214,7 @@ __all__ = [
     "DataFileUnreadable",
     "DiscardedBatchCaptured",
     "DocumentUnreadable",
+    "EventLogChanged",
     "ExternalTableExists",
     "ExternalTableNotFound",
     "Fenced",
@@ -207,6 +242,10 @@ __all__ = [
     "MissingMergeKey",
     "NotADeltaTable",
     "NotYetSupported",
+    "ObjectFailed",
+    "ObjectNotFound",
+    "ObjectNotReplicable",
+    "ObjectRecreated",
     "OutOfRange",
     "PartitionExpired",
     "PartitionTokenInvalid",
@@ -215,11 +254,26 @@ __all__ = [
     "QuarantineDoesNotFit",
     "RebaseRefused",
     "RelocationRefused",
+    "ReplicationError",
+    "ReplicationExists",
+    "ReplicationInvalid",
+    "ReplicationNotFound",
+    "ReplicationRefused",
     "RowTrackingDisabled",
     "SerialReused",
+    "SlotAhead",
+    "SlotBlocked",
+    "SlotBusy",
+    "SlotForeign",
+    "SlotLost",
+    "SourceDriverNotInstalled",
     "SourceError",
+    "SourceIsAnother",
     "SourceMoved",
     "SourceRecreated",
+    "SourceRefused",
+    "SourceSetBack",
+    "SourceUnreachable",
     "SparkMasterUnfit",
     "SparkNotFound",
     "SparkServerUnfit",
@@ -249,10 +303,13 @@ __all__ = [
     "TargetDoesNotFit",
     "TargetError",
     "TargetForgetsTransactions",
+    "TargetLost",
+    "TargetMovedOn",
     "TargetNotDelta",
     "TargetNotFound",
     "TargetRewound",
     "TidemarkError",
+    "ToastedKey",
     "TrackingInterrupted",
     "TransactionError",
     "TransactionIncomplete",
@@ -262,6 +319,7 @@ __all__ = [
     "UnsupportedCheckpoint",
     "UnsupportedTableFeature",
     "UpdateOfMissingRow",
+    "ValueDoesNotFit",
     "VersionNotFound",
     "VersionVacuumed",
     "ViewChanged",

@@ -12,7 +12,7 @@ import tidemark
 
 __all__ = ["spark_side_archive"]
 
-_ROOMS = ("engine", "errors", "jobs", "lake", "model", "planning")
+_ROOMS = ("databases", "engine", "errors", "jobs", "lake", "model", "planning")
 _MODULES = ("__init__.py", "kill_points.py")
 _MADE = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold: equal content makes equal bytes
 

@@ -33,6 +33,7 @@ from tidemark.hooks._files import write_private
 from tidemark.metrics import job_ended
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.replication import SourceAddress
 from tidemark.model.spark import DELTA_SETTINGS
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ if TYPE_CHECKING:
 
     from tidemark.hooks.settings import TidemarkSettings
 
-__all__ = ["STORAGE_OPTIONS", "SparkJob", "local_path"]
+__all__ = ["SOURCE", "STORAGE_OPTIONS", "SparkJob", "local_path"]
 
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
+SOURCE = "TIDEMARK_SOURCE"
 _APPLICATION = Path(tidemark.__file__).parent / "jobs" / "__main__.py"
 _SPEC = "spec.json"
 _SPARK_LOG = "spark.log"
@@ -75,11 +77,21 @@ class SparkJob:
 
     The driver runs on this host, on the Spark of the settings: a JVM that spark-submit starts for it, whose executors
     may be on a cluster, or a Spark Connect server that is up already. `python_path` is added to the driver's
-    PYTHONPATH, so that it can import what a DAG file can.
+    PYTHONPATH, so that it can import what a DAG file can. `source`: the database that a replication reads; it reaches
+    the driver by environment. `packages`: jars that the job needs beside those of the settings.
     """
 
-    def __init__(self, settings: TidemarkSettings, *, python_path: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        settings: TidemarkSettings,
+        *,
+        python_path: Sequence[str] = (),
+        source: SourceAddress | None = None,
+        packages: Sequence[str] = (),
+    ) -> None:
         self._settings = settings
+        self._source = source
+        self._packages = tuple(packages)
         self._python_path = tuple(python_path)
         self._submission: Driver | None = None
         self._cancel_marker: Path | None = None
@@ -176,7 +188,7 @@ class SparkJob:
             connection,
             spark_log=directory / _SPARK_LOG,
             conf={**_JOB_SETTINGS, **shown, **fitting, **DELTA_SETTINGS, **settings.spark_conf},
-            packages=settings.spark_packages,
+            packages=",".join(filter(None, (settings.spark_packages, *self._packages))) or None,
             py_files=str(spark_side_archive(settings.jobs_root.parent / "archives")),
             application_args=list(arguments),
             environment=self._environment(),
@@ -212,6 +224,8 @@ class SparkJob:
             environment["PYTHONPATH"] = os.pathsep.join((*self._python_path, *known))
         if self._settings.storage_options:
             environment[STORAGE_OPTIONS] = json.dumps(dict(self._settings.storage_options))
+        if self._source is not None:
+            environment[SOURCE] = to_json(self._source)
         return environment
 
     def _answer(self, spec: JobSpec, result: Path, submission: Driver) -> JobResult:

@@ -21,13 +21,16 @@ from tidemark.jobs.progress import print_line
 from tidemark.jobs.remote_session import SERVER_URL, leave, remote_of_environment
 from tidemark.jobs.run import run
 from tidemark.kill_points import reach
+from tidemark.model.codec import from_json
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.replication import SourceAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOG_LEVEL = "spark.log.level"
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
+SOURCE = "TIDEMARK_SOURCE"
 UNSURE = 3
 SECONDS_TO_LEAVE = 3.0  # when there is no time: the worker kills five seconds after it has asked
 
@@ -42,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 def _local_job(spec: JobSpec, options: dict[str, str]) -> int:
     spark = _quiet_session(spec)
-    code = _answer(spec, run(spark, spec, options=options, end=_ender(spark, spec)))
+    code = _answer(spec, run(spark, spec, options=options, source=_source(), end=_ender(spark, spec)))
     spark.stop()
     return code
 
@@ -54,11 +57,17 @@ def _remote_job(spec: JobSpec, options: dict[str, str]) -> int:
         return _answer(spec, JobResult(error=error.to_record()))
     end = _remote_ender(spark, spec)
     signal.signal(signal.SIGTERM, lambda *_: end(_reason_to_stop(spec)))
-    result = run(spark, spec, options=options, end=end)
+    result = run(spark, spec, options=options, source=_source(), end=end)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if not leave(spark) and result.error is not None:
         return UNSURE
     return _answer(spec, result)
+
+
+def _source() -> SourceAddress | None:
+    """The database of the environment, where the job reads one."""
+    text = os.environ.get(SOURCE)
+    return None if text is None else from_json(SourceAddress, text)
 
 
 def _answer(spec: JobSpec, result: JobResult) -> int:

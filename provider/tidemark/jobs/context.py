@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tidemark.engine.writes.exactly_once import Delivering
 from tidemark.jobs.progress import Progress
 from tidemark.model.jobs import JobSpec
+from tidemark.model.replication import SourceAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,7 @@ class JobContext:
     progress: Progress
     started_at: datetime
     stop_if_due: Callable[[], None]
+    source: SourceAddress | None = field(default=None, repr=False)  # the database that a replication reads
 
     @property
     def delivering(self) -> Delivering:

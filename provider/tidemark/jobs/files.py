@@ -11,7 +11,7 @@ import fsspec
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 
-__all__ = ["exists", "read_spec", "write_result"]
+__all__ = ["exists", "read_spec", "write_result", "write_text"]
 
 
 def read_spec(uri: str) -> JobSpec:
@@ -21,7 +21,11 @@ def read_spec(uri: str) -> JobSpec:
 
 def write_result(uri: str, result: JobResult) -> None:
     """All of it or nothing: a reader never sees half a result. A second run replaces it."""
-    text = to_json(result)
+    write_text(uri, to_json(result))
+
+
+def write_text(uri: str, text: str) -> None:
+    """All of it or nothing, as a result. A second run replaces it."""
     place = _place(uri)
     if "://" in place:
         with fsspec.open(place, "wt", encoding="utf-8") as file:  # object stores show an object when it is whole

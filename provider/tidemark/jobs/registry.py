@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tidemark.jobs.backfill_object import backfill_object
 from tidemark.jobs.backfill_table import backfill_table
 from tidemark.jobs.capture_changes import capture_changes
+from tidemark.jobs.capture_events import capture_events
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.create_quarantine import create_quarantine
 from tidemark.jobs.dry_run import dry_run
@@ -19,6 +21,7 @@ from tidemark.jobs.resolve_view import resolve_view
 from tidemark.jobs.trim_change_log import trim_change_log
 from tidemark.jobs.vacuum import vacuum
 from tidemark.jobs.write import write
+from tidemark.jobs.write_down import write_down
 from tidemark.model.jobs import JobKind, JobResult
 
 __all__ = ["JOBS"]
@@ -26,6 +29,7 @@ __all__ = ["JOBS"]
 JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.WRITE: write,
     JobKind.CAPTURE_CHANGES: capture_changes,
+    JobKind.CAPTURE_EVENTS: capture_events,
     JobKind.TRIM_CHANGE_LOG: trim_change_log,
     JobKind.FENCE: fence,
     JobKind.DRY_RUN: dry_run,
@@ -38,4 +42,6 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.VACUUM: vacuum,
     JobKind.READ_PARTITIONS: read_partitions,
     JobKind.BACKFILL_TABLE: backfill_table,
+    JobKind.BACKFILL_OBJECT: backfill_object,
+    JobKind.WRITE_DOWN: write_down,
 }

@@ -15,6 +15,7 @@ from tidemark.jobs.registry import JOBS
 from tidemark.jobs.spark_work import work_in
 from tidemark.jobs.watch import Watch
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.replication import SourceAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,7 @@ def run(
     spec: JobSpec,
     *,
     options: Mapping[str, str] | None = None,
+    source: SourceAddress | None = None,
     clock: Callable[[], datetime] = utc_now,
     say: Callable[[str], None] = print_line,
     end: Callable[[JobError], None] | None = None,
@@ -39,13 +41,14 @@ def run(
     """Do what `spec` asks and return the answer; every failure comes back as an ErrorRecord.
 
     The work is done in a session of its own; a session of Spark Connect is taken as it is, and has to be the job's own.
-    `options`: storage options of the lake. `end`: how to end the process when the job does not stop at its deadline
-    (None: it is not ours to end). Harmless to repeat: each kind of job says what a second run does.
+    `options`: storage options of the lake; `source`: the database that a replication reads. `end`: how to end the
+    process when the job does not stop at its deadline (None: it is not ours to end). Harmless to repeat: each kind of
+    job says what a second run does.
     """
     work = work_in(spark, f"tidemark {spec.result_uri}")
     watch = Watch(spec, lambda: exists(spec.cancel_uri), work.cancel, clock, end)
     with work, watch, Progress(work.active_stages, len(spec.statements), say) as progress:
-        job = JobContext(work.session, spec, dict(options or {}), progress, utc_now(), watch.stop_if_due)
+        job = JobContext(work.session, spec, dict(options or {}), progress, utc_now(), watch.stop_if_due, source)
         try:
             watch.stop_if_due()
             return JOBS[spec.kind](job)

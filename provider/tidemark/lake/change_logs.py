@@ -1,4 +1,4 @@
-"""Where the logs of change streams lie, which batches they have, and how one is removed."""
+"""Where the logs of change streams and replications lie, which batches they have, and how one is removed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.storage import canonical_uri
 
-__all__ = ["MARK", "LogEntry", "entries", "has_batch", "logs_root", "remove_log"]
+__all__ = ["MARK", "LogEntry", "entries", "event_logs_root", "has_batch", "logs_root", "remove_log"]
 
 MARK = "tidemark_capture"  # what a commit of capture says of itself in its userMetadata
 _ROOM = "change_streams"
+_EVENT_LOGS = "event_logs"  # of replications
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,19 @@ def logs_root(workspace: str) -> str:
     return f"{canonical_uri(workspace)}/{_ROOM}"
 
 
+def event_logs_root(workspace: str) -> str:
+    """The directory of the event logs of replications; `workspace` is `<lake root>/_tidemark`."""
+    return f"{canonical_uri(workspace)}/{_EVENT_LOGS}"
+
+
 def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:
-    """Delete the log of a change stream that was dropped. One that is not there is fine, so a second run is, too.
+    """Delete the log of a change stream or replication that was dropped. One that is not there is fine.
 
     Raises ValueError for a place where no log of ours can lie, StorageRefused, StorageUnreachable.
     """
     uri = canonical_uri(log_path)
-    if f"/{_ROOM}/" not in uri:
-        raise ValueError(f"{uri} does not lie in a directory {_ROOM}")
+    if not any(f"/{room}/" in uri for room in (_ROOM, _EVENT_LOGS)):
+        raise ValueError(f"{uri} does not lie in a directory {_ROOM} or {_EVENT_LOGS}")
     with storage_errors_named(uri), suppress(FileNotFoundError):
         filesystem = fsspec.filesystem(urlsplit(uri).scheme, **dict(options or {}))
         filesystem.rm(uri.removeprefix("file://"), recursive=True)

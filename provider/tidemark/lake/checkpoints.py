@@ -1,6 +1,7 @@
 """The table's state in a checkpoint: classic (one or more parts) and V2, JSON or Parquet; files are not read.
 
-A V2 checkpoint keeps metaData, protocol and domains in its top-level file, so that its sidecars are never needed here.
+A V2 checkpoint keeps metaData, protocol, domains and transactions in its top-level file, so that its sidecars are never
+needed here.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["read_state_actions"]
 
 _ITSELF = "checkpointMetadata"
-_WANTED = ("metaData", "protocol", "domainMetadata", _ITSELF)
+_WANTED = ("metaData", "protocol", "domainMetadata", "txn", _ITSELF)
 
 
 def read_state_actions(storage: Storage, checkpoint: CheckpointFiles) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(kind, body) of the metaData, protocol and domainMetadata actions. Raises CorruptLog, LogIncomplete.
+    """(kind, body) of the metaData, protocol, domainMetadata and txn actions. Raises CorruptLog, LogIncomplete.
 
     A V2 checkpoint says of which version it is; the file of another is a CorruptLog.
     """

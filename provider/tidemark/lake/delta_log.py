@@ -20,8 +20,8 @@ from tidemark.model.table_log import Commit, Metadata, Protocol, TableState
 
 __all__ = ["DeltaLog"]
 
-_STATE_KINDS = frozenset({b"metaData", b"protocol", b"domainMetadata"})
-_COMMIT_KINDS = _STATE_KINDS | {b"add", b"remove", b"cdc", b"commitInfo", b"txn"}
+_STATE_KINDS = frozenset({b"metaData", b"protocol", b"domainMetadata", b"txn"})
+_COMMIT_KINDS = _STATE_KINDS | {b"add", b"remove", b"cdc", b"commitInfo"}
 _FILE_KINDS = frozenset({b"add", b"remove"})
 _LAST_MILLIS = int(datetime.max.replace(tzinfo=UTC).timestamp()) * 1000
 _READ_AHEAD = 16  # commits in flight from an object store, where one request takes milliseconds
@@ -76,7 +76,7 @@ class DeltaLog:
         return first
 
     def state(self, version: int | None = None) -> TableState:
-        """Metadata, protocol and row-id mark at a version (default: the head).
+        """Metadata, protocol, row-id mark and transactions at a version (default: the head).
 
         Raises VersionNotFound, LogIncomplete (no checkpoint and no commits to start from), CorruptLog.
         """
@@ -246,6 +246,7 @@ class _StateFold:
         self._metadata: Metadata | None = None
         self._protocol: Protocol | None = None
         self._mark: int | None = None
+        self._transactions: dict[str, int] = {}
 
     def take(self, found: Iterable[tuple[str, dict[str, Any]]], file: str) -> None:
         with _corrupt_if_garbled(file):
@@ -254,13 +255,15 @@ class _StateFold:
                     self._metadata = actions.metadata(body)
                 elif kind == "protocol":
                     self._protocol = actions.protocol(body)
+                elif kind == "txn":
+                    self._transactions.update([actions.transaction(body)])
                 elif (mark := actions.row_id_mark(body)) is not None:
                     self._mark = mark
 
     def state(self, version: int) -> TableState:
         if self._metadata is None or self._protocol is None:
             raise CorruptLog(file=self._uri, problem=f"no metaData or no protocol up to version {version}")
-        return TableState(version, self._metadata, self._protocol, self._mark)
+        return TableState(version, self._metadata, self._protocol, self._mark, self._transactions)
 
 
 @contextmanager

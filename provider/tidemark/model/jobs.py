@@ -31,6 +31,9 @@ class JobKind(StrEnum):
     PREPARE = "prepare"  # turn on row tracking for a table that is to have a stream
     TRIM_CHANGE_LOG = "trim_change_log"  # drop what a change stream's retention is over for
     CAPTURE_CHANGES = "capture_changes"  # put a capture batch into the log of its change stream
+    CAPTURE_EVENTS = "capture_events"  # put what a database has committed into the event log of its replication
+    BACKFILL_OBJECT = "backfill_object"  # copy a table of a database as of one exact position
+    WRITE_DOWN = "write_down"  # apply events of an object to its target, each once
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["AVRO_PACKAGE", "DELTA_PACKAGE", "DELTA_SETTINGS", "S3_SETTINGS"]
+__all__ = ["AVRO_PACKAGE", "DELTA_PACKAGE", "DELTA_SETTINGS", "POSTGRESQL_PACKAGE", "S3_SETTINGS"]
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"  # what Spark reads Avro files with; 4.2 has none of its own
+POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.14"  # the JDBC driver that a backfill reads with
 
 DELTA_SETTINGS: Mapping[str, str] = MappingProxyType(
     {

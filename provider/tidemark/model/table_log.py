@@ -121,12 +121,15 @@ class Commit:
 
 @dataclass(frozen=True)
 class TableState:
-    """A table at one version, without its files."""
+    """A table at one version, without its files. `transactions`: appId → the newest version that committed, which Delta
+    keeps when the commit itself is cleaned up.
+    """
 
     version: int
     metadata: Metadata
     protocol: Protocol
     row_id_high_water_mark: int | None
+    transactions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def table_id(self) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from tidemark import metrics
@@ -50,7 +50,7 @@ class TidemarkOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("conn_id",)
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql", "writes": "json"}
-    operator_extra_links = (WindowLink(), SparkUiLink())
+    operator_extra_links: Collection[BaseOperatorLink] = (WindowLink(), SparkUiLink())
     ui_color = "#d8eef0"
 
     def __init__(self, *, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:

@@ -27,6 +27,19 @@ from tidemark.operators.partitions import (
 )
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
+from tidemark.operators.replication_capture import CaptureEventsOperator
+from tidemark.operators.replication_lifecycle import (
+    PauseReplicationOperator,
+    RecoverReplicationOperator,
+    ResumeReplicationOperator,
+)
+from tidemark.operators.replication_objects import AskBackfillOperator, BackfillObjectOperator, WriteDownOperator
+from tidemark.operators.replications import (
+    CreateReplicationOperator,
+    DropReplicationOperator,
+    FinishReplicationOperator,
+    PrepareReplicationOperator,
+)
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
@@ -34,9 +47,11 @@ from tidemark.operators.trim_change_log import TrimChangeLogOperator
 from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
 from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
+from tidemark.sensors.replication import BackfillDoneSensor, ReplicationLagSensor
 from tidemark.sensors.stale import StreamStaleSensor
 from tidemark.sensors.streams import StreamHasDataSensor
 from tidemark.task_groups.change_stream_partitions import change_stream_partitions
+from tidemark.task_groups.replicate import replicate
 from tidemark.task_groups.stream_transaction import stream_transaction
 
 with DAG(
@@ -83,3 +98,19 @@ with DAG(
     vacuum >> rebase >> drop >> watch >> alter >> forget
     trim = TrimChangeLogOperator(task_id="trim", change_stream="Shop")
     readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions >> trim
+    shop = {"replication": "shop"}
+    define = CreateReplicationOperator(task_id="define", **shop, source_conn_id="shop_db", target="shop")
+    ask = AskBackfillOperator(task_id="ask", **shop, objects="{{ params.objects }}")
+    prepare = PrepareReplicationOperator(task_id="prepare", **shop)
+    events = CaptureEventsOperator(task_id="events", **shop)
+    copy = BackfillObjectOperator.partial(task_id="copy", **shop).expand(object_name=prepare.output)
+    apply = WriteDownOperator.partial(task_id="apply", **shop).expand(object_name=prepare.output)
+    finished = FinishReplicationOperator(task_id="finished", **shop)
+    done = BackfillDoneSensor(task_id="done", **shop)
+    behind = ReplicationLagSensor(task_id="behind", **shop, lag_seconds=3600)
+    hold = PauseReplicationOperator(task_id="hold", **shop)
+    go_on = ResumeReplicationOperator(task_id="go_on", **shop)
+    recover = RecoverReplicationOperator(task_id="recover", **shop, position="now")
+    end = DropReplicationOperator(task_id="end", **shop)
+    whole = replicate("whole", **shop)
+    define >> ask >> prepare >> events >> copy >> apply >> finished >> [done, behind] >> hold >> go_on >> recover >> end

@@ -1,4 +1,4 @@
-"""What users' own tests need: a local Spark with Delta, tuned for small data."""
+"""A local Spark with Delta, tuned for small data."""
 
 from __future__ import annotations
 

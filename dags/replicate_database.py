@@ -1,0 +1,66 @@
+"""The shop's database, replicated into the lake while it is used: each table by a backfill, then by its changes.
+
+The tables are those of a PostgreSQL that the connection `shop_database` leads to; `make demo-replication` starts one,
+fills it and keeps changing it. Each run captures what was committed since the last one; a table that is new is copied
+as of one exact position beside that, and what was captured is then applied to each target. While one run is at a long
+backfill the next ones capture and write down. Started by hand with `backfill`, a run copies these tables anew; the
+second DAG only asks, and stops those that are under way.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG, Param
+
+from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replications import CreateReplicationOperator
+from tidemark.task_groups.replicate import replicate
+
+REPLICATION = "shop"
+TABLES = Param([], type="array", items={"type": "string"}, description="tables to be copied, one a line: shop.orders")
+
+with DAG(
+    "replicate_database",
+    description="A PostgreSQL database into the lake: backfill, then change data capture",
+    schedule=timedelta(minutes=5),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=3,  # a run that is at a long backfill holds up no capture
+    allowed_run_types=["scheduled", "manual"],  # a log position has no date: there is nothing to backfill by date
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
+    params={"backfill": TABLES},
+    doc_md=__doc__,
+    tags=["tidemark", "example"],
+) as dag:
+    create = CreateReplicationOperator(
+        task_id="create",
+        replication=REPLICATION,
+        source_conn_id="shop_database",
+        target="replicated",
+        include=["shop"],
+    )
+
+    create >> replicate(
+        "replicate",
+        replication=REPLICATION,
+        ask={"objects": "{{ params.backfill | tojson }}"},
+        backfill={"max_active_tis_per_dagrun": 2},
+    )
+
+with DAG(
+    "replicate_database_backfills",
+    description="Asks for backfills of tables, or stops them; runs of replicate_database do them",
+    schedule=None,
+    params={
+        "backfill": TABLES,
+        "action": Param("start", enum=["start", "restart", "stop"], description="what becomes of their backfills"),
+    },
+    tags=["tidemark", "example"],
+) as backfills:
+    AskBackfillOperator(
+        task_id="ask",
+        replication=REPLICATION,
+        objects="{{ params.backfill | tojson }}",
+        action="{{ params.action }}",
+    )

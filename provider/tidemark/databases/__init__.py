@@ -1,0 +1,1 @@
+"""DATABASES: their catalogs and logs, read without Spark, for both processes."""

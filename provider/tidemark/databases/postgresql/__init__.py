@@ -1,0 +1,1 @@
+"""PostgreSQL: what it has, what its log says, and the slot that keeps it."""

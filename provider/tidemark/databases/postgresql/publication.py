@@ -1,0 +1,253 @@
+"""The publication of a replication: an explicit list of tables, ours alone.
+
+A publication must be there before the slot that is read with it, and stay until that slot is dropped: the log is
+decoded with the publication as it was when a change was made. Never is a table published whose rows the application
+could not update any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tidemark.databases.postgresql.catalog import CatalogTable, discover
+from tidemark.databases.postgresql.failures import said, source_of
+from tidemark.databases.postgresql.names import qualified, quoted
+from tidemark.errors import ObjectNotReplicable, SourceRefused
+from tidemark.model.replication import ObjectName
+
+if TYPE_CHECKING:
+    import psycopg2
+
+__all__ = [
+    "COLUMN_LISTS",
+    "PublicationState",
+    "PublishedTable",
+    "drop_publication",
+    "ensure_publication",
+    "publication_state",
+]
+
+_Published = tuple[ObjectName, tuple[str, ...] | None]
+
+COLUMN_LISTS = 150000  # the version that has them
+_OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
+_STATE = """
+SELECT oid::bigint, pg_get_userbyid(pubowner), pg_has_role(pubowner, 'USAGE'), puballtables,
+       pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot
+FROM pg_publication WHERE pubname = %s
+"""
+_TABLES = """
+SELECT r.prrelid::bigint, n.nspname, c.relname, {filtered},
+       {columns}
+FROM pg_publication_rel r JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE r.prpubid = %s::oid ORDER BY n.nspname, c.relname
+"""
+_LISTED = """
+CASE WHEN r.prattrs IS NOT NULL THEN ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = r.prrelid
+     AND a.attnum = ANY(r.prattrs::int2[]) ORDER BY a.attnum) END
+"""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table to publish, by OID. `excluded`: columns that the reader drops."""
+
+    oid: int
+    excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PublicationState:
+    """A publication as it is. `tables`: by OID, name and column list; () for one whose rows are filtered. `plain`: it
+    publishes all kinds of changes, and partitions under their root. `wide`: more than the tables of a list.
+    `alterable`: its owner is a role of ours.
+    """
+
+    exists: bool
+    oid: int = 0
+    owner: str = ""
+    alterable: bool = False
+    wide: bool = False
+    plain: bool = True
+    tables: Mapping[int, _Published] = field(default_factory=dict)
+
+
+def publication_state(connection: psycopg2.extensions.connection, name: str) -> PublicationState:
+    """What there is under that name."""
+    new = connection.server_version >= COLUMN_LISTS
+    with connection.cursor() as cursor:
+        cursor.execute(_STATE, (name,))
+        found = cursor.fetchone()
+        if found is None:
+            return PublicationState(exists=False)
+        oid, owner, alterable, wide, plain = found
+        filtered, columns = ("r.prqual IS NOT NULL", _LISTED) if new else ("false", "NULL::text[]")
+        cursor.execute(_TABLES.format(filtered=filtered, columns=columns), (oid,))
+        rows = cursor.fetchall()
+        if new:
+            cursor.execute("SELECT count(*) FROM pg_publication_namespace WHERE pnpubid = %s::oid", (oid,))
+            wide = wide or cursor.fetchone() != (0,)
+    tables = {
+        table: (ObjectName(schema, relation), () if filtered else tuple(listed) if listed is not None else None)
+        for table, schema, relation, filtered, listed in rows
+    }
+    return PublicationState(True, oid, owner, alterable, wide, plain, tables)
+
+
+def ensure_publication(
+    connection: psycopg2.extensions.connection,
+    name: str,
+    tables: Sequence[PublishedTable],
+    *,
+    patience: timedelta = timedelta(seconds=30),
+) -> tuple[str, ...]:
+    """Makes the publication, or makes it the one of exactly these tables; the statements that were run, none where all
+    was so already. All of them or none take effect.
+
+    All columns are published, those too that are added later, and the reader drops what is excluded: a list of columns
+    stands still, so that values of a new column would be in no event. A list that somebody made is taken away. Needs an
+    autocommit connection. Raises ObjectNotReplicable before anything is published, and SourceRefused with the missing
+    right, or where a table stayed locked for `patience`.
+    """
+    wanted = _wanted(connection, tables)
+    state = publication_state(connection, name)
+    _require_ours(connection, name, state)
+    statements = _statements(name, state, wanted)
+    if statements:
+        _run(connection, name, statements, patience, tuple(wanted))
+    return statements
+
+
+def drop_publication(connection: psycopg2.extensions.connection, name: str) -> bool:
+    """Whether there was one. Drop the slot first: what it still holds cannot be decoded without the publication."""
+    state = publication_state(connection, name)
+    if not state.exists:
+        return False
+    _require_owner(connection, name, state)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP PUBLICATION IF EXISTS {quoted(name)}")
+    return True
+
+
+def _wanted(connection: psycopg2.extensions.connection, tables: Sequence[PublishedTable]) -> dict[int, ObjectName]:
+    """The tables by their names of now. Raises ObjectNotReplicable."""
+    known = {table.oid: table for table in discover(connection)} if tables else {}
+    wanted = {}
+    for one in tables:
+        table = known.get(one.oid)
+        if table is None:
+            raise ObjectNotReplicable(
+                object=f"The table with OID {one.oid}",
+                problem="it was dropped",
+                remedy="Take it out of the replication.",
+            )
+        table.require_replicable()
+        _require_keys(table, one.excluded)
+        wanted[one.oid] = table.name
+    return wanted
+
+
+def _require_keys(table: CatalogTable, excluded: Sequence[str]) -> None:
+    missing = [name for name in table.keys if name in excluded]
+    if missing:
+        raise ObjectNotReplicable(
+            object=table.name.text,
+            problem=f"key columns are excluded ({', '.join(missing)}), without which its rows are not known",
+            remedy="Include them.",
+        )
+
+
+def _statements(name: str, state: PublicationState, wanted: Mapping[int, ObjectName]) -> tuple[str, ...]:
+    """What makes it so. A table with a list or a filter is taken out and put in again, in one transaction."""
+    entries = {oid: f"ONLY {qualified(table)}" for oid, table in wanted.items()}
+    if not state.exists:
+        tables = f" FOR TABLE {', '.join(entries.values())}" if entries else ""
+        return (f"CREATE PUBLICATION {quoted(name)}{tables} WITH ({_OPTIONS})",)
+    alter = f"ALTER PUBLICATION {quoted(name)}"
+    whole = {oid for oid, (_, listed) in state.tables.items() if listed is None}
+    out = [f"ONLY {qualified(table)}" for oid, (table, _) in state.tables.items() if oid not in wanted.keys() & whole]
+    into = [entry for oid, entry in entries.items() if oid not in whole]
+    return (
+        *((f"{alter} SET ({_OPTIONS})",) if not state.plain else ()),
+        *((f"{alter} DROP TABLE {', '.join(out)}",) if out else ()),
+        *((f"{alter} ADD TABLE {', '.join(into)}",) if into else ()),
+    )
+
+
+def _run(
+    connection: psycopg2.extensions.connection,
+    name: str,
+    statements: Sequence[str],
+    patience: timedelta,
+    tables: Sequence[int],
+) -> None:
+    """In one transaction of the server, on an autocommit connection."""
+    import psycopg2
+
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        try:
+            cursor.execute(f"SET LOCAL lock_timeout = {int(patience.total_seconds() * 1000)}")
+            for statement in statements:
+                cursor.execute(statement)
+            cursor.execute("COMMIT")
+            return
+        except (psycopg2.errors.LockNotAvailable, psycopg2.errors.InsufficientPrivilege) as error:
+            problem, locked = said(error), isinstance(error, psycopg2.errors.LockNotAvailable)
+        finally:
+            if not connection.closed and connection.info.transaction_status != _IDLE:
+                cursor.execute("ROLLBACK")
+        remedy = "A table is locked: look at pg_locks, and try again." if locked else _right(connection, tables)
+    raise SourceRefused(source=source_of(connection), what=f"publication {name}", problem=problem, remedy=remedy)
+
+
+_IDLE = 0  # libpq's PQTRANS_IDLE
+_NOT_OWNED = """
+SELECT format('ALTER TABLE %%I.%%I OWNER TO %%I; -- or: GRANT %%I TO %%I', n.nspname, c.relname, current_user,
+              pg_get_userbyid(c.relowner), current_user)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = ANY(%s::oid[]) AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY n.nspname, c.relname LIMIT 1
+"""
+_MAY_CREATE = """
+SELECT has_database_privilege(current_database(), 'CREATE'),
+       format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user)
+"""
+
+
+def _right(connection: psycopg2.extensions.connection, tables: Sequence[int]) -> str:
+    """The statement that grants what was lacking."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MAY_CREATE)
+        granted, grant = cursor.fetchone()
+        if not granted:
+            return str(grant)
+        cursor.execute(_NOT_OWNED, (list(tables),))
+        found = cursor.fetchone()
+    return found[0] if found is not None else "Grant the user of the connection what it lacks."
+
+
+def _require_ours(connection: psycopg2.extensions.connection, name: str, state: PublicationState) -> None:
+    if not state.exists:
+        return
+    _require_owner(connection, name, state)
+    if state.wide:
+        raise SourceRefused(
+            source=source_of(connection),
+            what=f"publication {name}",
+            problem="it publishes tables that nobody listed, also such as the application could then not update",
+            remedy=f"DROP PUBLICATION {quoted(name)}",
+        )
+
+
+def _require_owner(connection: psycopg2.extensions.connection, name: str, state: PublicationState) -> None:
+    if not state.alterable:
+        user = quoted(str(connection.get_dsn_parameters().get("user")))
+        raise SourceRefused(
+            source=source_of(connection),
+            what=f"publication {name}",
+            problem=f"it belongs to {state.owner}",
+            remedy=f"ALTER PUBLICATION {quoted(name)} OWNER TO {user}",
+        )

@@ -1,0 +1,170 @@
+"""From what the log says of a table to the schema and the form of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from tidemark.databases.postgresql.catalog import columns_of, dropped_numbers
+from tidemark.databases.postgresql.native_types import NativeType, types_of
+from tidemark.databases.postgresql.numbering import numbers_of
+from tidemark.databases.postgresql.pgoutput import Relation
+from tidemark.databases.postgresql.texts import canonical
+from tidemark.model.replication import Column, TableSchema
+from tidemark.planning.replication.events import EventForm
+
+if TYPE_CHECKING:
+    import psycopg2
+
+    from tidemark.model.replication_jobs import CapturedObject
+
+__all__ = ["CatalogSchemas", "SchemaOf", "form_of", "same_shape"]
+
+_BOXES = 1020  # the one array whose items are not divided by commas
+
+SchemaOf: TypeAlias = "Callable[[Relation, CapturedObject, TableSchema | None], TableSchema]"
+"""The schema of a relation, whose newest schema in the log was the last argument."""
+
+
+@dataclass
+class CatalogSchemas:
+    """Schemas of relations with the help of the catalog, which knows names of types, numbers of columns and what old
+    rows have in them.
+
+    Names, types and the key are those of the log at that moment (of a whole row, FULL, the key is the catalog's). The
+    catalog is asked at each relation, and is newer than the relation: where it does not tell which column a name was,
+    or what old rows have in a new one, the column is new and its `unknown_fill` true, so that a backfill is asked for.
+    """
+
+    connection: psycopg2.extensions.connection
+    numeric_as: str | None
+    _types: dict[tuple[int, int], NativeType] = field(default_factory=dict)
+
+    def __call__(self, relation: Relation, captured: CapturedObject, known: TableSchema | None) -> TableSchema:
+        """`known` itself where the relation has the same columns, types and key. Raises InvalidArgument."""
+        asked = {(column.type_oid, column.typmod) for column in relation.columns} - self._types.keys()
+        self._types.update(types_of(self.connection, asked, numeric_as=self.numeric_as))
+        now = columns_of(self.connection, relation.oid, numeric_as=self.numeric_as)
+        base = known if known is not None else captured.registered
+        keys = _keys(
+            relation, now.keys, captured.keys if base is None or not base.keys else base.keys, bool(now.columns)
+        )
+        told = [column for column in relation.columns if column.name not in captured.excluded]
+        types = [self._types[column.type_oid, column.typmod] for column in told]
+        found = TableSchema(
+            tuple(
+                Column(column.name, kind.unified, kind.text, key=column.name in keys)
+                for column, kind in zip(told, types, strict=True)
+            )
+        )
+        live = TableSchema(tuple(column for column in now.columns if column.name not in captured.excluded))
+        dropped = dropped_numbers(self.connection, relation.oid)
+        found = _numbered(found, live, dropped, base)
+        if relation.identity == "f" and base is not None:
+            found = _rekeyed(found, base)
+        return known if known is not None and _same_columns(found, known) else found
+
+
+def _keys(relation: Relation, now: Sequence[str], before: Sequence[str], there: bool) -> frozenset[str]:
+    """The columns by which the log tells rows apart; of a whole row (FULL) the primary key in the catalog, or the one
+    that was known where the relation does not have that yet, or the table is not `there` any more.
+    """
+    if relation.identity in "di":
+        return frozenset(column.name for column in relation.columns if column.key)
+    names = {column.name for column in relation.columns}
+    for keys in (now, before) if there else (before,):
+        if set(keys) <= names:
+            return frozenset(keys)
+    return frozenset()
+
+
+def _rekeyed(found: TableSchema, base: TableSchema) -> TableSchema:
+    """A key of FULL that other rows than before may share: the log does not tell from when on they did not."""
+    if not found.keys or set(base.keys) <= set(found.keys):
+        return found
+    return TableSchema(tuple(replace(one, unknown_fill=one.unknown_fill or one.key) for one in found.columns))
+
+
+def _numbered(found: TableSchema, live: TableSchema, dropped: Collection[int], base: TableSchema | None) -> TableSchema:
+    """With numbers, and with what rows have that are older than a column."""
+    by_name = {column.name: column for column in live.columns}
+    if base is None or any(column.number is None for column in base.columns):
+        return TableSchema(tuple(_filled(column, by_name.get(column.name)) for column in found.columns))
+    if not live.columns:
+        return _of_a_table_that_is_gone(found, base)
+    by_number = {column.number: column for column in live.columns}
+    known = {column.number for column in base.columns}
+    last = max((number for number in known if number is not None), default=0)
+    numbers = numbers_of([column.name for column in found.columns], live, dropped, base)
+    told = []
+    for place, (column, number) in enumerate(zip(found.columns, numbers, strict=True)):
+        if number is None:  # the one of now, so that a backfill and this agree; else one that no column has
+            same = by_name.get(column.name)
+            told.append(
+                replace(_filled(column, same), number=-place - 1 if same is None else same.number, unknown_fill=True)
+            )
+            continue
+        filled = replace(_filled(column, by_number.get(number)), number=number)
+        kept = number in known
+        told.append(replace(filled, unknown_fill=False) if kept else _of_old_rows(filled, by_number.get(number), last))
+    return TableSchema(tuple(told))
+
+
+def _of_a_table_that_is_gone(found: TableSchema, base: TableSchema) -> TableSchema:
+    """By name, as there is nothing else: so its last events are still written down."""
+    numbers = {column.name: column.number for column in base.columns}
+    return TableSchema(
+        tuple(replace(one, number=numbers.get(one.name), unknown_fill=one.name not in numbers) for one in found.columns)
+    )
+
+
+def _of_old_rows(column: Column, same: Column | None, last: int) -> Column:
+    """A new column. One below the `last` was there, but not in the log: generated, or excluded. One that is NOT NULL
+    without a value for older rows had a default that is gone; one that is gone itself, or has another type, may have.
+    """
+    sure = (
+        same is not None
+        and (same.native == column.native or same.filled is None)
+        and (same.nullable or same.filled is not None)
+        and (column.number or 0) > last
+    )
+    return column if sure else replace(column, unknown_fill=True)
+
+
+def _same_columns(one: TableSchema, other: TableSchema) -> bool:
+    """Whether names, types, keys and numbers are the same, as far as the other has numbers."""
+    return same_shape(one, other) and all(
+        new.number == old.number or old.number is None for new, old in zip(one.columns, other.columns, strict=True)
+    )
+
+
+def same_shape(one: TableSchema, other: TableSchema) -> bool:
+    """Whether names, types and keys are the same."""
+    return _shape(one) == _shape(other)
+
+
+def form_of(relation: Relation, schema: TableSchema) -> EventForm:
+    """The form of the relation's events; its columns that the schema does not have are left out."""
+    by_name: Mapping[str, Column] = {column.name: column for column in schema.columns}
+    names = [column.name if column.name in by_name else None for column in relation.columns]
+    texts = [
+        canonical(by_name[column.name].type, delimiter=";" if column.type_oid == _BOXES else ",")
+        if column.name in by_name
+        else None
+        for column in relation.columns
+    ]
+    keys = [place for place, name in enumerate(names) if name is not None and by_name[name].key]
+    return EventForm(names, texts, keys)
+
+
+def _filled(column: Column, same: Column | None) -> Column:
+    """With what the catalog says of it."""
+    if same is None:
+        return column
+    filled = same.filled if same.native == column.native else None
+    return replace(column, nullable=same.nullable, filled=filled, unknown_fill=same.unknown_fill, number=same.number)
+
+
+def _shape(schema: TableSchema) -> list[object]:
+    return [(column.name, column.type, column.native, column.key) for column in schema.columns]

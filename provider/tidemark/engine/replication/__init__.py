@@ -1,0 +1,1 @@
+"""Databases into Delta: capture, backfill, write-down."""

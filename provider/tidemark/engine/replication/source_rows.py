@@ -1,0 +1,99 @@
+"""The rows of a pinned table as a target has them, read by Spark in several sessions at once."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidemark.databases.postgresql.pinned import PinnedTable, is_native, jdbc_properties, jdbc_url
+from tidemark.engine.remote import is_remote
+from tidemark.engine.replication.columns import METADATA_COLUMN
+from tidemark.engine.replication.values import spark_type, written_value
+from tidemark.model.replication import Column as SourceColumn
+from tidemark.model.replication import SourceAddress, WriteMode
+from tidemark.model.replication_jobs import BackfillObject
+from tidemark.planning.replication.events import EVENT_NAMESPACE, Change
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["rows_read", "source_rows"]
+
+ROWS_AT_ONCE = 10_000  # of a session; more than 0 makes the driver read in one transaction, as the snapshot needs
+_VARIANTS = "89ab" * 4  # RFC 4122: the first digit of the fourth group
+
+
+def source_rows(session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable) -> DataFrame:
+    """The target's columns. Nothing is read before the frame is; then it fails with what `named_unfit_value` names, or
+    in the words of the driver.
+    """
+    statements = "; ".join(table.statements)
+    reader = session.read.option("driver", "org.postgresql.Driver").option("fetchsize", str(ROWS_AT_ONCE))
+    read = reader.option("sessionInitStatement", statements).jdbc(
+        jdbc_url(address),
+        f"({table.query()}) AS source",
+        predicates=list(table.ranges(ask.partitions)),
+        properties=jdbc_properties(address),
+    )
+    columns = table.schema.columns
+    values = [_value(ask, table, number, column).alias(column.name) for number, column in enumerate(columns)]
+    said = F.struct(
+        _uuid(ask, table).alias("uuid"),
+        F.lit(int(table.taken_at.timestamp() * 1000)).cast("bigint").alias("source_timestamp"),
+    )
+    more = _of_events(table) if ask.object.mode is WriteMode.APPEND_ONLY else []
+    return read.select(*values, said.alias(METADATA_COLUMN), *more)
+
+
+def rows_read(session: SparkSession) -> int:
+    """Rows that the running queries of this Spark have read, as of its last heartbeat; 0 where nobody can say."""
+    if is_remote(session):
+        return 0
+    stages = session.sparkContext._jsc.sc().statusStore().activeStages()
+    return sum(stages.apply(number).inputRecords() for number in range(stages.size()))
+
+
+def _value(ask: BackfillObject, table: PinnedTable, number: int, column: SourceColumn) -> Column:
+    told = F.col(f"c{number}")
+    if is_native(column):
+        return told.cast(spark_type(column.type))
+    at = F.lit(f"{table.snapshot.position.commit}/0")
+    return written_value(told, column, unfit=ask.unfit_values, object_name=ask.object.name.text, position=at)
+
+
+def _uuid(ask: BackfillObject, table: PinnedTable) -> Column:
+    """Of version 5, from the snapshot and the row's key, or its place where it has none: a second reading of the same
+    snapshot gives it again.
+    """
+    keys = [F.col(f"c{number}").cast("string") for number, one in enumerate(table.schema.columns) if one.key]
+    row = F.to_json(F.array(*keys)) if keys else F.col("row")
+    about = f"{ask.system_id}|{table.snapshot.position.commit}|{ask.object.source_id}|"
+    named = F.concat(F.lit(uuid.UUID(str(EVENT_NAMESPACE)).bytes), F.encode(F.concat(F.lit(about), row), "UTF-8"))
+    digits = F.sha1(named)
+    variant = F.translate(F.substring(digits, 17, 1), "0123456789abcdef", _VARIANTS)
+    return F.concat(
+        F.substring(digits, 1, 8),
+        F.lit("-"),
+        F.substring(digits, 9, 4),
+        F.lit("-5"),
+        F.substring(digits, 14, 3),
+        F.lit("-"),
+        variant,
+        F.substring(digits, 18, 3),
+        F.lit("-"),
+        F.substring(digits, 21, 12),
+    )
+
+
+def _of_events(table: PinnedTable) -> list[Column]:
+    """A row of a backfill stands before every event that comes after the snapshot."""
+    milliseconds = str(int(table.taken_at.timestamp() * 1000))
+    return [
+        F.lit(Change.INSERT.value).alias("change_type"),
+        F.lit(f"{table.snapshot.position.commit}-{0:016X}").alias("change_sequence_number"),
+        F.array(F.lit(milliseconds), F.lit(""), F.lit("0")).alias("sort_keys"),
+        F.lit(False).alias("is_deleted"),
+    ]

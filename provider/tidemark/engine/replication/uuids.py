@@ -1,0 +1,33 @@
+"""UUIDs of version 5 as Spark makes them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["uuid5"]
+
+_DIGITS = "0123456789abcdef"
+_VARIANT = "89ab" * 4  # the two highest bits of that digit are 10
+
+
+def uuid5(namespace: uuid.UUID, name: Column) -> Column:
+    """What Python's `uuid.uuid5` gives, as text."""
+    digest = F.sha1(F.concat(F.lit(bytearray(namespace.bytes)), F.encode(name, "UTF-8")))
+    return F.concat(
+        F.substring(digest, 1, 8),
+        F.lit("-"),
+        F.substring(digest, 9, 4),
+        F.lit("-5"),
+        F.substring(digest, 14, 3),
+        F.lit("-"),
+        F.translate(F.substring(digest, 17, 1), _DIGITS, _VARIANT),
+        F.substring(digest, 18, 3),
+        F.lit("-"),
+        F.substring(digest, 21, 12),
+    )

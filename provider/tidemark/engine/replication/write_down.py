@@ -1,0 +1,175 @@
+"""The events of an object in a range of its source's log, applied to its target, each once.
+
+The events are cut where their order over several keys tells what becomes of a row (`planning.replication.barriers`);
+each part is one commit of the target, under the number of the write-down and its own. So whatever ends an attempt, the
+next one finds the parts that are there, and goes on behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemark.engine.replication.columns import unfit_columns
+from tidemark.engine.replication.event_log import require_whole
+from tidemark.engine.replication.fold import Folding
+from tidemark.engine.replication.object_events import ObjectEvents
+from tidemark.engine.replication.segments import append_rows, change_columns, merge_rows, missing_row, truncate
+from tidemark.engine.replication.target_table import Target
+from tidemark.engine.replication.values import named_unfit_value
+from tidemark.engine.spark_failures import SPARK_FAILURES
+from tidemark.errors import InvalidArgument, TidemarkError, ToastedKey
+from tidemark.model.codec import to_plain
+from tidemark.model.replication import LogPosition, TableSchema, WriteMode
+from tidemark.model.replication_jobs import WriteDown, WriteDownReport
+from tidemark.model.replication_marks import SEGMENTS, ObjectMark, ObjectWrite
+from tidemark.planning.replication.barriers import Segment, SegmentKind, SegmentPlan, plan_segments
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["position_text", "write_down"]
+
+REMEDY = "Backfill the object; it goes on from there."
+
+
+def _nothing(*_: str) -> None:
+    return None
+
+
+def write_down(
+    session: SparkSession,
+    store_id: str,
+    ask: WriteDown,
+    options: Mapping[str, str] | None = None,
+    *,
+    say: Callable[[str], None] = _nothing,
+    stop_if_due: Callable[[], None] = _nothing,
+    stop_after: int | None = None,
+) -> WriteDownReport:
+    """Apply the events [start, end) to the target, which is made where it is not there.
+
+    `stop_after`: so many segments at most; the report says how far it came. A second run, also at the same time, writes
+    what is missing and answers the same, with `found` counting what was there.
+
+    Raises ValueDoesNotFit, ToastedKey and ObjectFailed, whose fact `applied` is the position before which the target
+    has every event; TargetMovedOn where a newer write came first; TargetLost where the table is gone, another,
+    restored, or has another write of that number; TargetNotDelta, EventLogChanged where the event log is not whole, and
+    ReplicationRefused for a target with rows of others, before anything is written.
+    """
+    if ask.mode is WriteMode.MERGE and not ask.schema.keys:
+        problem = f"{ask.name.text} has no key, and a mirror needs one"
+        raise InvalidArgument(argument="mode", value=ask.mode.value, problem=problem)
+    target = Target(ask.target, store_id, ask.object_uid, options, stop_if_due)
+    target = target.make(session, ask.schema, ask.mode, replication=ask.stream)
+    target.has(_mark(ask, 0, ask.start), ask.end)  # a newer or another write is known before anything is read
+    require_whole(session, store_id, ask, options)
+    events = ObjectEvents(session, ask)
+    plan = plan_segments(
+        start=ask.start,
+        end=ask.end,
+        schema=ask.schema,
+        mode=ask.mode,
+        barriers=events.barriers(),
+        most=SEGMENTS - 1 if stop_after is None else stop_after,
+    )
+    writing = _Writing(session, ask, target, events, plan)
+    for segment in plan.segments:
+        flagged = writing.write(segment)
+        if flagged is not None:
+            return writing.report(segment.start, segment.schema_before, flagged)
+        say(f"{ask.name.text}: segment {segment.number} of {len(plan.segments)} is in {ask.target.name}")
+    if plan.toasted_key:
+        raise ToastedKey(object=ask.name.text, position=position_text(plan.end), applied=to_plain(plan.end))
+    return writing.report(plan.end, plan.schema, plan.flagged)
+
+
+def position_text(position: LogPosition) -> str:
+    """A position as people read it."""
+    return f"{position.commit}/{position.sequence}"
+
+
+def _mark(ask: WriteDown, segment: int, end: LogPosition) -> ObjectMark:
+    return ObjectMark(ask.object_uid, ask.number, segment, ask.start, end, ObjectWrite.WRITE_DOWN)
+
+
+@dataclass
+class _Writing:
+    """The segments of a write-down on their way to the target."""
+
+    session: SparkSession
+    ask: WriteDown
+    target: Target
+    events: ObjectEvents
+    plan: SegmentPlan
+    found: int = 0
+
+    def write(self, segment: Segment) -> str | None:
+        """Write it, unless the target has it. Says why only a backfill goes on from it, where that is so."""
+        mark = _mark(self.ask, segment.number, segment.end)
+        if self.target.has(mark):
+            self.found += 1
+            return None
+        if segment.kind is SegmentKind.SCHEMA:
+            unfit = unfit_columns(self.target.schema(), segment.schema)
+            if unfit is not None:
+                return unfit
+        command = self._command(segment)
+        if command is None:
+            return None
+        try:
+            self.found += self.target.write_once(
+                self.session,
+                mark,
+                command,
+                point=f"segment{segment.number}",
+                may_do_nothing=segment.kind is SegmentKind.TRUNCATE,
+            )
+        except SPARK_FAILURES as error:
+            named = self._named(str(error), segment)
+            if named is None:
+                raise
+            raise named from error
+        return None
+
+    def report(self, applied: LogPosition, schema: TableSchema, flagged: str | None) -> WriteDownReport:
+        """What was done, by this attempt and those before it."""
+        events = self.events if applied == self.ask.end else ObjectEvents(self.session, self.ask, end=applied)
+        rows = {"inserted": 0, "updated": 0, "deleted": 0}
+        for one in self.target.writes():
+            if one.mark.number != self.ask.number:
+                break
+            for name, count in one.rows.items():
+                rows[name] += count
+        return WriteDownReport(
+            applied=applied,
+            schema=schema,
+            segments=len([one for one in self.plan.segments if one.end <= applied]),
+            events=events.rows,
+            rows=rows,
+            newest_source_timestamp=events.newest,
+            flagged=flagged,
+            found=self.found,
+        )
+
+    def _command(self, segment: Segment) -> Callable[[], None] | None:
+        """What writes the segment; None where there is nothing to write."""
+        ask = self.ask
+        if segment.kind is SegmentKind.TRUNCATE:
+            return lambda: truncate(self.session, self.target)
+        folding = Folding(ask.name.text, segment.schema, self.events.unchanged, ask.unfit_values)
+        if segment.change is not None:
+            at, keyed = position_text(segment.start), ask.mode is WriteMode.MERGE
+            return change_columns(self.session, self.target, segment.change, folding, at=at, keyed=keyed)
+        rows = self.events.between(segment.start, segment.end)
+        if self.events.rows == 0 or (len(self.plan.segments) > 1 and rows.isEmpty()):
+            return None
+        if ask.mode is WriteMode.APPEND_ONLY:
+            return lambda: append_rows(self.target, rows, folding)
+        return lambda: merge_rows(self.session, self.target, rows, folding, moves=self.events.moves)
+
+    def _named(self, text: str, segment: Segment) -> TidemarkError | None:
+        applied = to_plain(segment.start)
+        unfit = named_unfit_value(text, applied=applied)
+        return unfit or missing_row(text, position_text(segment.start), REMEDY, applied=applied)

@@ -1,0 +1,82 @@
+"""The database that a replication reads, by an Airflow connection of its own type (`postgres`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import InvalidArgument
+from tidemark.model.replication import SourceAddress, SourceKind
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+__all__ = ["address_of", "source_address"]
+
+_KINDS: Mapping[str, SourceKind] = {"postgres": SourceKind.POSTGRESQL, "postgresql": SourceKind.POSTGRESQL}
+_PORTS: Mapping[SourceKind, int] = {SourceKind.POSTGRESQL: 5432}
+
+PASSED_ON = frozenset(
+    {
+        "sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode", "krbsrvname",
+        "target_session_attrs", "options", "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval",
+        "keepalives_count", "tcp_user_timeout",
+    }
+)  # fmt: skip
+"""Extras that are parameters of the database's own client."""
+
+LEFT_TO_AIRFLOW = frozenset({"cursor", "application_name", "sqlalchemy_scheme", "sqlalchemy_query"})
+"""Extras that other hooks use of the same connection and that mean nothing here."""
+
+
+def source_address(conn_id: str) -> SourceAddress:
+    """Where the connection leads to, ready for a job's environment. Its password is told to Airflow's masker, in each
+    form in which it may be written.
+
+    Raises AirflowNotFoundException for a connection that is not there, InvalidArgument as `address_of`.
+    """
+    from airflow.sdk import BaseHook
+
+    from tidemark.hooks._secrets import mask
+
+    connection = BaseHook.get_connection(conn_id)
+    mask(connection.password or "")
+    return address_of(connection)
+
+
+def address_of(connection: Connection) -> SourceAddress:
+    """The address that the connection says. Raises InvalidArgument for another type of connection, for one without
+    user or database, and for an extra that would change how the source is reached and is not known here.
+    """
+    kind = _KINDS.get(connection.conn_type or "")
+    if kind is None:
+        raise _unfit(connection, f"its type is {connection.conn_type!r}; give one of type postgres")
+    if not connection.login or not connection.schema:
+        missing = "login" if not connection.login else "schema, which is the name of the database"
+        raise _unfit(connection, f"it lacks its {missing}")
+    return SourceAddress(
+        kind=kind,
+        host=connection.host or "localhost",
+        port=connection.port or _PORTS[kind],
+        database=connection.schema,
+        user=connection.login,
+        password=connection.password or None,
+        parameters=_parameters(connection, connection.extra_dejson),
+    )
+
+
+def _parameters(connection: Connection, extra: Mapping[str, Any]) -> dict[str, str]:
+    unknown = sorted(set(extra) - PASSED_ON - LEFT_TO_AIRFLOW)
+    asked = [name for name in unknown if extra[name] not in (None, "", False)]
+    if asked:
+        known = ", ".join(sorted(PASSED_ON))
+        raise _unfit(connection, f"its extra {', '.join(asked)} is not supported here; those that are: {known}")
+    return {name: _text(value) for name, value in extra.items() if name in PASSED_ON and value not in (None, "")}
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _unfit(connection: Connection, problem: str) -> InvalidArgument:
+    return InvalidArgument(argument="source_conn_id", value=connection.conn_id, problem=problem)

@@ -1,0 +1,72 @@
+"""Which batches the event log of a replication has, and up to which position."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.table_log import Commit
+
+__all__ = ["EventBatch", "batches", "capture_app_id", "parse_batch", "restored_behind"]
+
+MARK = "tidemark_events"
+
+
+@dataclass(frozen=True)
+class EventBatch:
+    """What a commit of capture says of itself, JSON `{"tidemark_events": {…}}` in its `userMetadata`.
+
+    It has every transaction whose commit position is in [start, end). `attempt`: a name that no other run has.
+    """
+
+    replication_uid: str
+    number: int
+    start: str
+    end: str
+    attempt: str
+    transactions: int
+
+    def to_text(self) -> str:
+        """The text for a commit's `userMetadata`."""
+        return json.dumps({MARK: to_plain(self)}, sort_keys=True, separators=(",", ":"))
+
+
+def capture_app_id(store_id: str, replication_uid: str) -> str:
+    """The Delta application whose version is the number of the newest batch."""
+    return f"tidemark/{store_id}/{replication_uid}/capture"
+
+
+def parse_batch(user_metadata: str | None) -> EventBatch | None:
+    """The batch that a commit's `userMetadata` tells of, or None where it tells of none."""
+    try:
+        plain = json.loads(user_metadata or "")
+        return from_plain(EventBatch, plain[MARK]) if isinstance(plain, dict) and MARK in plain else None
+    except (ValueError, TypeError):
+        return None
+
+
+def batches(log: DeltaLog, app_id: str) -> Iterator[EventBatch]:
+    """The batches whose commits the table's log still has, the newest first."""
+    return (batch for commit in _newest_first(log) if (batch := _batch_of(commit, app_id)) is not None)
+
+
+def restored_behind(log: DeltaLog, app_id: str) -> int | None:
+    """The version of the newest batch, if the table was restored after it, so that its events may be gone."""
+    restored = False
+    for commit in _newest_first(log):
+        if _batch_of(commit, app_id) is not None:
+            return commit.version if restored else None
+        restored = restored or commit.operation == "RESTORE"
+    return None
+
+
+def _newest_first(log: DeltaLog) -> Iterator[Commit]:
+    for version in range(log.head(), log.earliest() - 1, -1):
+        yield from log.commits(version - 1, version)
+
+
+def _batch_of(commit: Commit, app_id: str) -> EventBatch | None:
+    return parse_batch(commit.user_metadata) if app_id in commit.transactions else None

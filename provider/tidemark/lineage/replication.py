@@ -1,0 +1,30 @@
+"""What the tasks of a replication read and wrote: tables of a database, the event log, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.providers.openlineage.extractors import OperatorLineage
+from openlineage.client.event_v2 import InputDataset, OutputDataset
+from openlineage.client.facet_v2 import output_statistics_output_dataset
+
+from tidemark.lineage.datasets import name_of
+from tidemark.model.replication import SourceAddress
+
+__all__ = ["lineage_of_move", "source_dataset"]
+
+Dataset = tuple[str, str]
+"""Namespace and name."""
+
+
+def source_dataset(address: SourceAddress, object_name: str) -> Dataset:
+    """A table of a database by OpenLineage's naming rules: `postgres://host:5432` and `shop.public.orders`."""
+    return f"postgres://{address.host}:{address.port}", f"{address.database}.{object_name}"
+
+
+def lineage_of_move(inputs: Sequence[Dataset], output: str, rows: int) -> OperatorLineage[Any, Any]:
+    """Rows that came from there to the Delta table at `output`, a canonical URI."""
+    statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=rows)
+    written = OutputDataset(*name_of(output), outputFacets={"outputStatistics": statistics})
+    return OperatorLineage(inputs=[InputDataset(*one) for one in inputs], outputs=[written])

@@ -1,0 +1,234 @@
+"""What the operators of replications share: how names are given, who acts, and where things lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import AssetAlias, BaseOperatorLink
+
+from tidemark.assets import replicated_alias
+from tidemark.errors import InvalidArgument
+from tidemark.links.streams import SparkUiLink
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of, whole_number_of
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from airflow.sdk import Context
+
+    from tidemark.control.store import ControlStore
+    from tidemark.databases.sources import Source
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.lake.delta_log import DeltaLog
+    from tidemark.model.replication import (
+        By,
+        LogPosition,
+        ObjectName,
+        Replication,
+        ReplicationOptions,
+        Selection,
+        SourceAddress,
+    )
+    from tidemark.model.streams import TableRef
+
+__all__ = [
+    "Move",
+    "ReplicationOperator",
+    "by_of",
+    "default_outlets",
+    "event_log_of",
+    "event_log_place",
+    "names_of",
+    "options_of",
+    "place_text",
+    "require_room",
+    "selection_of",
+    "source_of",
+    "target_name",
+    "targets_of",
+]
+
+Names = str | Sequence[str] | None
+_OPTIONS = ("unfit_values", "backfill", "backfill_exclude", "numeric_as", "max_events")
+
+
+class ReplicationOperator(TidemarkOperator):
+    """An operator of a replication. It takes no window of a stream, so its only link is Spark's."""
+
+    operator_extra_links: Collection[BaseOperatorLink] = (SparkUiLink(),)
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a task has moved, for lineage. `tables`: of the source, where `address` is there; else `read` was read."""
+
+    written: str
+    rows: int
+    read: str | None = None
+    address: SourceAddress | None = field(default=None, repr=False)
+    tables: tuple[str, ...] = ()
+
+    @classmethod
+    def from_source(cls, address: SourceAddress, tables: Sequence[str], written: str, rows: int) -> Move:
+        """Rows of tables of the database."""
+        return cls(written, rows, address=address, tables=tuple(tables))
+
+    @classmethod
+    def from_log(cls, event_log: str, written: str, rows: int) -> Move:
+        """Rows that events of the event log have touched."""
+        return cls(written, rows, read=event_log)
+
+    def lineage(self) -> OperatorLineage[Any, Any]:
+        """As OpenLineage has it."""
+        from tidemark.lineage.datasets import name_of
+        from tidemark.lineage.replication import lineage_of_move, source_dataset
+
+        inputs = [] if self.address is None else [source_dataset(self.address, name) for name in self.tables]
+        return lineage_of_move([*inputs, *([name_of(self.read)] if self.read else [])], self.written, self.rows)
+
+
+def by_of(context: Context, why: str = "") -> By:
+    """The task; the run tells a retry of it from another run."""
+    from tidemark.model.replication import By
+
+    key = str(key_of(context))
+    return By(who=key, why=why, run=key)
+
+
+def default_outlets(replication: str) -> list[AssetAlias]:
+    """The alias of the replication's objects, where its name is written out; a templated name has none: outlets are
+    known at parse time.
+    """
+    return [] if "{{" in replication else [AssetAlias(replicated_alias(replication))]
+
+
+def names_of(argument: str, value: Names) -> tuple[str, ...]:
+    """Names as a list, as a JSON array, or separated by commas, as templates render them; each once, in their order.
+    Raises InvalidArgument.
+    """
+    given: Any = value
+    if isinstance(given, str):
+        text = given.strip()
+        if text.lower() in ("", "none", "null"):
+            return ()
+        try:
+            given = json.loads(text.replace("'", '"')) if text.startswith("[") else text.split(",")
+        except ValueError as error:
+            raise InvalidArgument(argument=argument, value=value, problem="it is no JSON array of names") from error
+    if not isinstance(given, list | tuple | None) or not all(isinstance(name, str) for name in given or ()):
+        raise InvalidArgument(argument=argument, value=value, problem="give a name or a list of names")
+    return tuple(dict.fromkeys(name.strip() for name in given or () if name.strip()))
+
+
+def selection_of(include: Names, exclude: Names) -> Selection:
+    """Raises InvalidArgument; what a pattern may be the replication itself says."""
+    from tidemark.model.replication import Selection
+
+    return Selection(names_of("include", include), names_of("exclude", exclude))
+
+
+def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> ReplicationOptions:
+    """Raises InvalidArgument for an option that is not there, and for a value that is none of its own."""
+    from tidemark.model.replication import ReplicationOptions, WriteMode
+
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidArgument(argument="options", value=given, problem="give a mapping from options to values")
+    unknown = sorted(set(given or ()) - set(_OPTIONS))
+    if unknown:
+        problem = f"there is no option {', '.join(unknown)}; those there are: {', '.join(_OPTIONS)}"
+        raise InvalidArgument(argument="options", value=sorted(given or ()), problem=problem)
+    if not target or not target.strip():
+        raise InvalidArgument(argument="target", value=target, problem="name a schema of the lake, or a place")
+    asked = {name: _option(name, value) for name, value in (given or {}).items() if value not in (None, "", "None")}
+    return ReplicationOptions(target=target.strip(), mode=_one_of("mode", mode, WriteMode), **asked)
+
+
+def _option(name: str, value: Any) -> Any:
+    from tidemark.model.replication import UnfitValues
+
+    read: Mapping[str, Callable[[], Any]] = {
+        "unfit_values": lambda: _one_of(name, value, UnfitValues),
+        "backfill": lambda: flag_of(name, value),
+        "backfill_exclude": lambda: names_of(name, value),
+        "numeric_as": lambda: str(value),
+        "max_events": lambda: whole_number_of(name, value),
+    }
+    return read[name]()
+
+
+def _one_of(argument: str, value: Any, kind: Any) -> Any:
+    text = str(getattr(value, "value", value)).strip().lower()
+    try:
+        return kind(text)
+    except ValueError as error:
+        problem = f"it must be one of {', '.join(member.value for member in kind)}"
+        raise InvalidArgument(argument=argument, value=value, problem=problem) from error
+
+
+def source_of(replication: Replication) -> Source:
+    """The database of the replication, for the worker. Raises what `source_address` does, and NotYetSupported."""
+    from tidemark.databases.sources import open_source
+    from tidemark.hooks.source_connection import source_address
+
+    return open_source(source_address(replication.source_conn_id))
+
+
+def event_log_place(hook: TidemarkHook) -> Callable[[str], str]:
+    """Where the event log of the replication with that uid lies."""
+    from tidemark.lake.change_logs import event_logs_root
+
+    root = event_logs_root(hook.settings.workspace)
+    return lambda uid: f"{root}/{uid}"
+
+
+def event_log_of(hook: TidemarkHook) -> Callable[[str], DeltaLog]:
+    """Opens an event log by its path, with the storage options of the connection."""
+    from functools import partial
+
+    from tidemark.lake.delta_log import DeltaLog
+
+    return partial(DeltaLog.open, options=hook.settings.storage_options)
+
+
+def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[ObjectName], TableRef]:
+    """Where a new object is written: to the table `schema_table` of the replication's target. It need not be there, so
+    it has no id yet. Raises InvalidArgument for a place with a password in it.
+    """
+    from tidemark.model.streams import Addressing, TableRef
+    from tidemark.planning.replication.target_names import table_of
+    from tidemark.transactions.replication.definitions import get_replication
+
+    target = get_replication(store, name).options.target
+
+    def place(of: ObjectName) -> TableRef:
+        named = target_name(target, table_of(of))
+        addressing = Addressing.PATH if "/" in target else Addressing.LAKE
+        return TableRef(name=named, path=hook.table_place(named), table_id="", addressing=addressing)
+
+    return place
+
+
+def target_name(target: str, table: str) -> str:
+    """`schema.table`, quoted where it must be, or the place of the table under a place. `table`: by `table_of`."""
+    if "/" in target:
+        return f"{target.rstrip('/')}/{table}"
+    return f"{target}.{table}" if table.isidentifier() else f"{target}.`{table.replace('`', '``')}`"
+
+
+def require_room(replication: str, names: Sequence[str]) -> None:
+    """Airflow would refuse a list that is too long only after the task. Raises InvalidArgument."""
+    from airflow.sdk.configuration import conf
+
+    most = conf.getint("core", "max_map_length", fallback=1024)
+    if len(names) > most:
+        problem = f"{len(names)} objects are more than Airflow maps over ([core] max_map_length = {most}); raise it"
+        raise InvalidArgument(argument="replication", value=replication, problem=problem)
+
+
+def place_text(position: LogPosition | None) -> str | None:
+    """A position as the source writes it, and RecoverReplicationOperator takes it; None before the start."""
+    from tidemark.planning.replication.positions import position_text
+
+    return None if position is None else position_text(position)

@@ -1,0 +1,115 @@
+"""Taking what a database has committed into the event log of its replication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._replication import Move, ReplicationOperator, by_of, event_log_of, place_text
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from airflow.sdk import Context
+
+    from tidemark.control.store import ControlStore
+    from tidemark.databases.sources import Source
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.replication_jobs import CaptureReport
+
+    Lineage = OperatorLineage[Any, Any]
+
+__all__ = ["CaptureEventsOperator"]
+
+
+class CaptureEventsOperator(ReplicationOperator):
+    """Captures what the source has committed up to now, then stops: its events come into the event log, each once, and
+    the source's log lets go of them.
+
+    The position stands in the same commit as the events, so a retry goes on where the log ends. Where nothing was
+    committed to the selected tables no JVM starts, and the position moves on. Nothing is captured while the replication
+    is draining or paused. While another run's capture has the slot it ends as skipped: that one, and the next run, take
+    what there is. Returns {replication, captured, transactions, events, objects, lag_bytes}: `events` of all
+    `objects`. Raises ReplicationNotFound, SlotLost, SlotAhead, SlotForeign, SlotBusy, SourceIsAnother, SourceSetBack,
+    SourceUnreachable, SourceRefused, EventLogChanged.
+
+    :param replication: its name. (templated)
+    :param skip_when_empty: end as skipped when nothing is new. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "skip_when_empty", "conn_id")
+
+    def __init__(self, *, replication: str, skip_when_empty: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.skip_when_empty = skip_when_empty
+        self._job: SparkJob | None = None
+        self._moved: Move | None = None
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The tables that had events, and the event log; None where nothing was captured."""
+        return None if self._moved is None else self._moved.lineage()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """What was captured; of nothing new {replication, captured, transactions: 0, events: 0, …}."""
+        from tidemark.databases.sources import open_source
+        from tidemark.hooks.source_connection import source_address
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.transactions.replication.definitions import get_replication
+
+        skip = flag_of("skip_when_empty", self.skip_when_empty)
+        store = self.hook.open_store()
+        address = source_address(get_replication(store, self.replication).source_conn_id)
+        self._job = SparkJob(self.hook.settings, source=address)
+        self._job.require_ready()
+        report = self._capture(context, store, self._job, open_source(address))
+        replication = get_replication(store, self.replication)
+        if report is None:
+            why = f"Nothing new to capture; replication {replication.name} is {replication.state}."
+            if skip:
+                raise AirflowSkipException(why)
+            self.log.info(why)
+        else:
+            named = [name for name, events in report.events.items() if events]
+            self._moved = Move.from_source(address, named, replication.event_log, sum(report.events.values()))
+        return {"replication": replication.name, "captured": place_text(replication.captured), **_told(report)}
+
+    def _capture(self, context: Context, store: ControlStore, job: SparkJob, source: Source) -> CaptureReport | None:
+        """Raises AirflowSkipException where another run is at it; SlotBusy where it is nobody of ours."""
+        from tidemark.errors import SlotBusy
+        from tidemark.transactions.replication.capture import capture
+        from tidemark.transactions.replication.overlapping import is_captured_now
+
+        try:
+            return capture(
+                store,
+                self.replication,
+                run=job.run,
+                places=self.hook.job_places(),
+                source=source,
+                by=by_of(context),
+                key=key_of(context),
+                open_log=event_log_of(self.hook),
+            )
+        except SlotBusy as busy:
+            if not is_captured_now(store, self.replication):
+                raise
+            raise AirflowSkipException(f"Another run captures now; the next one takes what is left. {busy}") from busy
+
+    def on_kill(self) -> None:
+        """End the job; what stands in the event log stays, and the next attempt goes on from there."""
+        if self._job is not None:
+            self._job.cancel()
+
+
+def _told(report: CaptureReport | None) -> dict[str, Any]:
+    if report is None:
+        return {"transactions": 0, "events": 0, "objects": {}, "lag_bytes": 0}
+    return {
+        "transactions": report.transactions,
+        "events": sum(report.events.values()),
+        "objects": dict(report.events),
+        "lag_bytes": report.lag_bytes,
+    }

@@ -1,0 +1,136 @@
+"""Pausing, resuming and recovering replications."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._base import flag_of
+from tidemark.operators._replication import (
+    Names,
+    ReplicationOperator,
+    by_of,
+    event_log_place,
+    names_of,
+    place_text,
+    source_of,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.model.replication import Replication
+
+__all__ = ["PauseReplicationOperator", "RecoverReplicationOperator", "ResumeReplicationOperator"]
+
+
+class PauseReplicationOperator(ReplicationOperator):
+    """Lets a replication drain: nothing new is captured, what was captured is still written down, then it is paused.
+    The next run writes down; where there is nothing left it is paused at once. No Spark.
+
+    The slot stays, so nothing is lost, and the source keeps its log for as long as the pause lasts. A second run
+    changes nothing. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused.
+
+    :param replication: its name. (templated)
+    :param at_once: write nothing down any more; what was captured is written after it is resumed. (templated)
+    :param why: a reason, which the history keeps. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "at_once", "why", "conn_id")
+
+    def __init__(self, *, replication: str, at_once: bool | str = False, why: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.at_once = at_once
+        self.why = why
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Its state after it: draining, or paused."""
+        from tidemark.transactions.replication.lifecycle import drained, pause
+
+        store, by = self.hook.open_store(), by_of(context, self.why)
+        pause(store, self.replication, by=by, at_once=flag_of("at_once", self.at_once))
+        after = drained(store, self.replication, by=by)
+        self.log.info("Replication %s is %s.", after.name, after.state)
+        return _told(after)
+
+
+class ResumeReplicationOperator(ReplicationOperator):
+    """Lets a paused or draining replication run on from where it was captured. No Spark; the next run captures.
+
+    A second run changes nothing. Returns {replication, state, captured}. Raises ReplicationNotFound,
+    ReplicationRefused.
+
+    :param replication: its name. (templated)
+    :param why: a reason, which the history keeps. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "why", "conn_id")
+
+    def __init__(self, *, replication: str, why: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.why = why
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Its state after it."""
+        from tidemark.transactions.replication.lifecycle import resume
+
+        after = resume(self.hook.open_store(), self.replication, by=by_of(context, self.why))
+        self.log.info("Replication %s is %s.", after.name, after.state)
+        return _told(after)
+
+
+class RecoverReplicationOperator(ReplicationOperator):
+    """Lets a replication that failed go on from an explicit position; one that failed for good goes on by nothing else.
+    No Spark.
+
+    What was committed before the position and was not captured is lost, so every object is flagged, and backfilled
+    by the next run where it is backfilled by itself; those that `keep` names go on as they are. `now` drops its slot
+    and makes a new one, and is refused where only the last run failed: nothing is lost then, and the next one tries
+    again by itself. A position can only be one that the slot still has. A second run changes nothing for a position;
+    `now` is another time then. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused,
+    ObjectNotFound, ObjectNotReplicable, SlotLost, SlotBlocked, SlotBusy, SlotForeign, SourceUnreachable, SourceRefused,
+    InvalidArgument.
+
+    :param replication: its name. (templated)
+    :param position: `now`, or a position as the source writes it: `16/B374D848`. (templated)
+    :param keep: `schema.table` of objects that are not backfilled again. (templated)
+    :param why: a reason, which the history keeps. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "position", "keep", "why", "conn_id")
+
+    def __init__(self, *, replication: str, position: str, keep: Names = None, why: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.position = position
+        self.keep = keep
+        self.why = why
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Where it goes on."""
+        from tidemark.transactions.replication.definitions import get_replication
+        from tidemark.transactions.replication.recovering import recover_from
+
+        store = self.hook.open_store()
+        replication = get_replication(store, self.replication)
+        after = recover_from(
+            store,
+            replication.name,
+            position=self.position,
+            source=source_of(replication),
+            keep=names_of("keep", self.keep),
+            event_log=event_log_place(self.hook),
+            by=by_of(context, self.why),
+        )
+        self.log.warning("Replication %s goes on from %s.", after.name, place_text(after.captured))
+        return _told(after)
+
+
+def _told(replication: Replication) -> dict[str, Any]:
+    return {
+        "replication": replication.name,
+        "state": replication.state.value,
+        "captured": place_text(replication.captured),
+    }

@@ -1,0 +1,289 @@
+"""Defining, preparing, settling and ending replications of databases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidemark import metrics
+from tidemark.operators._base import flag_of
+from tidemark.operators._replication import (
+    Names,
+    ReplicationOperator,
+    by_of,
+    event_log_of,
+    event_log_place,
+    options_of,
+    selection_of,
+    source_of,
+    targets_of,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.model.replication import Replication
+    from tidemark.transactions.replication.preparing import Prepared
+
+__all__ = [
+    "CreateReplicationOperator",
+    "DropReplicationOperator",
+    "FinishReplicationOperator",
+    "PrepareReplicationOperator",
+]
+
+
+class CreateReplicationOperator(ReplicationOperator):
+    """Defines a replication of chosen tables of a database, or keeps the one of that name. No Spark; nothing is made in
+    the source before it is prepared.
+
+    One that is there takes this selection, `unfit_values` and `max_events` from now on; the rest stays as it was made.
+    Raises InvalidArgument for a name, a pattern, an option or a connection that cannot be; nothing is written then.
+    Returns {replication, state, created}.
+
+    :param replication: its name. (templated)
+    :param source_conn_id: Airflow connection of type `postgres`. (templated)
+    :param target: a schema of the lake, or a place; `schema.table` goes to its table `schema_table`. (templated)
+    :param include: patterns of what is replicated, `schema`, `schema.table` or `schema.table.column`, with `*`; nothing
+        given: every table. (templated)
+    :param exclude: patterns of what is not. (templated)
+    :param mode: `merge`, a mirror, or `append_only`, a row for every event. (templated)
+    :param options: unfit_values, backfill, backfill_exclude, numeric_as, max_events. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "replication", "source_conn_id", "target", "include", "exclude", "mode", "options", "conn_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        replication: str,
+        source_conn_id: str,
+        target: str,
+        include: Names = None,
+        exclude: Names = None,
+        mode: str = "merge",
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.source_conn_id = source_conn_id
+        self.target = target
+        self.include = include
+        self.exclude = exclude
+        self.mode = mode
+        self.options = options
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The replication as it stands. A second run changes nothing."""
+        from tidemark.errors import ReplicationNotFound
+        from tidemark.hooks._secrets import require_no_password
+        from tidemark.hooks.source_connection import source_address
+        from tidemark.transactions.replication import definitions
+
+        selection, options = selection_of(self.include, self.exclude), options_of(self.target, self.mode, self.options)
+        require_no_password("target", self.target)
+        kind, store, by = source_address(self.source_conn_id).kind, self.hook.open_store(), by_of(context)
+        try:
+            kept = definitions.get_replication(store, self.replication)
+        except ReplicationNotFound:
+            kept = None
+        made = kept or definitions.create_replication(
+            store,
+            name=self.replication,
+            kind=kind,
+            source_conn_id=self.source_conn_id,
+            selection=selection,
+            options=options,
+            event_log=event_log_place(self.hook),
+            by=by,
+            if_not_exists=True,
+        )
+        if made.selection != selection:
+            made = definitions.alter_selection(store, made.name, selection, by=by)
+            self.log.info("Replication %s selects other objects from its next run on.", made.name)
+        before, made = made.options, definitions.alter_options(store, made.name, options, by=by)
+        if made.options != before:
+            self.log.info("Replication %s has other options from its next run on: %s", made.name, made.options)
+        self._say(made, options == made.options and made.source_conn_id == self.source_conn_id, created=kept is None)
+        return {"replication": made.name, "state": made.state.value, "created": kept is None}
+
+    def _say(self, made: Replication, same: bool, *, created: bool) -> None:
+        self.log.info("Replication %s is %s.", made.name, "new" if created else f"there already, {made.state}")
+        if not same:
+            self.log.warning(
+                "Its connection, target, mode and other options stay as they were made; to change them drop it, and "
+                "make it anew: its objects are then backfilled into the same targets."
+            )
+
+
+class PrepareReplicationOperator(ReplicationOperator):
+    """Before each run: validates and starts a replication that has not started, publishes what its selection names now,
+    and says which objects the run has something to do for: the list over which the object tasks are expanded. No Spark.
+
+    The first run makes the publication and the slot, in that order; each failure of the validation comes with the
+    statement that mends it, and nothing is made then. A paused replication ends it as skipped. A second run finds all
+    done. Returns a list of `schema.table`. Raises ReplicationNotFound, ReplicationInvalid, ReplicationRefused,
+    ObjectNotReplicable, SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack,
+    SourceUnreachable, SourceRefused, InvalidArgument.
+
+    :param replication: its name. (templated)
+    :param slot_patience_seconds: how long a new slot may wait for transactions that are open in the source. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "slot_patience_seconds", "conn_id")
+
+    def __init__(self, *, replication: str, slot_patience_seconds: float | str = 300.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.slot_patience_seconds = slot_patience_seconds
+
+    def execute(self, context: Context) -> list[str]:
+        """The objects to work at; [] where there is nothing to do for any."""
+        from tidemark.model.replication import ReplicationState
+        from tidemark.operators._partitions import seconds_of
+        from tidemark.transactions.replication.definitions import get_replication
+        from tidemark.transactions.replication.preparing import prepare
+
+        patience, store = seconds_of("slot_patience_seconds", self.slot_patience_seconds), self.hook.open_store()
+        replication = get_replication(store, self.replication)
+        if replication.state is ReplicationState.PAUSED:
+            raise AirflowSkipException(f"Replication {replication.name} is paused; resume it to go on.")
+        prepared = prepare(
+            store,
+            replication.name,
+            source=source_of(replication),
+            targets=targets_of(self.hook, store, replication.name),
+            by=by_of(context),
+            patience=patience,
+            open_log=event_log_of(self.hook),
+        )
+        self._say(prepared)
+        return [one.name.text for one in prepared.objects]
+
+    def _say(self, prepared: Prepared) -> None:
+        for change in prepared.made:
+            self.log.info("In the source: %s", change)
+        found = prepared.registered
+        for what in ("new", "recreated", "selected_again", "gone", "deselected", "taken") if found else ():
+            for name in getattr(found, what):
+                self.log.info("%s: %s", name, what.replace("_", " "))
+        for name, now in ((found.renamed or {}) if found else {}).items():
+            self.log.info("%s: renamed to %s in the source; its target keeps its name", name, now)
+        for warning in prepared.warnings:
+            self.log.warning(warning)
+
+
+class FinishReplicationOperator(ReplicationOperator):
+    """The end of a run: says how the replication and each object stand, and pauses one that is drained. No Spark.
+
+    The source is asked about its slot in every state, since it keeps its log for one that is paused, too; one that is
+    away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name:
+    {state, applied, lag_seconds, behind, flagged, problem, rows, percent}}}. A second run says it anew. Raises
+    ReplicationNotFound.
+
+    :param replication: its name. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "conn_id")
+
+    def __init__(self, *, replication: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """How it stands now."""
+        from tidemark.model.replication import ObjectState
+        from tidemark.operators._replication_status import in_words, told
+        from tidemark.transactions.replication.lifecycle import drained
+        from tidemark.transactions.replication.status import describe
+
+        store = self.hook.open_store()
+        drained(store, self.replication, by=by_of(context))
+        status = describe(store, self.replication)
+        facts = told(status, of_source=_alerts_of_source(status.replication))
+        for alert in facts["alerts"]:
+            self.log.warning(alert)
+        for one in status.objects:
+            self.log.info(in_words(one))
+        metrics.replicated(
+            status.replication.name,
+            lag_seconds=status.lag_seconds,
+            lag_bytes=status.lag_bytes,
+            failed_objects=sum(one.object.state is ObjectState.FAILED for one in status.objects),
+        )
+        return facts
+
+
+def _alerts_of_source(replication: Replication) -> tuple[str, ...]:
+    from tidemark.errors import SourceDriverNotInstalled, SourceRefused, SourceUnreachable
+    from tidemark.model.replication import ReplicationState
+
+    if replication.state is ReplicationState.NOT_STARTED:
+        return ()
+    try:
+        return source_of(replication).alerts(replication)
+    except (SourceUnreachable, SourceRefused, SourceDriverNotInstalled) as error:
+        return (f"Slot {replication.slot} could not be looked at: {error}",)
+
+
+class DropReplicationOperator(ReplicationOperator):
+    """Ends a replication: its slot and its publication in the source, its event log, and what the control store knows.
+    Targets stay. No Spark.
+
+    Slot first: a source whose slot nobody reads keeps its log until its disk is full. Killed in between, it is dropped
+    by the next run. Refused while a job of it may be alive. Returns whether there was one. Raises ReplicationRefused,
+    SlotBusy, SlotForeign, SourceUnreachable, SourceRefused; ReplicationNotFound unless `if_exists`.
+
+    :param replication: its name. (templated)
+    :param if_exists: one that is not there is fine. (templated)
+    :param without_source: the source is gone for good: nothing is dropped in it. (templated)
+    :param force: do not wait for jobs that may be alive. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "if_exists", "without_source", "force", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        replication: str,
+        if_exists: bool | str = True,
+        without_source: bool | str = False,
+        force: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.if_exists = if_exists
+        self.without_source = without_source
+        self.force = force
+
+    def execute(self, context: Context) -> bool:
+        """Whether there was one to drop. A second run drops nothing."""
+        from tidemark.errors import ReplicationNotFound
+        from tidemark.lake.change_logs import remove_log
+        from tidemark.transactions.replication.definitions import begin_drop, drop_replication
+
+        if_exists = flag_of("if_exists", self.if_exists)
+        alone, force = flag_of("without_source", self.without_source), flag_of("force", self.force)
+        store, by = self.hook.open_store(), by_of(context)
+        try:
+            ending = begin_drop(store, self.replication, by=by, force=force)
+        except ReplicationNotFound:
+            if not if_exists:
+                raise
+            self.log.info("There is no replication %s.", self.replication)
+            return False
+        if alone:
+            self.log.warning("Slot %s and publication %s are left in the source.", ending.slot, ending.publication)
+        else:
+            for gone in source_of(ending).drop(ending):
+                self.log.info("In the source: %s", gone)
+        dropped = drop_replication(store, ending.name, by=by)
+        remove_log(dropped.event_log, self.hook.settings.storage_options)
+        self.log.info("Dropped replication %s and its event log; its targets stay.", dropped.name)
+        return True

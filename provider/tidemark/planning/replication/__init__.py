@@ -1,0 +1,1 @@
+"""Decisions of replication, the same for every kind of source."""

@@ -1,0 +1,168 @@
+"""Waiting until objects of a replication are backfilled, or for its lag to be small, or large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+
+from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.model.replication import Replicated
+    from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
+
+__all__ = ["BackfillDoneSensor", "ReplicationLagSensor"]
+
+Names = str | Sequence[str] | None
+
+
+class _ReplicationSensor(BaseSensorOperator):
+    """Looks at the control store alone, and never starts a JVM. Each look is a fresh one."""
+
+    ui_color = "#d8eef0"
+
+    def __init__(
+        self, *, replication: str, objects: Names = None, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.objects = objects
+        self.conn_id = conn_id
+
+    def _status(self) -> tuple[ReplicationStatus, tuple[ObjectStatus, ...]]:
+        """How it stands, and those of its objects that were asked for, without such as are not replicated: gone,
+        unsupported, or selected no more. Raises ReplicationNotFound, ObjectNotFound.
+        """
+        from tidemark.operators._replication import names_of
+        from tidemark.planning.replication.lifecycle import why_no_backfill
+        from tidemark.transactions.replication.objects import get_object
+        from tidemark.transactions.replication.status import describe
+
+        store = TidemarkHook(self.conn_id).open_store()
+        status = describe(store, self.replication)
+        asked = {get_object(store, self.replication, name).uid for name in names_of("objects", self.objects)}
+        replicated = (one for one in status.objects if why_no_backfill(one.object) is None)
+        return status, tuple(one for one in replicated if not asked or one.object.uid in asked)
+
+
+class BackfillDoneSensor(_ReplicationSensor):
+    """Succeeds when every object, or those that are named, is backfilled. Returns their names.
+
+    One whose backfill failed or was stopped is waited for, as the next run may do it, unless `fail_on` names the
+    state; one that needs none, as it began with what was captured, is done. An object that cannot be replicated, is
+    gone, or is not selected any more, is not waited for. Where there is nothing to wait for it is not done. Raises
+    ReplicationNotFound, ObjectNotFound, BackfillInterrupted, InvalidArgument.
+
+    :param replication: its name. (templated)
+    :param objects: `schema.table`, or a list of them; None: all. (templated)
+    :param fail_on: states of a backfill that end the wait with an error: `failed`, `stopped`. (templated)
+    :param conn_id: Airflow connection of type `tidemark`. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "objects", "fail_on", "conn_id")
+
+    def __init__(self, *, replication: str, objects: Names = None, fail_on: Names = None, **kwargs: Any) -> None:
+        super().__init__(replication=replication, objects=objects, **kwargs)
+        self.fail_on = fail_on
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Whether they are done now."""
+        _, waited_for = self._status()
+        self._require_hope(waited_for)
+        left = [one for one in waited_for if not _has_target(one.object)]
+        for one in left:
+            progress = one.object.progress
+            share = "" if progress is None else f", {progress.done} rows, {progress.percent:.0f} %"
+            self.log.info("%s: %s%s", one.object.name.text, one.object.state, share)
+        return PokeReturnValue(
+            is_done=bool(waited_for) and not left, xcom_value=[one.object.name.text for one in waited_for]
+        )
+
+    def _require_hope(self, waited_for: Sequence[ObjectStatus]) -> None:
+        from tidemark.errors import BackfillInterrupted, InvalidArgument
+        from tidemark.operators._replication import names_of
+
+        ending = names_of("fail_on", self.fail_on)
+        if not set(ending) <= {"failed", "stopped"}:
+            raise InvalidArgument(argument="fail_on", value=self.fail_on, problem="it may name failed and stopped")
+        for one in waited_for:
+            if one.object.state.value in ending:
+                problem = one.object.problem or f"it is {one.object.state}"
+                raise BackfillInterrupted(object=one.object.name.text, problem=problem)
+
+
+class ReplicationLagSensor(_ReplicationSensor):
+    """Succeeds when a replication is behind: nothing was captured for longer than `lag_seconds`, more than `lag_bytes`
+    of the source's log lie behind the last capture, or a target shows a state of the source older than `lag_seconds`.
+    With `below` it waits for the opposite: until all of it is within the limits.
+
+    Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects}. An object that has no target yet
+    counts as behind, and so does the log before the start; one that is not replicated, as it is unsupported, gone, or
+    selected no more, is not looked at. Raises ReplicationNotFound, ObjectNotFound, InvalidArgument.
+
+    :param replication: its name. (templated)
+    :param lag_seconds: the limit, in seconds; None: none. (templated)
+    :param lag_bytes: the limit, in bytes; None: none. (templated)
+    :param below: wait until it is within the limits. (templated)
+    :param objects: `schema.table`, or a list of them, that are looked at; None: all. (templated)
+    :param conn_id: Airflow connection of type `tidemark`. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "lag_seconds", "lag_bytes", "below", "objects", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        replication: str,
+        lag_seconds: float | str | None = None,
+        lag_bytes: int | str | None = None,
+        below: bool | str = False,
+        objects: Names = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(replication=replication, objects=objects, **kwargs)
+        self.lag_seconds = lag_seconds
+        self.lag_bytes = lag_bytes
+        self.below = below
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Whether it is so now."""
+        from tidemark.operators._base import flag_of, whole_number_of
+        from tidemark.operators._partitions import seconds_of
+        from tidemark.operators._replication_status import told
+
+        given = self.lag_seconds not in (None, "", "None")
+        seconds = seconds_of("lag_seconds", self.lag_seconds or 0).total_seconds() if given else None
+        most, below = whole_number_of("lag_bytes", self.lag_bytes), flag_of("below", self.below)
+        self._require_limit(seconds, most)
+        status, looked_at = self._status()
+        unknown = status.replication.captured is None
+        over = (most is not None and (unknown or status.lag_bytes > most)) or (
+            seconds is not None and _over(seconds, status.lag_seconds, *(one.lag_seconds for one in looked_at))
+        )
+        facts = told(status)
+        self.log.info("%s", facts)
+        return PokeReturnValue(is_done=over is not below, xcom_value=facts)
+
+    def _require_limit(self, seconds: float | None, most: int | None) -> None:
+        from tidemark.errors import InvalidArgument
+
+        if seconds is None and most is None:
+            raise InvalidArgument(argument="lag_seconds", value=None, problem="give a limit, here or in lag_bytes")
+
+
+def _has_target(one: Replicated) -> bool:
+    """Whether its backfill is done, or none is needed: it began with what was captured from then on."""
+    from tidemark.model.replication import ObjectState
+
+    if one.state is ObjectState.NOT_STARTED:
+        return one.applied is not None and one.flagged is None
+    return one.state is ObjectState.COMPLETED
+
+
+def _over(limit: float, *lags: float | None) -> bool:
+    return any(lag is None or lag > limit for lag in lags)

@@ -1,0 +1,21 @@
+"""What users' own tests need: a local Spark with Delta, and a PostgreSQL that is thrown away."""
+
+from __future__ import annotations
+
+from tidemark.testing.postgresql import (
+    PostgresNotInstalled,
+    ThrowAwayPostgres,
+    postgresql_programs,
+    throw_away_postgresql,
+)
+from tidemark.testing.spark import DELTA_PACKAGE, SHORT_LIVED_JVM, local_spark
+
+__all__ = [
+    "DELTA_PACKAGE",
+    "SHORT_LIVED_JVM",
+    "PostgresNotInstalled",
+    "ThrowAwayPostgres",
+    "local_spark",
+    "postgresql_programs",
+    "throw_away_postgresql",
+]

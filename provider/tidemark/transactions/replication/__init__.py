@@ -1,0 +1,1 @@
+"""Replications: their definition, their states, and what moves when a job has ended."""

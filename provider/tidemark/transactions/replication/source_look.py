@@ -1,0 +1,105 @@
+"""What the source has now of a replication's selection, and what of it can be replicated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tidemark.control.store import ControlStore
+from tidemark.databases.sources import Source
+from tidemark.errors import ObjectNotReplicable
+from tidemark.model.replication import FoundObject, Replicated, Replication, Selection
+from tidemark.planning.replication.problems import judge
+from tidemark.planning.replication.selection import (
+    held_names,
+    select,
+    under_known_names,
+    unmatched,
+    why_no_target,
+)
+from tidemark.transactions.replication.objects import objects_of
+
+__all__ = ["Look", "first_look", "look_again"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """`everything` that the source has, under its own names; `selected`, under the names by which objects are known.
+    `stops`: what the replication cannot go on with; `warnings`: what needs a look.
+    """
+
+    everything: tuple[FoundObject, ...]
+    selected: tuple[FoundObject, ...]
+    stops: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def first_look(source: Source, replication: Replication) -> Look:
+    """Of one that has not started: it starts without any problem, and with an object at least. Raises
+    ObjectNotReplicable.
+    """
+    everything = source.discover(replication)
+    selected = select(replication.selection, everything)
+    warnings = tuple(_warnings(replication.selection, everything, selected))
+    stops = tuple(problem.text for problem in source.problems(replication, selected))
+    if all(one.unsupported is not None for one in selected):
+        stops = (*stops, "Its selection names nothing that can be replicated.", *warnings)
+    return Look(everything, selected, stops, warnings)
+
+
+def look_again(store: ControlStore, source: Source, replication: Replication, *, by_name: bool = False) -> Look:
+    """Of one that has started: a table with a problem is unsupported, whatever is wrong with it, and stops no other.
+
+    What is wrong with the server is a warning: what cannot go on fails by itself, and says so. Its own slot and
+    publication are another matter. `by_name`: the source is another cluster, whose ids are of other tables.
+    """
+    everything, known = source.discover(replication), objects_of(store, replication.name)
+    if by_name:
+        known = tuple(replace(one, source_id="") for one in known)
+    everything = _without(everything, _unselectable(replication.selection, everything, known))
+    selected = select(replication.selection, _known(everything, known))
+    everything = _without(everything, _unplaced(selected, known))
+    selected = select(replication.selection, _known(everything, known))
+    verdict = judge(source.problems(replication, selected), known)
+    everything = _without(everything, verdict.unsupported)
+    selected = select(replication.selection, _known(everything, known))
+    warnings = (*_warnings(replication.selection, everything, selected), *verdict.warnings)
+    return Look(everything, selected, verdict.stops, warnings)
+
+
+def _known(everything: Sequence[FoundObject], known: Sequence[Replicated]) -> tuple[FoundObject, ...]:
+    """A table that was renamed is selected by the name it is known by."""
+    return under_known_names({one.source_id: one.name for one in known}, everything).found
+
+
+def _unselectable(
+    selection: Selection, everything: Sequence[FoundObject], known: Sequence[Replicated]
+) -> Mapping[str, str]:
+    """Tables of which the selection leaves out what a replication cannot do without."""
+    found: dict[str, str] = {}
+    for one in _known(everything, known):
+        try:
+            select(selection, (one,))
+        except ObjectNotReplicable as error:
+            found[one.source_id] = str(error)
+    return found
+
+
+def _unplaced(selected: Sequence[FoundObject], known: Sequence[Replicated]) -> Mapping[str, str]:
+    wanted = {one.name: one.source_id for one in selected if one.unsupported is None}
+    return {wanted[name]: why for name, why in why_no_target(held_names(known), wanted).items()}
+
+
+def _without(everything: Sequence[FoundObject], unsupported: Mapping[str, str]) -> tuple[FoundObject, ...]:
+    """The same, and why some of them are not replicated."""
+    return tuple(replace(one, unsupported=unsupported.get(one.source_id, one.unsupported)) for one in everything)
+
+
+def _warnings(
+    selection: Selection, everything: Sequence[FoundObject], selected: Sequence[FoundObject]
+) -> Iterator[str]:
+    for pattern in unmatched(selection, everything):
+        yield f"The selection names {pattern}, and the source has nothing of that name."
+    for one in selected:
+        if one.unsupported is not None:
+            yield f"{one.name.text} is not replicated: {one.unsupported}"

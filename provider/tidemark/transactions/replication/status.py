@@ -1,0 +1,129 @@
+"""How a replication stands: its objects, how far behind they are, and what somebody should look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control import replicated_objects, replications
+from tidemark.control.replicated_objects import StoredObject
+from tidemark.control.store import ControlStore
+from tidemark.model.replication import (
+    LogPosition,
+    ObjectState,
+    Replicated,
+    Replication,
+    ReplicationMove,
+    ReplicationState,
+)
+from tidemark.planning.replication.lifecycle import has_all, why_no_backfill, why_not_written_down
+
+__all__ = ["ObjectStatus", "ReplicationStatus", "describe", "describe_object", "history"]
+
+
+@dataclass(frozen=True)
+class ObjectStatus:
+    """`lag_seconds`: how old the state of the source is that the target shows; None until it shows one.
+
+    `behind`: events were captured, or may have been, that are not written down.
+    """
+
+    object: Replicated
+    lag_seconds: float | None
+    behind: bool
+
+
+@dataclass(frozen=True)
+class ReplicationStatus:
+    """`lag_seconds`: how long ago was captured what was committed then; None before the start. `lag_bytes`: of the
+    source's log behind the last capture when it ended. `alerts`: in words, worst first; what the source itself says of
+    its slot is not among them.
+    """
+
+    replication: Replication
+    objects: tuple[ObjectStatus, ...]
+    lag_seconds: float | None
+    lag_bytes: int
+    alerts: tuple[str, ...]
+
+
+def describe(store: ControlStore, name: str) -> ReplicationStatus:
+    """As the store knows it, by its clock. Raises ReplicationNotFound."""
+
+    def look(connection: sa.Connection) -> ReplicationStatus:
+        found = replications.find(connection, name)
+        objects = replicated_objects.of_replication(connection, found.replication.uid)
+        now = store.clock()
+        return ReplicationStatus(
+            replication=found.replication,
+            objects=tuple(_status(one, found.replication, now) for one in objects),
+            lag_seconds=_age(found.replication.captured_at, now),
+            lag_bytes=found.lag_bytes,
+            alerts=tuple(_alerts(found.replication, objects)),
+        )
+
+    return store.read(look)
+
+
+def describe_object(store: ControlStore, name: str, object_name: str) -> ObjectStatus:
+    """One object alone, as of many thousands. Raises ReplicationNotFound, ObjectNotFound."""
+
+    def look(connection: sa.Connection) -> ObjectStatus:
+        found = replications.find(connection, name).replication
+        one = replicated_objects.find(connection, found.uid, object_name, replication=found.name)
+        return _status(one, found, store.clock())
+
+    return store.read(look)
+
+
+def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[ReplicationMove, ...]:
+    """The newest moves of the replication and its objects, newest first. Raises ReplicationNotFound."""
+    return store.read(
+        lambda connection: replications.history(
+            connection, replications.find(connection, name).replication.uid, limit=limit
+        )
+    )
+
+
+def _status(stored: StoredObject, replication: Replication, now: datetime) -> ObjectStatus:
+    """One that has all that was captured shows the source as the last capture saw it, unless something keeps it from
+    being written down: of that the capture says nothing, and what the target shows only grows older.
+    """
+    one = stored.object
+    behind = one.applied is not None and _has_new(stored, one.applied)
+    fed = one.applied is not None and why_not_written_down(one) is None
+    current = fed and (has_all(one, replication.captured) or not behind)
+    shown = [time for time in (one.applied_at, replication.captured_at if current else None) if time is not None]
+    return ObjectStatus(
+        object=one,
+        lag_seconds=None if one.applied is None else _age(max(shown, default=None), now),
+        behind=behind,
+    )
+
+
+def _has_new(stored: StoredObject, applied: LogPosition) -> bool:
+    return stored.changed_until is not None and stored.changed_until > applied
+
+
+def _age(time: datetime | None, now: datetime) -> float | None:
+    return None if time is None else (now - time).total_seconds()
+
+
+def _alerts(replication: Replication, objects: Sequence[StoredObject]) -> Iterator[str]:
+    if replication.state is ReplicationState.FAILED_PERMANENTLY:
+        yield f"{replication.name} has failed for good, until it is recovered: {replication.error}"
+    elif replication.error is not None:
+        yield f"{replication.name} is {replication.state.value}: {replication.error}"
+    replicated = any(why_no_backfill(stored.object) is None for stored in objects)
+    if replication.captured is not None and not replicated:
+        yield f"{replication.name} replicates nothing: its selection names no table that can be."
+    for one in (stored.object for stored in objects if stored.object.selected):
+        if one.state is ObjectState.UNSUPPORTED:
+            yield f"{one.name.text} is not replicated: {one.problem}"
+        elif one.flagged is not None:
+            yield f"{one.name.text} is to be backfilled: {one.flagged}"
+        elif one.problem is not None:
+            yield f"{one.name.text}: {one.problem}"

@@ -1,0 +1,93 @@
+"""The example DAG over a shop's database that is written to: each Spark job a process of its own, as users have it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from airflow.sdk import AssetAlias
+
+from tests.airflow.replicated_shop import DAGS, ReplicatedShop, events_of
+from tests.airflow.runs import Outcome
+from tests.airflow.test_dag_parse import parse
+from tests.postgresql import PostgresServer
+from tidemark.assets import replicated_alias
+from tidemark.operators.replication_objects import BackfillObjectOperator, WriteDownOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.airflow]
+RunDag = Callable[..., Outcome]
+
+
+@pytest.fixture
+def dag(monkeypatch: pytest.MonkeyPatch) -> DAG:
+    """The DAG as its file has it."""
+    monkeypatch.syspath_prepend(str(DAGS))
+    found: DAG = importlib.import_module("replicate_database").dag
+    return found
+
+
+def test_the_graph_shows_what_waits_for_what(dag: DAG) -> None:
+    upstream = {task.task_id: task.upstream_task_ids for task in dag.tasks}
+    group = "replicate"
+    assert upstream[f"{group}.capture"] == {f"{group}.prepare"}
+    assert upstream[f"{group}.ask"] == {f"{group}.prepare"}
+    assert upstream[f"{group}.objects_to_do"] == {f"{group}.ask"}
+    assert upstream[f"{group}.objects.backfill"] == {f"{group}.objects_to_do"}
+    assert {f"{group}.objects.backfill", f"{group}.capture_ended"} <= upstream[f"{group}.objects.write_down"]
+    assert f"{group}.capture" not in upstream[f"{group}.objects.backfill"]
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+@pytest.mark.timeout(1500)
+def test_targets_are_their_tables_as_of_what_was_captured_while_the_source_is_written_to(
+    dag: DAG,
+    run_dag: RunDag,
+    source_server: PostgresServer,
+    spark: SparkSession,
+    airflow_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=500)
+    monkeypatch.setattr(dag.get_task("create"), "include", ["shop.order_items", "shop.visits"])
+    with shop.written_to(seed=2):
+        first = run_dag(dag)
+        assert first.state == "success"
+        copied = shop.compared(spark)
+        second = run_dag(dag)
+        assert second.state == "success"
+        applied = shop.compared(spark)
+    assert [one.differs for one in (*copied.values(), *applied.values())] == [0] * 4
+    status = shop.status()
+    assert {one.object.applied for one in status.objects} == {status.replication.captured}
+    assert second.returned("replicate.capture")["events"] > 0
+    assert events_of("shop", "shop.visits") == [
+        ("backfill", first.run.run_id), ("write_down", second.run.run_id),
+    ]  # fmt: skip
+
+
+def test_backfills_are_asked_for_beside_it_and_its_runs_may_overlap(dag: DAG) -> None:
+    backfills: DAG = importlib.import_module("replicate_database").backfills
+    assert [task.task_id for task in backfills.tasks] == ["ask"]
+    assert (dag.max_active_runs, dag.get_task("replicate.capture").max_active_tis_per_dag) == (3, 1)
+    assert dag.get_task("replicate.objects.write_down").max_active_tis_per_dag is None
+
+
+def test_a_task_outside_the_group_tells_of_its_object_too() -> None:
+    task = BackfillObjectOperator(task_id="b", replication="shop", object_name="shop.orders")
+    assert task.outlets == [AssetAlias(replicated_alias("shop"))]
+    assert WriteDownOperator(task_id="w", replication="{{ params.name }}", object_name="shop.orders").outlets == []
+    assert WriteDownOperator(task_id="v", replication="shop", object_name="shop.orders", outlets=[]).outlets == []
+
+
+def test_no_worker_imports_spark_to_parse_the_dag(tmp_path: Path) -> None:
+    _, imported = parse(str(tmp_path), DAGS / "replicate_database.py")
+    assert not imported & {"pyspark", "psycopg2", "pyarrow"}

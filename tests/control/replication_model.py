@@ -1,0 +1,352 @@
+"""A replication without Spark and without a database: a source that commits, jobs that answer as real ones would, and
+that die where they are told to.
+
+The event log is a real Delta log of commits without files. A target remembers which write it had last and up to where;
+a job that would lose an event, or apply one twice, says so in `World.wrongs`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from tests.control.change_stream_model import EXACT, Clock
+from tidemark.control.store import ControlStore
+from tidemark.errors import JobDied, JobFailed, SlotAhead, SlotLost, SourceUnreachable, TargetMovedOn, TidemarkError
+from tidemark.lake.event_logs import EventBatch, capture_app_id
+from tidemark.model.codec import from_json, to_plain
+from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.replication import (
+    By,
+    Column,
+    FoundObject,
+    LogPosition,
+    ObjectName,
+    Replicated,
+    Replication,
+    ReplicationOptions,
+    Selection,
+    SourceKind,
+    TableSchema,
+    TypeKind,
+    UnifiedType,
+)
+from tidemark.model.replication_jobs import (
+    BackfillObject,
+    BackfillReport,
+    CaptureEvents,
+    CaptureReport,
+    WriteDown,
+    WriteDownReport,
+)
+from tidemark.model.streams import TableRef
+from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.replication import lifecycle
+from tidemark.transactions.replication.backfill import BackfillOutcome, run_backfill
+from tidemark.transactions.replication.capture import capture
+from tidemark.transactions.replication.definitions import create_replication, get_replication
+from tidemark.transactions.replication.objects import Registered, get_object, objects_of, register
+from tidemark.transactions.replication.write_down import WriteDownOutcome, run_write_down
+
+__all__ = ["ME", "Ends", "Source", "WorkerDied", "World", "at", "columns", "found"]
+
+ME = By("me", "because", "dag/run-1/task/-1")
+LONG = UnifiedType(TypeKind.LONG)
+
+
+class WorkerDied(BaseException):
+    """The worker is gone in the middle of its work."""
+
+
+class Ends(Enum):
+    """How a job ends."""
+
+    WELL = "well"
+    ERROR = "it answers with an error, and has done nothing"
+    ERROR_BEHIND = "it does its work, and fails behind it"
+    JOB_DIED_BEFORE = "it dies before it has done anything"
+    JOB_DIED_AFTER = "it dies behind its work, without an answer"
+    WORKER_DIED_BEFORE = "the worker dies, and the job does its work later"
+    WORKER_DIED_AFTER = "the worker dies behind the job's work"
+
+
+def at(number: int) -> LogPosition:
+    return LogPosition(f"{number:016X}")
+
+
+def columns(*names: str, key: str = "id") -> TableSchema:
+    return TableSchema(tuple(Column(name, LONG, "bigint", key=name == key) for name in names))
+
+
+def found(name: str, source_id: str = "", **how: Any) -> FoundObject:
+    schema, _, table = name.partition(".")
+    how.setdefault("schema", columns("id", "x"))
+    return FoundObject(name=ObjectName(schema, table), source_id=source_id or f"id of {name}", **how)
+
+
+@dataclass
+class Source:
+    """A database: what it has committed, as (position, table id), and one slot."""
+
+    system: str = "cluster-1"
+    head: int = 16
+    commits: list[tuple[int, str]] = field(default_factory=list)
+    slot: int | None = None
+    down: bool = False
+
+    def commit(self, *source_ids: str) -> None:
+        for one in source_ids:
+            self.commits.append((self.head, one))
+            self.head += 1
+
+    def of(self, source_id: str, start: LogPosition, end: LogPosition) -> list[int]:
+        return [number for number, one in self.commits if one == source_id and start <= at(number) < end]
+
+    def make_slot(self) -> LogPosition:
+        self.slot = self.head
+        return at(self.head)
+
+    def current_position(self) -> LogPosition:
+        if self.down:
+            raise SourceUnreachable(source="the source", problem="it is down")
+        return at(self.head)
+
+    def require_ours(self, replication: Replication) -> LogPosition:
+        self.current_position()
+        if self.slot is None:
+            raise SlotLost(slot=replication.slot, problem="is gone", position=str(replication.captured))
+        if replication.captured is not None and at(self.slot) > replication.captured:
+            raise SlotAhead(slot=replication.slot, found=str(self.slot), expected=str(replication.captured))
+        return at(self.slot)
+
+    def has_changes(self, replication: Replication, until: LogPosition) -> bool:
+        return any(self.slot is not None and self.slot <= number and at(number) < until for number, _ in self.commits)
+
+    def advance(self, replication: Replication, to: LogPosition) -> None:
+        assert self.slot is not None
+        self.slot = max(self.slot, int(to.commit, 16))
+
+
+@dataclass
+class EventLog:
+    """A Delta log of batches; what they hold is beside it."""
+
+    root: Path
+    end: LogPosition | None = None
+    batches: int = 0
+    events: list[tuple[int, str]] = field(default_factory=list)
+    versions: int = 0
+
+    def __post_init__(self) -> None:
+        (self.root / "_delta_log").mkdir(parents=True)
+        meta = {"id": "log", "schemaString": '{"type":"struct","fields":[]}', "partitionColumns": []}
+        self._commit({"metaData": {**meta, "configuration": EXACT}}, {"protocol": {"minReaderVersion": 1}})
+
+    def append(self, batch: EventBatch, app_id: str, events: list[tuple[int, str]]) -> None:
+        self.end, self.batches = LogPosition(batch.end), batch.number
+        self.events.extend(events)
+        self._commit({"txn": {"appId": app_id, "version": batch.number}}, metadata=batch.to_text())
+
+    def _commit(self, *actions: dict[str, Any], metadata: str | None = None) -> None:
+        info = {"operation": "WRITE", "inCommitTimestamp": 1_000 + self.versions, "userMetadata": metadata}
+        lines = [{"commitInfo": info}, *actions]
+        path = self.root / "_delta_log" / f"{self.versions:020d}.json"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.versions += 1
+
+
+@dataclass
+class Target:
+    """The table of an object: its last write, exact at `base` and with every event before `end`."""
+
+    number: int
+    base: LogPosition
+    end: LogPosition
+
+
+@dataclass
+class World:
+    """A replication `r` of schema `s`, by a clock of its own."""
+
+    store: ControlStore
+    root: Path
+    options: ReplicationOptions = field(default_factory=lambda: ReplicationOptions(target="lake"))
+    clock: Clock = field(default_factory=Clock)
+    source: Source = field(default_factory=Source)
+    logs: dict[str, EventLog] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
+    late: list[JobSpec] = field(default_factory=list)  # jobs whose worker died before they did their work
+    given: list[tuple[str, int, str]] = field(default_factory=list)  # object, number, kind of each job
+    wrongs: list[str] = field(default_factory=list)
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        self.store.clock = self.clock
+        self.create("r")
+
+    # what users and runs do
+
+    def create(self, name: str, selection: Selection | None = None, **how: Any) -> Replication:
+        wanted = {"options": self.options, "event_log": (self.root / "events").as_uri(), **how}
+        chosen = selection or Selection(include=("s",))
+        postgresql = SourceKind.POSTGRESQL
+        return create_replication(
+            self.store, name=name, kind=postgresql, source_conn_id="pg", selection=chosen, by=ME, **wanted
+        )
+
+    def start(self, *tables: str) -> None:
+        lifecycle.start(self.store, "r", by=ME)
+        lifecycle.validated(self.store, "r", system_id=self.source.system, position=self.source.make_slot(), by=ME)
+        self.register(*(found(name) for name in tables))
+
+    def register(self, *there: FoundObject) -> Registered:
+        return register(self.store, "r", there, targets=_target, by=ME)
+
+    def capture(self, ends: Ends = Ends.WELL, by: By = ME) -> CaptureReport | None:
+        return capture(self.store, "r", run=self.runner(ends), places=JobPlaces("/w", "/x"), source=self.source, by=by)
+
+    def backfill(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> BackfillOutcome:
+        return run_backfill(
+            self.store,
+            self.object(name).uid,
+            run=how.pop("run", None) or self.runner(ends),
+            places=JobPlaces("/w", "/x"),
+            by=by,
+            cancel=how.pop("cancel", lambda: None),
+            read_progress=how.pop("read_progress", lambda spec: None),
+            **how,
+        )
+
+    def write_down(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> WriteDownOutcome:
+        return run_write_down(
+            self.store,
+            self.object(name).uid,
+            run=how.pop("run", None) or self.runner(ends),
+            places=JobPlaces("/w", "/x"),
+            by=by,
+        )
+
+    def replicated(self, *names: str) -> None:
+        """Started, backfilled and captured."""
+        self.start(*names)
+        for name in names:
+            self.backfill(name)
+
+    @property
+    def replication(self) -> Replication:
+        return get_replication(self.store, "r")
+
+    def object(self, name: str) -> Replicated:
+        return get_object(self.store, "r", name)
+
+    def objects(self) -> tuple[Replicated, ...]:
+        return objects_of(self.store, "r")
+
+    # what jobs do
+
+    def runner(self, ends: Ends) -> Callable[[JobSpec], JobResult]:
+        def run(spec: JobSpec) -> JobResult:
+            self.jobs += 1
+            if ends is Ends.WORKER_DIED_BEFORE:
+                self.late.append(spec)
+                raise WorkerDied
+            if ends is Ends.JOB_DIED_BEFORE:
+                raise JobDied(key="k", exit_code=1, tail="")
+            if ends is Ends.ERROR:
+                return JobResult(error=SourceUnreachable(source="the source", problem="it went away").to_record())
+            answer = self.work(spec)
+            if ends is Ends.ERROR_BEHIND:
+                return JobResult(error=JobFailed(error="Py4JJavaError", message="the checkpoint failed").to_record())
+            if ends is Ends.JOB_DIED_AFTER:
+                raise JobDied(key="k", exit_code=1, tail="")
+            if ends is Ends.WORKER_DIED_AFTER:
+                raise WorkerDied
+            return answer
+
+        return run
+
+    def work(self, spec: JobSpec) -> JobResult:
+        """What the job of that kind does, once more where it is asked once more."""
+        kinds: dict[JobKind, tuple[Any, Callable[[Any], Any]]] = {
+            JobKind.CAPTURE_EVENTS: (CaptureEvents, self._capture),
+            JobKind.BACKFILL_OBJECT: (BackfillObject, self._backfill),
+            JobKind.WRITE_DOWN: (WriteDown, self._write_down),
+        }
+        kind, act = kinds[spec.kind]
+        try:
+            return JobResult(facts=to_plain(act(from_json(kind, spec.options["ask"]))))
+        except TidemarkError as error:
+            return JobResult(error=error.to_record())
+
+    def log(self, uri: str) -> EventLog:
+        if uri not in self.logs:
+            self.logs[uri] = EventLog(Path(uri.removeprefix("file://")))
+        return self.logs[uri]
+
+    def _capture(self, ask: CaptureEvents) -> CaptureReport:
+        """Only what this attempt writes is counted: what an earlier one had written is not in its answer."""
+        log = self.log(ask.event_log)
+        end, batches = max(log.end or ask.captured, ask.captured), max(log.batches, ask.batches)
+        if self.source.slot is None or at(self.source.slot) > end:
+            raise SlotAhead(slot=ask.slot, found=str(self.source.slot), expected=str(end))
+        names = {one.source_id: one.name.text for one in ask.objects}
+        assert ask.until is not None
+        events = [(n, one) for n, one in self.source.commits if end <= at(n) < ask.until and one in names]
+        if events:
+            batches += 1
+            batch = EventBatch(ask.replication_uid, batches, end.commit, ask.until.commit, "a", len(events))
+            log.append(batch, capture_app_id(self.store.store_id, ask.replication_uid), events)
+        end = max(end, ask.until)
+        if log.end is not None:
+            self.source.slot = max(self.source.slot, int(log.end.commit, 16))
+        counts: dict[str, int] = {}
+        for _, one in events:
+            counts[names[one]] = counts.get(names[one], 0) + 1
+        return CaptureReport(captured=end, batches=batches, transactions=len(events), events=counts)
+
+    def _backfill(self, ask: BackfillObject) -> BackfillReport:
+        one, snapshot = ask.object, self.source.current_position()
+        self.given.append((one.uid, ask.number, "backfill"))
+        target = self.targets.get(one.uid)
+        if target is not None and target.number > ask.number:
+            raise TargetMovedOn(target=one.target.name, found=target.number, number=ask.number)
+        there = target is not None and target.number == ask.number
+        if not there:
+            if ask.catch_up is not None and snapshot < ask.catch_up:
+                self.wrongs.append(f"backfill {ask.number} of {one.name.text} goes back")
+            self.targets[one.uid] = target = Target(ask.number, snapshot, snapshot)
+        assert target is not None
+        ref = TableRef(one.target.name, one.target.path, f"table of {one.name.text}")
+        return BackfillReport(target.base, target.end, 3, one.schema, ref, found=there)
+
+    def _write_down(self, ask: WriteDown) -> WriteDownReport:
+        self.given.append((ask.object_uid, ask.number, "write_down"))
+        target = self.targets.setdefault(ask.object_uid, Target(0, ask.start, ask.start))
+        if target.number > ask.number:
+            raise TargetMovedOn(target=ask.target.name, found=target.number, number=ask.number)
+        log = self.log(ask.event_log)
+        source_id = next(one.source_id for one in self.objects() if one.uid == ask.object_uid)
+        held = [n for n, one in log.events if one == source_id and ask.start <= at(n) < ask.end]
+        if target.number < ask.number:
+            self._compare(ask, target, source_id, held)
+            target.number, target.end = ask.number, ask.end
+        elif target.end != ask.end:
+            self.wrongs.append(f"write-down {ask.number} of {ask.name.text} was given other bounds")
+        return WriteDownReport(ask.end, ask.schema, 1, len(held), {"inserted": len(held)})
+
+    def _compare(self, ask: WriteDown, target: Target, source_id: str, held: list[int]) -> None:
+        who = f"write-down {ask.number} of {ask.name.text}, [{ask.start.commit}, {ask.end.commit}),"
+        if ask.start < target.end:
+            self.wrongs.append(f"{who} applies events again: its target has them up to {target.end.commit}")
+        if self.source.of(source_id, target.end, ask.start):
+            self.wrongs.append(f"{who} leaves events out: its target has them up to {target.end.commit} only")
+        if held != self.source.of(source_id, ask.start, ask.end):
+            self.wrongs.append(f"{who} has {held}, and the source had {self.source.of(source_id, ask.start, ask.end)}")
+
+
+def _target(name: ObjectName) -> TableRef:
+    return TableRef(f"lake.{name.folded}", f"file:///lake/{name.folded}", "")

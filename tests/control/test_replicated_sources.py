@@ -1,0 +1,233 @@
+"""Replications of a real server, which changes behind the store's back: nothing is lost without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from tests.control.replication_model import ME
+from tests.postgresql import PostgresServer
+from tidemark.control.schema import replicated_objects as objects_table
+from tidemark.control.schema import replications as replications_table
+from tidemark.control.store import ControlStore
+from tidemark.databases.postgresql.source import PostgresSource
+from tidemark.errors import ObjectNotFound, ReplicationRefused, SourceIsAnother, SourceSetBack
+from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.replication import (
+    ObjectName,
+    ObjectState,
+    Replicated,
+    Replication,
+    ReplicationOptions,
+    ReplicationState,
+    Selection,
+    SourceKind,
+)
+from tidemark.model.streams import TableRef
+from tidemark.planning.replication.positions import lsn_of, position_of_lsn
+from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.replication import lifecycle, preparing
+from tidemark.transactions.replication.capture import capture
+from tidemark.transactions.replication.definitions import alter_selection, create_replication, get_replication
+from tidemark.transactions.replication.objects import objects_of
+from tidemark.transactions.replication.preparing import Prepared, prepare
+from tidemark.transactions.replication.recovering import recover_from
+
+PATIENCE = timedelta(seconds=20)
+NO_JOB = JobPlaces("/nowhere", "/nowhere")
+EVERYTHING = Selection(include=("public",))
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def _killed_at(point: str) -> Callable[[str], None]:
+    def reach(reached: str) -> None:
+        if reached == point:
+            raise Killed
+
+    return reach
+
+
+def _no_job(spec: JobSpec) -> JobResult:
+    raise AssertionError(f"no job has anything to do: {spec.kind}")
+
+
+@dataclass
+class Shop:
+    """A replication `r` of tables `t` and `u` of a database; no job of it is ever run."""
+
+    store: ControlStore
+    server: PostgresServer
+    options: ReplicationOptions = field(default_factory=lambda: ReplicationOptions(target="lake"))
+    database: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.database = self.server.new_database()
+        self.sql("CREATE TABLE t (id int PRIMARY KEY, secret text)", "CREATE TABLE u (id int PRIMARY KEY)")
+        create_replication(
+            self.store,
+            name="r",
+            kind=SourceKind.POSTGRESQL,
+            source_conn_id="pg",
+            selection=EVERYTHING,
+            options=self.options,
+            event_log="/nowhere/log",
+            by=ME,
+        )
+
+    @property
+    def source(self) -> PostgresSource:
+        return PostgresSource(self.server.address(self.database))
+
+    @property
+    def replication(self) -> Replication:
+        return get_replication(self.store, "r")
+
+    def object(self, name: str) -> Replicated:
+        return next(one for one in objects_of(self.store, "r") if one.name.text == name)
+
+    def sql(self, *texts: str) -> None:
+        for text in texts:
+            self.server.sql(text, self.database)
+
+    def select(self, selection: Selection) -> None:
+        alter_selection(self.store, "r", selection, by=ME)
+
+    def prepare(self) -> Prepared:
+        return prepare(self.store, "r", source=self.source, targets=_target, by=ME, patience=PATIENCE)
+
+    def capture(self) -> None:
+        capture(self.store, "r", run=_no_job, places=NO_JOB, source=self.source, by=ME)
+
+    def recover(self, position: str, keep: tuple[str, ...] = ()) -> Replication:
+        return recover_from(
+            self.store,
+            "r",
+            position=position,
+            source=self.source,
+            event_log=lambda name: f"/nowhere/{name}",
+            by=ME,
+            keep=keep,
+            patience=PATIENCE,
+        )
+
+    def set(self, table: sa.Table, where: dict[str, object] | None = None, **values: object) -> None:
+        """Have the store stand as after jobs."""
+        rows = table.update().where(*(table.c[name] == value for name, value in (where or {}).items()))
+        self.store.write(lambda connection: connection.execute(rows.values(values)))
+
+    def replicated(self) -> None:
+        """As after both backfills."""
+        self.prepare()
+        captured = self.replication.captured
+        completed = ObjectState.COMPLETED.value
+        self.set(objects_table, state=completed, snapshot=captured, applied=captured, applied_at=self.store.clock())
+
+    def drop(self) -> None:
+        self.source.drop(self.replication)
+
+
+def _target(name: ObjectName) -> TableRef:
+    return TableRef(f"lake.{name.folded}", f"/nowhere/{name.folded}", "")
+
+
+@pytest.fixture
+def shop(copied_store: ControlStore, source_server: PostgresServer) -> Iterator[Shop]:
+    made = Shop(copied_store, source_server)
+    yield made
+    made.drop()
+
+
+def test_a_table_that_comes_back_into_the_publication_is_flagged(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.replicated()
+    shop.select(Selection(include=("public",), exclude=("public.t",)))
+    with monkeypatch.context() as killed:
+        killed.setattr(preparing, "reach", _killed_at("prepare.published"))
+        with pytest.raises(Killed):
+            shop.prepare()
+    shop.sql("INSERT INTO t VALUES (1, 'lost')")
+    shop.select(EVERYTHING)
+    with monkeypatch.context() as killed:
+        killed.setattr(preparing, "reach", _killed_at("prepare.published"))
+        with pytest.raises(Killed):
+            shop.prepare()
+    shop.prepare()
+    one = shop.object("public.t")
+    assert (one.state, "publication did not have it" in str(one.flagged)) == (ObjectState.PENDING, True)
+    assert shop.object("public.u").flagged is None
+
+
+@pytest.mark.parametrize(
+    "act",
+    ["DROP TABLE t", "SET TABLE t WHERE (id > 5), u", "SET TABLE t (id), u", "SET (publish = 'insert')"],
+    ids=["out", "rows", "columns", "kinds"],
+)
+def test_what_somebody_takes_out_of_the_publication_is_flagged(shop: Shop, act: str) -> None:
+    shop.replicated()
+    shop.prepare()
+    assert shop.object("public.t").flagged is None
+    shop.sql(f"ALTER PUBLICATION {shop.replication.publication} {act}")
+    shop.prepare()
+    assert "publication did not have it" in str(shop.object("public.t").flagged)
+    assert (shop.object("public.u").flagged is None) == ("publish" not in act)
+
+
+def test_a_table_whose_excluded_column_is_selected_again_is_flagged(shop: Shop) -> None:
+    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    shop.replicated()
+    shop.prepare()
+    assert shop.object("public.t").flagged is None
+    shop.select(EVERYTHING)
+    shop.prepare()
+    one = shop.object("public.t")
+    assert (one.state, "(secret)" in str(one.flagged)) == (ObjectState.PENDING, True)
+
+
+def test_a_recovery_that_is_refused_leaves_slot_and_publication(shop: Shop) -> None:
+    shop.replicated()
+    known = shop.replication
+    lifecycle.failed(shop.store, "r", error="the network", by=ME)
+    shop.sql("INSERT INTO u VALUES (1)", f"ALTER PUBLICATION {known.publication} DROP TABLE t")
+    with pytest.raises(ObjectNotFound, match=r"public\.tt"):
+        shop.recover("now", keep=("public.tt",))
+    with pytest.raises(ReplicationRefused, match="log ends at"):
+        shop.recover("FFFF/0")
+    assert shop.source.slot_position(known) == known.captured
+    assert len(shop.source.published(known)) == 1
+    assert shop.recover("now", keep=("public.u",)).state is ReplicationState.RUNNING
+
+
+def test_another_cluster_is_known_by_the_names_of_its_tables(shop: Shop) -> None:
+    shop.replicated()
+    ids = {name: shop.object(name).source_id for name in ("public.t", "public.u")}
+    swapped = {"public.t": ids["public.u"], "public.u": ids["public.t"]}
+    for name, other in swapped.items():
+        shop.set(objects_table, {"table_name": name.removeprefix("public.")}, source_id=other)
+    shop.set(replications_table, system_id="another cluster")
+    with pytest.raises(SourceIsAnother):
+        shop.prepare()
+    shop.recover("now", keep=("public.t", "public.u"))
+    assert {name: shop.object(name).source_id for name in ids} == ids
+    prepared = shop.prepare()
+    assert prepared.registered is not None
+    assert (prepared.registered.renamed, prepared.registered.recreated) == ({}, ())
+    assert [shop.object(name).flagged for name in ids] == [None, None]
+
+
+def test_a_source_that_was_set_back_fails_for_good_and_keeps_its_changes(shop: Shop) -> None:
+    shop.replicated()
+    known = shop.replication
+    assert known.captured is not None
+    shop.set(replications_table, captured=position_of_lsn(lsn_of(known.captured) + (64 << 20)))
+    shop.sql("INSERT INTO u VALUES (1)")
+    with pytest.raises(SourceSetBack, match="set back"):
+        shop.capture()
+    assert shop.replication.state is ReplicationState.FAILED_PERMANENTLY
+    assert shop.source.slot_position(known) == known.captured
+    assert shop.source.has_changes(known, shop.source.current_position())

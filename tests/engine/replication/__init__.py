@@ -1,0 +1,1 @@
+"""Replication on real Spark, Delta and PostgreSQL."""

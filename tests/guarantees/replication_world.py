@@ -1,0 +1,202 @@
+"""A PostgreSQL database, its random writers, and a replication of it with a store, an event log and targets of its own.
+
+Worker and driver are one process here; what a DAG run does step by step, `turn` does in its order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from tests.guarantees.replication_comparison import differences, event_rows, history_of, source_rows, target_rows
+from tests.guarantees.replication_tables import SCHEMA, SETUP, SourceTable, source_tables
+from tests.guarantees.replication_writers import Writers, opened
+from tests.postgresql import PostgresServer
+from tidemark.control.store import ControlStore
+from tidemark.databases.sources import open_source
+from tidemark.errors import BackfillInterrupted
+from tidemark.jobs.run import run
+from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.replication import (
+    By,
+    ObjectName,
+    Replicated,
+    Replication,
+    ReplicationOptions,
+    Selection,
+    SourceAddress,
+    SourceKind,
+)
+from tidemark.model.streams import Addressing, TableRef
+from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.replication.backfill import run_backfill
+from tidemark.transactions.replication.capture import capture
+from tidemark.transactions.replication.definitions import create_replication, get_replication
+from tidemark.transactions.replication.objects import ask_backfill, objects_of
+from tidemark.transactions.replication.preparing import Prepared, prepare
+from tidemark.transactions.replication.write_down import run_write_down
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["NAME", "ReplicationWorld", "made_source"]
+
+NAME = "r"
+
+
+def made_source(
+    server: PostgresServer, seed: int, only: Sequence[str] = (), without: Sequence[str] = ()
+) -> tuple[SourceAddress, tuple[SourceTable, ...], Writers]:
+    """A new database with the tables (`only` some of them), and its writers, who have not begun."""
+    address = server.address(server.new_database())
+    tables = tuple(table for table in source_tables() if not only or table.name in only)
+    with opened(address) as connection, connection.cursor() as cursor:
+        for text in (*SETUP, *(text for table in tables for text in table.create())):
+            cursor.execute(text)
+    return address, tables, Writers(address, tables, seed, without=without)
+
+
+class ReplicationWorld:
+    """The replication `r` of all tables at `address`; what it knows and writes lies at `home`, and is found again.
+
+    Writers must be at rest until `prepare` has made the slot: what was there `before` is in no event.
+    """
+
+    def __init__(
+        self, spark: SparkSession, address: SourceAddress, tables: Sequence[SourceTable], home: Path, **options: Any
+    ) -> None:
+        self.spark, self.address, self.tables, self.home = spark, address, tuple(tables), home
+        self.store = ControlStore(f"sqlite:///{home}/tidemark.db")
+        self.source = open_source(address)
+        self.places = JobPlaces(f"{home}/work", f"{home}/jobs")
+        self.run_id = "first"
+        with opened(address) as connection:
+            self.before = {tx for table in tables if not table.key for tx in history_of(connection, table)}
+        create_replication(
+            self.store,
+            name=NAME,
+            kind=SourceKind.POSTGRESQL,
+            source_conn_id="source",
+            selection=Selection(include=(f"{SCHEMA}.*",), exclude=(f"{SCHEMA}.history",)),
+            options=ReplicationOptions(target=f"{home}/lake", **options),
+            event_log=f"{home}/events",
+            by=self.by(),
+            if_not_exists=True,
+        )
+
+    def by(self, task: str = "prepare") -> By:
+        """A task of the DAG run under way; with another `run_id` it is another run's."""
+        return By("a test", run=f"replicate/{self.run_id}/{task}/-1")
+
+    def job(self, spec: JobSpec) -> JobResult:
+        return run(self.spark, spec, source=self.address, say=lambda _: None)
+
+    @property
+    def replication(self) -> Replication:
+        return get_replication(self.store, NAME)
+
+    def objects(self) -> dict[str, Replicated]:
+        """By the table's name."""
+        return {one.name.table: one for one in objects_of(self.store, NAME)}
+
+    # The steps of a DAG run.
+
+    def prepare(self) -> Prepared:
+        """Publication, slot and objects are as the source is now."""
+        patience = timedelta(seconds=20)
+        return prepare(
+            self.store, NAME, source=self.source, targets=self._target, by=self.by("prepare"), patience=patience
+        )
+
+    def _target(self, name: ObjectName) -> TableRef:
+        path = f"{self.home}/lake/{name.folded}"
+        return TableRef(name=path, path=path, table_id="", addressing=Addressing.PATH)
+
+    def capture(self) -> None:
+        capture(self.store, NAME, run=self.job, places=self.places, source=self.source, by=self.by("capture"))
+
+    def backfill(self, name: str) -> None:
+        """One that DDL of the source came in between is left to the next run, as its task would fail."""
+        with suppress(BackfillInterrupted):
+            run_backfill(
+                self.store,
+                self.objects()[name].uid,
+                run=self.job,
+                places=self.places,
+                by=self.by(f"backfill_{name}"),
+                cancel=lambda: None,
+                read_progress=lambda _: None,
+                partitions=1,
+            )
+
+    def write_down(self, name: str) -> None:
+        by = self.by(f"write_down_{name}")
+        run_write_down(self.store, self.objects()[name].uid, run=self.job, places=self.places, by=by)
+        if self.objects()[name].flagged:
+            ask_backfill(self.store, NAME, [f"{SCHEMA}.{name}"], by=by)
+
+    def turn(self, run_id: str, chance: random.Random | None = None, share: float = 1.0) -> None:
+        """A DAG run: capture, then each object's backfill and write-down; by chance only a share of the steps, and
+        capture amid them.
+        """
+        self.run_id, chance = run_id, chance or random.Random(0)
+        self.prepare()
+        steps = [(step, name) for name in self.objects() for step in (self.backfill, self.write_down)]
+        before = chance.randrange(len(steps)) if share < 1 else 0
+        for number, (step, name) in enumerate(steps):
+            if number == before:
+                self.capture()
+            if chance.random() < share:
+                step(name)
+
+    def catch_up(self) -> None:
+        """Until every object shows what is committed now; writers must be at rest. A flagged object takes two turns."""
+        for number in range(3):
+            self.turn(f"last {number}")
+            if all(one.applied == self.replication.captured for one in self.objects().values()):
+                return
+        raise AssertionError([(one.name.text, one.state, one.flagged, one.applied) for one in self.objects().values()])
+
+    # What must hold.
+
+    def require_same(self) -> None:
+        """Every mirror is its source, row by row, and what has no key has the events of its history."""
+        with opened(self.address) as connection:
+            source = source_rows(connection, self.tables)
+            wrong = []
+            for table in self.tables:
+                target = self.spark.read.format("delta").load(self.objects()[table.name].target.path)
+                if table.key:
+                    wrong.append(differences(table, source[table.name], target_rows(target, table)))
+                else:
+                    self._require_history(connection, table)
+        told = [text for text in wrong if text]
+        assert not told, "\n".join(told)
+
+    def _require_history(self, connection: Any, table: SourceTable) -> None:
+        """The log has each transaction's changes once and in order; the target has what came after its snapshot."""
+        one = self.objects()[table.name]
+        events = self.spark.read.format("delta").load(self.replication.event_log)
+        found, happened = event_rows(events, table, one.source_id), history_of(connection, table)
+        happened = {tx: changes for tx, changes in happened.items() if tx not in self.before}
+        assert found == happened, _first_difference(found, happened)
+        assert one.snapshot is not None
+        later = events.where((F.col("object_id") == one.source_id) & (F.col("position") >= one.snapshot.commit))
+        rows = later.where("change NOT IN ('SCHEMA', 'TRUNCATE')").select("uuid").collect()
+        wanted = {row.uuid for row in rows}
+        target = self.spark.read.format("delta").load(one.target.path).select("datastream_metadata.uuid")
+        written = [row.uuid for row in target.collect()]
+        assert len(written) == len(set(written)), "an event is in the target twice"
+        assert wanted <= set(written), f"{len(wanted - set(written))} events are not in the target"
+
+
+def _first_difference(found: dict[int, Any], happened: dict[int, Any]) -> str:
+    lacking, more = sorted(set(happened) - set(found)), sorted(set(found) - set(happened))
+    other = [tx for tx in sorted(set(found) & set(happened)) if found[tx] != happened[tx]]
+    return f"transactions lacking {lacking[:5]}, too many {more[:5]}, other {other[:5]}"

@@ -1,0 +1,111 @@
+"""Kill -9 at any step of capture, backfill and write-down, or of the source's server, then go on: source = target, and
+each event of a history is there once.
+
+One process with a JVM of its own dies, as the whole of a worker and its job would; its run is tried again, then others
+follow. Three points; with TIDEMARK_KILLS=all (`make soak`) every one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.guarantees.killed_processes import run_script
+from tests.guarantees.killed_replication import RUN, TABLES
+from tests.guarantees.replication_tables import SCHEMA
+from tests.guarantees.replication_world import NAME, ReplicationWorld, made_source
+from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
+from tidemark.errors import TidemarkError
+from tidemark.kill_points import KILL_AT, REPLICATION_POINTS
+from tidemark.transactions.replication.objects import ask_backfill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
+
+ALL = os.environ.get("TIDEMARK_KILLS") == "all"
+KILLED = REPLICATION_POINTS if ALL else ("events.written", "backfill.written", "segment1.written")
+SERVER_KILLS = 10 if ALL else 1
+
+
+@pytest.mark.parametrize("point", KILLED)
+def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
+    spark: SparkSession, source_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    address, tables, writers = made_source(source_server, KILLED.index(point), TABLES, without=("shift", "swap"))
+    writers.run(150)
+    writers.settle()
+    world = ReplicationWorld(spark, address, tables, tmp_path, max_events=100)
+    try:
+        world.turn("first")
+        ask_backfill(world.store, NAME, [f"{SCHEMA}.lines"], by=world.by())
+        writers.run(150)
+        writers.settle()
+        with monkeypatch.context() as killing:
+            killing.setenv(KILL_AT, point)
+            died = run_script("killed_replication.py", tmp_path, str(address.port), address.database)
+        assert died.returncode == -9, died.stdout[-3000:] + died.stderr[-3000:]
+        writers.run(100)
+        writers.finish()
+        world.turn(RUN)
+        world.catch_up()
+        world.require_same()
+    finally:
+        writers.settle()
+        world.source.drop(world.replication)
+        world.store.close()
+
+
+@pytest.fixture(scope="module")
+def mortal_server() -> Iterator[PostgresServer]:
+    """A server that other tests do not miss."""
+    with postgresql_or_skip(LOGICAL) as server:
+        yield server
+
+
+@pytest.mark.parametrize("seed", range(SERVER_KILLS))
+def test_a_server_that_was_killed_costs_a_run_and_nothing_else(
+    spark: SparkSession, mortal_server: PostgresServer, tmp_path: Path, seed: int
+) -> None:
+    """Its processes end as at a power cut, while a run reads; it recovers and the next run goes on."""
+    chance = random.Random(seed)
+    address, tables, writers = made_source(mortal_server, seed, TABLES, without=("shift", "swap"))
+    writers.run(150)
+    writers.settle()
+    world = ReplicationWorld(spark, address, tables, tmp_path)
+    world.turn("first")
+    ask_backfill(world.store, NAME, [f"{SCHEMA}.{table.name}" for table in tables], by=world.by())
+    failures: list[TidemarkError] = []
+
+    def go_on() -> None:
+        try:
+            world.turn("second")
+        except TidemarkError as error:
+            failures.append(error)
+
+    with writers.at_work(pause=0.03):
+        running = threading.Thread(target=go_on)
+        running.start()
+        time.sleep(chance.uniform(0.2, 4.0))
+        mortal_server.stop()
+        time.sleep(0.5)
+        mortal_server.start()
+        running.join()
+        time.sleep(0.3)
+    writers.finish()
+    world.turn("second")
+    world.catch_up()
+    world.require_same()
+    world.source.drop(world.replication)
+    world.store.close()
+    for error in failures:
+        assert "password" not in str(error)
