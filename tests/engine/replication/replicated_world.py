@@ -85,9 +85,10 @@ class ReplicatedWorld:
         self.number += 1
         schema = self.catalog() if self.schema is None else self.schema
         name = ObjectName("public", self.table)
-        one = Replicated("o", "r", name, self.oid, schema, self.mode, self.target, ObjectState.ACTIVE)
+        uid = self.capturing.ask.replication_uid
+        one = Replicated("o", uid, name, self.oid, schema, self.mode, self.target, ObjectState.ACTIVE)
         ask = BackfillObject(
-            replication_uid="r",
+            replication_uid=uid,
             stream="shop",
             object=one,
             kind=SourceKind.POSTGRESQL,
@@ -128,7 +129,7 @@ class ReplicatedWorld:
         assert self.schema is not None
         self.number += 1
         ask = WriteDown(
-            replication_uid="r",
+            replication_uid=self.capturing.ask.replication_uid,
             object_uid="o",
             stream="shop",
             name=ObjectName("public", self.table),
