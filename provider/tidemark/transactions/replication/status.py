@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tidemark.control import replicated_objects, replications
 from tidemark.control.replicated_objects import StoredObject
+from tidemark.control.replications import StoredReplication
 from tidemark.control.store import ControlStore
 from tidemark.model.replication import (
     LogPosition,
@@ -21,7 +22,7 @@ from tidemark.model.replication import (
 )
 from tidemark.planning.replication.lifecycle import has_all, why_no_backfill, why_not_written_down
 
-__all__ = ["ObjectStatus", "ReplicationStatus", "describe", "describe_object", "history"]
+__all__ = ["ObjectStatus", "ReplicationStatus", "describe", "describe_all", "describe_object", "history"]
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,16 @@ class ReplicationStatus:
 
 def describe(store: ControlStore, name: str) -> ReplicationStatus:
     """As the store knows it, by its clock. Raises ReplicationNotFound."""
+    return store.read(lambda connection: _described(connection, replications.find(connection, name), store.clock()))
 
-    def look(connection: sa.Connection) -> ReplicationStatus:
-        found = replications.find(connection, name)
-        objects = replicated_objects.of_replication(connection, found.replication.uid)
+
+def describe_all(store: ControlStore) -> tuple[ReplicationStatus, ...]:
+    """All replications that were not dropped, by name."""
+
+    def look(connection: sa.Connection) -> tuple[ReplicationStatus, ...]:
+        names = [one.name for one in replications.live(connection)]
         now = store.clock()
-        return ReplicationStatus(
-            replication=found.replication,
-            objects=tuple(_status(one, found.replication, now) for one in objects),
-            lag_seconds=_age(found.replication.captured_at, now),
-            lag_bytes=found.lag_bytes,
-            alerts=tuple(_alerts(found.replication, objects)),
-        )
+        return tuple(_described(connection, replications.find(connection, name), now) for name in names)
 
     return store.read(look)
 
@@ -85,6 +84,17 @@ def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[Replic
         lambda connection: replications.history(
             connection, replications.find(connection, name).replication.uid, limit=limit
         )
+    )
+
+
+def _described(connection: sa.Connection, found: StoredReplication, now: datetime) -> ReplicationStatus:
+    objects = replicated_objects.of_replication(connection, found.replication.uid)
+    return ReplicationStatus(
+        replication=found.replication,
+        objects=tuple(_status(one, found.replication, now) for one in objects),
+        lag_seconds=_age(found.replication.captured_at, now),
+        lag_bytes=found.lag_bytes,
+        alerts=tuple(_alerts(found.replication, objects)),
     )
 
 

@@ -1,21 +1,19 @@
-"""`airflow tidemark …`: streams and the control store on the command line."""
+"""`airflow tidemark streams …`."""
 
 from __future__ import annotations
 
 import getpass
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg, CLICommand, GroupCommand
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
+from tidemark.cli._answers import CONNECTION, errors_in_words, file_errors_in_words, print_facts, print_rows
 from tidemark.errors import TidemarkError
-from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,13 +22,8 @@ if TYPE_CHECKING:
     from tidemark.model.streams import OffsetMove, Stream
     from tidemark.transactions.transfer import ImportedStream
 
-__all__ = ["get_tidemark_cli_commands"]
+__all__ = ["stream_commands"]
 
-PATIENCE = timedelta(seconds=3)  # somebody waits for the answer
-
-_CONNECTION = Arg(  # type: ignore[no-untyped-call]
-    ("--conn-id",), help=f"Tidemark connection (default: {DEFAULT_CONN_ID})", default=DEFAULT_CONN_ID
-)
 _NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-call]
 _STREAMS = Arg(  # type: ignore[no-untyped-call]
     ("--stream",), help="A stream to export (default: all)", nargs="+", action="extend", metavar="NAME", dest="streams"
@@ -57,57 +50,27 @@ _NEW_IDENTITY = Arg(  # type: ignore[no-untyped-call]
 )
 
 
-def get_tidemark_cli_commands() -> list[CLICommand]:
-    """The commands that the provider adds to `airflow`."""
-    streams = _stream_commands()
-    store = (
-        ActionCommand(
-            name="migrate",
-            help="Bring the control store to this release",
-            func=migrate,
-            args=(_CONNECTION, ARG_VERBOSE),
-        ),
-        ActionCommand(
-            name="check",
-            help="Say whether the control store can be used",
-            func=check,
-            args=(_CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
-        ),
-    )
-    return [
-        GroupCommand(
-            name="tidemark",
-            help="Streams on Delta tables",
-            subcommands=(
-                GroupCommand(
-                    name="streams", help="List, show, move, free, export and import streams", subcommands=streams
-                ),
-                GroupCommand(name="db", help="Migrate and check the control store", subcommands=store),
-            ),
-        )
-    ]
-
-
-def _stream_commands() -> tuple[ActionCommand, ...]:
+def stream_commands() -> tuple[ActionCommand, ...]:
+    """Of streams: looking, moving, freeing, and taking them elsewhere."""
     return (
         *_look_commands(),
         ActionCommand(
             name="relocate",
             help="Follow a table that was renamed or moved; the stream keeps its place",
             func=relocate,
-            args=(_NAME, _TO_TABLE, _CONNECTION, ARG_VERBOSE),
+            args=(_NAME, _TO_TABLE, CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
             name="release",
             help="Free a stream from its open transaction, if no target holds any of its window",
             func=release,
-            args=(_NAME, _CONNECTION, ARG_VERBOSE),
+            args=(_NAME, CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
             name="redo",
             help="Let the open transaction of a stream be finished on its targets as they are now",
             func=redo,
-            args=(_NAME, _CONNECTION, ARG_VERBOSE),
+            args=(_NAME, CONNECTION, ARG_VERBOSE),
         ),
         *_transfer_commands(),
     )
@@ -119,13 +82,13 @@ def _look_commands() -> tuple[ActionCommand, ...]:
             name="list",
             help="List streams: where each stands and how far behind it is",
             func=list_streams,
-            args=(_CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
         ActionCommand(
             name="show",
             help="Show a stream and the history of its offset",
             func=show_stream,
-            args=(_NAME, _CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+            args=(_NAME, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
     )
 
@@ -137,13 +100,13 @@ def _transfer_commands() -> tuple[ActionCommand, ...]:
             name="export",
             help="Write streams and their offsets as JSON",
             func=export_streams,
-            args=(_STREAMS, _TO_FILE, _CONNECTION, ARG_VERBOSE),
+            args=(_STREAMS, _TO_FILE, CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
             name="import",
             help="Make exported streams in this control store, all or none, each where it stood",
             func=import_streams,
-            args=(_FROM_FILE, *how, _CONNECTION, ARG_VERBOSE),
+            args=(_FROM_FILE, *how, CONNECTION, ARG_VERBOSE),
         ),
     )
 
@@ -154,12 +117,12 @@ def list_streams(args: Namespace) -> None:
     from tidemark.transactions.counting import stream_healths
     from tidemark.transactions.streams import list_streams as all_streams
 
-    with _errors_in_words():
+    with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = hook.open_store()
         counted = stream_healths(store)
         rows = [_row(hook, stream, counted.get(stream.uid)) for stream in all_streams(store)]
-    _print(rows, args.output)
+    print_rows(rows, args.output)
 
 
 @suppress_logs_and_warning
@@ -168,7 +131,7 @@ def show_stream(args: Namespace) -> None:
     from tidemark.transactions.counting import stream_health
     from tidemark.transactions.streams import get_stream, stream_history
 
-    with _errors_in_words():
+    with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = hook.open_store()
         stream = get_stream(store, args.name)
@@ -177,11 +140,7 @@ def show_stream(args: Namespace) -> None:
         facts |= {"table_id": stream.source.table_id, "uid": stream.uid, **_counts(health)}
         facts |= {"keys": ", ".join(stream.keys)} if stream.keys else {}
         moves = [_move(move) for move in stream_history(store, args.name)]
-    if args.output in ("json", "yaml"):
-        _print([{**facts, "history": moves}], args.output)
-        return
-    _print([{"property": name, "value": value} for name, value in facts.items()], args.output)
-    _print(moves, args.output)
+    print_facts(facts, {"history": moves}, args.output)
 
 
 @suppress_logs_and_warning
@@ -189,7 +148,7 @@ def relocate(args: Namespace) -> None:
     """Refused where another table lies there; a second run changes nothing."""
     from tidemark.transactions.rebase import relocate_stream
 
-    with _errors_in_words():
+    with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         moved = relocate_stream(hook.open_store(), args.name, hook.table(args.to), who=getpass.getuser())
     print(f"{moved.name} reads {moved.source.name} at {moved.source.path} on from version {moved.offset.version}.")
@@ -206,7 +165,7 @@ def release(args: Namespace) -> None:
     from tidemark.transactions.replan import replan
     from tidemark.transactions.streams import open_transaction
 
-    with _errors_in_words():
+    with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = hook.open_store()
         key = open_transaction(store, args.name).key
@@ -224,7 +183,7 @@ def redo(args: Namespace) -> None:
     from tidemark.transactions.redo import redo as redo_transaction
     from tidemark.transactions.streams import open_transaction
 
-    with _errors_in_words():
+    with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = hook.open_store()
         key = open_transaction(store, args.name).key
@@ -237,13 +196,13 @@ def export_streams(args: Namespace) -> None:
     """JSON to stdout or a file; streams that an open transaction holds are named on stderr. Changes nothing."""
     from tidemark.transactions.transfer import export_streams as export
 
-    with _errors_in_words():
+    with errors_in_words():
         document = export(TidemarkHook(args.conn_id).open_store(), args.streams)
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     if args.output is None:
         sys.stdout.write(text)
     else:
-        with _file_errors_in_words(args.output):
+        with file_errors_in_words(args.output):
             Path(args.output).write_text(text, encoding="utf-8")
     for exported in document["streams"]:
         if exported["open_transaction"] is not None:
@@ -256,9 +215,9 @@ def import_streams(args: Namespace) -> None:
     """One line per stream; all of them are stored, or none. With --if-not-exists a second run changes nothing."""
     from tidemark.transactions.transfer import import_streams as bring_in
 
-    with _file_errors_in_words(args.file):
+    with file_errors_in_words(args.file):
         text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8")
-    with _errors_in_words():
+    with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         imported = bring_in(
             hook.open_store(),
@@ -273,31 +232,6 @@ def import_streams(args: Namespace) -> None:
         )
     for stream in imported:
         print(_said_of(stream, dry_run=args.dry_run))
-
-
-@suppress_logs_and_warning
-def migrate(args: Namespace) -> None:
-    """A second run, also at the same time, changes nothing. Exit code 1 with the reason where it cannot be done."""
-    with _errors_in_words():
-        store = TidemarkHook(args.conn_id).open_store(patience=PATIENCE)
-        before = store.revision()
-        store.migrate()
-        after = store.revision()
-    moved = "was there already" if before == after else f"has come there from {before or 'nothing'}"
-    print(f"The control store {store.url} is at revision {after}; it {moved}.")
-
-
-@suppress_logs_and_warning
-def check(args: Namespace) -> None:
-    """Where the store is, its id and revision. Exit code 1 with what to do where tasks could not use it.
-
-    Migrates nothing but the embedded SQLite, which does so on any use.
-    """
-    with _errors_in_words():
-        store = TidemarkHook(args.conn_id).open_store(patience=PATIENCE)
-        row = {"control_store": store.url, "store_id": store.store_id, "revision": store.revision()}
-        store.write(lambda connection: None)  # a writer's rights and turn, too
-    _print([row], args.output)
 
 
 def _row(hook: TidemarkHook, stream: Stream, health: StreamHealth | None) -> dict[str, Any]:
@@ -347,26 +281,3 @@ def _said_of(stream: ImportedStream, *, dry_run: bool) -> str:
     said = f"{stream.name}: {'would be ' if dry_run else ''}{stream.fate.value}, at {stream.version}, with {identity}"
     held = stream.open_transaction
     return said if held is None else f"{said}; when it was exported, the open transaction {held} held it"
-
-
-def _print(rows: Sequence[dict[str, Any]], output: str) -> None:
-    from airflow.cli.simple_table import AirflowConsole
-
-    AirflowConsole().print_as(data=rows, output=output)
-
-
-@contextmanager
-def _errors_in_words() -> Iterator[None]:
-    """Errors of our tree end the command with their message and exit code 1, without a traceback."""
-    try:
-        yield
-    except TidemarkError as error:
-        raise SystemExit(f"{type(error).__name__}: {error}") from error
-
-
-@contextmanager
-def _file_errors_in_words(file: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, UnicodeDecodeError) as error:
-        raise SystemExit(f"{file}: {error}") from error

@@ -1,0 +1,126 @@
+"""`airflow tidemark replications …`: how replications stand, as the control store knows it; no source is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tidemark.model.replication import ReplicationMove
+    from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
+
+__all__ = ["replication_commands"]
+
+_NAME = Arg(("name",), help="Name of the replication")  # type: ignore[no-untyped-call]
+
+
+def replication_commands() -> tuple[ActionCommand, ...]:
+    """Of replications: looking; tasks move them."""
+    return (
+        ActionCommand(
+            name="list",
+            help="List replications: how many objects each has, how far behind they are",
+            func=list_replications,
+            args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="show",
+            help="Show a replication, its alerts, its objects and its latest moves",
+            func=show_replication,
+            args=(_NAME, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+    )
+
+
+@suppress_logs_and_warning
+def list_replications(args: Namespace) -> None:
+    """One row per replication: name, state, source, objects, behind, lag in seconds and bytes, alerts (a number)."""
+    from tidemark.transactions.replication.status import describe_all
+
+    with errors_in_words():
+        found = describe_all(TidemarkHook(args.conn_id).open_store())
+    print_rows([{**_row(status), "alerts": len(status.alerts)} for status in found], args.output)
+
+
+@suppress_logs_and_warning
+def show_replication(args: Namespace) -> None:
+    """Its facts, then its alerts, objects and moves; as JSON and YAML one document with these three keys, too."""
+    from tidemark.transactions.replication.status import describe, history
+
+    with errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store()
+        status, moves = describe(store, args.name), history(store, args.name)
+    names = {one.object.uid: one.object.name.text for one in status.objects}
+    parts = {
+        "alerts": [{"alert": alert} for alert in status.alerts],
+        "objects": [_object(one) for one in status.objects],
+        "history": [_move(move, names) for move in moves],
+    }
+    print_facts({**_row(status), **_facts(status)}, parts, args.output)
+
+
+def _row(status: ReplicationStatus) -> dict[str, Any]:
+    replication, selected = status.replication, [one for one in status.objects if one.object.selected]
+    return {
+        "name": replication.name,
+        "state": replication.state.value,
+        "source": replication.source_conn_id,
+        "objects": len(selected),
+        "behind": sum(one.behind for one in selected),
+        "lag_seconds": None if status.lag_seconds is None else round(status.lag_seconds),
+        "lag_bytes": status.lag_bytes,
+    }
+
+
+def _facts(status: ReplicationStatus) -> dict[str, Any]:
+    replication = status.replication
+    states = Counter(one.object.state.value for one in status.objects)
+    captured = replication.captured_at
+    return {
+        "kind": replication.kind.value,
+        "target": replication.options.target,
+        "mode": replication.options.mode.value,
+        "event_log": replication.event_log,
+        "slot": replication.slot,
+        "publication": replication.publication,
+        "captured_at": None if captured is None else captured.isoformat(timespec="seconds"),
+        "created_at": replication.created_at.isoformat(timespec="seconds"),
+        "uid": replication.uid,
+        "backfills": ", ".join(f"{count} {state}" for state, count in sorted(states.items())),
+    }
+
+
+def _object(one: ObjectStatus) -> dict[str, Any]:
+    progress = one.object.progress
+    return {
+        "object": one.object.name.text,
+        "target": one.object.target.name,
+        "backfill": one.object.state.value,
+        "percent": None if progress is None else round(progress.percent, 1),
+        "rows": None if progress is None else progress.done,
+        "lag_seconds": None if one.lag_seconds is None else round(one.lag_seconds),
+        "behind": one.behind,
+        "selected": one.object.selected,
+        "problem": one.object.flagged or one.object.problem,
+    }
+
+
+def _move(move: ReplicationMove, names: dict[str, str]) -> dict[str, Any]:
+    return {
+        "moved_at": move.at.isoformat(timespec="seconds"),
+        "object": None if move.object_uid is None else names.get(move.object_uid, move.object_uid),
+        "act": move.act,
+        "from": move.before,
+        "to": move.after,
+        "why": move.by.why,
+        "who": move.by.who,
+        "run": move.by.run,
+    }

@@ -1,0 +1,62 @@
+"""`airflow tidemark db …`: the control store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["store_commands"]
+
+PATIENCE = timedelta(seconds=3)  # somebody waits for the answer
+
+
+def store_commands() -> tuple[ActionCommand, ...]:
+    """Of the control store itself."""
+    return (
+        ActionCommand(
+            name="migrate",
+            help="Bring the control store to this release",
+            func=migrate,
+            args=(CONNECTION, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="check",
+            help="Say whether the control store can be used",
+            func=check,
+            args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+    )
+
+
+@suppress_logs_and_warning
+def migrate(args: Namespace) -> None:
+    """A second run, also at the same time, changes nothing. Exit code 1 with the reason where it cannot be done."""
+    with errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store(patience=PATIENCE)
+        before = store.revision()
+        store.migrate()
+        after = store.revision()
+    moved = "was there already" if before == after else f"has come there from {before or 'nothing'}"
+    print(f"The control store {store.url} is at revision {after}; it {moved}.")
+
+
+@suppress_logs_and_warning
+def check(args: Namespace) -> None:
+    """Where the store is, its id and revision. Exit code 1 with what to do where tasks could not use it.
+
+    Migrates nothing but the embedded SQLite, which does so on any use.
+    """
+    with errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store(patience=PATIENCE)
+        row = {"control_store": store.url, "store_id": store.store_id, "revision": store.revision()}
+        store.write(lambda connection: None)  # a writer's rights and turn, too
+    print_rows([row], args.output)
