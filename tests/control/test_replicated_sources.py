@@ -192,7 +192,7 @@ def test_a_table_whose_excluded_column_is_selected_again_is_flagged(shop: Shop) 
 def test_a_recovery_that_is_refused_leaves_slot_and_publication(shop: Shop) -> None:
     shop.replicated()
     known = shop.replication
-    lifecycle.failed(shop.store, "r", error="the network", by=ME)
+    lifecycle.failed_permanently(shop.store, "r", error="the slot is lost", by=ME)
     shop.sql("INSERT INTO u VALUES (1)", f"ALTER PUBLICATION {known.publication} DROP TABLE t")
     with pytest.raises(ObjectNotFound, match=r"public\.tt"):
         shop.recover("now", keep=("public.tt",))
