@@ -16,6 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from flights.airflow_log import entry_of, reason_of
+
 DAG = "flights_stream"
 STARTING, ENDING = "[DAG TEST] starting task_id=", "[DAG TEST] end task task_id="
 TOLD_BY_TASKS = "flights"  # the logger of the DAG's own tasks
@@ -40,7 +44,7 @@ class Telling:
         elif entry.get("logger") == TOLD_BY_TASKS or entry.get("filename") == PROGRESS_FILE:
             yield f"         {event}"
         elif entry.get("level") in ("error", "critical"):
-            yield f"         {event}. {_reason(entry)}"
+            yield f"         {event}. {reason_of(entry)}"
 
 
 def main() -> int:
@@ -76,24 +80,9 @@ def _run(days: float, home: Path) -> int:
         assert run.stdout is not None
         for line in run.stdout:
             log.write(line)
-            for told in telling.lines(_entry(line)):
+            for told in telling.lines(entry_of(line)):
                 print(told, flush=True)
     return run.wait()  # not what was told: an error that a retry got over is no failure
-
-
-def _entry(line: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _reason(entry: Mapping[str, Any]) -> str:
-    """The message of the exception that the entry has; its causes come after it in the list."""
-    for raised in entry.get("exception") or ():
-        return f"{raised['exc_type']}: {raised['exc_value']}"
-    return ""
 
 
 def _look_next(home: Path) -> None:

@@ -22,6 +22,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from flights.airflow_log import entry_of, reason_of
+
 from replication.compare import Comparison, compare, rows_of_target
 from replication.install import require_postgresql
 from replication.shop import COLUMNS, TABLES, fill, make_shop
@@ -53,7 +55,7 @@ class Telling:
         elif entry.get("filename") in TOLD or entry.get("filename") == PROGRESS_FILE:
             yield f"         {event}"
         elif entry.get("level") in ("error", "critical"):
-            yield f"         {event}. {_reason(entry)}"
+            yield f"         {event}. {reason_of(entry)}"
 
 
 def main() -> int:
@@ -115,7 +117,7 @@ def _run(server: ThrowAwayPostgres, lake: Path, telling: Telling, conf: Mapping[
         assert run.stdout is not None
         for line in run.stdout:
             log.write(line)
-            for told in telling.lines(_entry(line)):
+            for told in telling.lines(entry_of(line)):
                 print(told, flush=True)
     return run.wait()
 
@@ -178,21 +180,6 @@ def _migrate(home: Path) -> None:
     if not (home / "airflow.db").exists():
         print("Making Airflow's own database (once)", flush=True)
     subprocess.run(["airflow", "db", "migrate"], check=True, capture_output=True)
-
-
-def _entry(line: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _reason(entry: Mapping[str, Any]) -> str:
-    """The message of the exception that the entry has; its causes come after it in the list."""
-    for raised in entry.get("exception") or ():
-        return f"{raised['exc_type']}: {raised['exc_value']}"
-    return ""
 
 
 def _look_next(home: Path, lake: Path, seconds: float) -> None:

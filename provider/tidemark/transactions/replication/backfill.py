@@ -10,11 +10,9 @@ live, says that nothing was written; then the number is spent. Behind any other 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import TracebackType
 
 import sqlalchemy as sa
 
@@ -38,6 +36,7 @@ from tidemark.planning.replication.lifecycle import (
 )
 from tidemark.planning.replication.positions import position_text
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.repeating import Repeating
 
 __all__ = ["BackfillOutcome", "ReadProgress", "record_progress", "run_backfill"]
 
@@ -314,7 +313,7 @@ def _failed(
     return store.write(fail)
 
 
-class _Kept:
+class _Kept(Repeating):
     """While a job runs: its progress is stored, its lease renewed, and the job ended when the backfill is stopped.
 
     `lost`: it was stopped, given up, or taken over by another run. A store that cannot be reached is tried again.
@@ -331,6 +330,7 @@ class _Kept:
         limits: Limits,
         looks: float,
     ) -> None:
+        super().__init__(self._keep, seconds=looks, what="progress of the backfill")
         self.lost = False
         self._store = store
         self._write = write
@@ -339,33 +339,16 @@ class _Kept:
         self._cancel = cancel
         self._read_progress = read_progress
         self._limits = limits
-        self._looks = looks
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="tidemark-backfill", daemon=True)
 
-    def __enter__(self) -> _Kept:
-        self._thread.start()
-        return self
+    def _keep(self) -> bool:
+        if self._is_ours():
+            return True
+        log.warning("The backfill was stopped, or another run has it; its job is ended.")
+        self.lost = True
+        self._cancel()
+        return False
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _keep(self) -> None:
-        while not self._ended.wait(self._looks):
-            try:
-                if not self._look():
-                    log.warning("The backfill was stopped, or another run has it; its job is ended.")
-                    self.lost = True
-                    self._cancel()
-                    return
-            except TidemarkError as error:
-                log.warning("The progress of the backfill could not be stored, trying again: %s", error)
-
-    def _look(self) -> bool:
-        """False: its job is to end."""
+    def _is_ours(self) -> bool:
         progress, until = self._read_progress(self._spec), self._store.clock() + self._limits.lease
 
         def keep(connection: sa.Connection) -> bool:
