@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Asset, Param, PartitionedAssetTimetable, TriggerRule, task
-from flights.submit import NAMES
 
+from flights.submit import NAMES
 from tidemark.operators.backfill import BackfillTableOperator
 from tidemark.operators.capture import CaptureChangesOperator
 from tidemark.operators.partitions import CommitPartitionsOperator, PlanPartitionsOperator, ReadPartitionOperator

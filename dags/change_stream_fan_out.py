@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
+
 from flights.submit import NAMES, run_job
 from flights.summary import replay_line
-
 from tidemark.operators.backfill import BackfillTableOperator
 from tidemark.operators.change_streams import CreateChangeStreamOperator
 from tidemark.task_groups.change_stream_partitions import change_stream_partitions

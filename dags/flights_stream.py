@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
+
 from flights.submit import NAMES, run_job
 from flights.summary import replay_line, summary_lines
-
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
 from tidemark.task_groups.stream_transaction import stream_transaction

@@ -23,7 +23,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from flights.airflow_log import entry_of, reason_of
-
 from replication.compare import Comparison, compare, rows_of_target
 from replication.install import require_postgresql
 from replication.shop import COLUMNS, TABLES, fill, make_shop
