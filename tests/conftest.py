@@ -41,7 +41,10 @@ IF_THERE_IS_TIME = (
 
 PATIENCE_WITH_SPARK = 600  # seconds after TIDEMARK_UNTIL in which every other test with Spark still begins
 
-SPREAD = ("tests/properties/test_histories.py",)  # their tests share nothing and are long
+SPREAD = (
+    "tests/properties/test_histories.py",
+    "tests/guarantees/test_replication_random.py",
+)  # their tests share nothing and are long
 
 REMEMBER_LITTLE = dict.fromkeys(
     ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions"),

@@ -1,7 +1,7 @@
 """A replication at random: writers of every kind while objects are backfilled, events captured and written down; when
 they rest, every target is its source, row by row, and what has no key has each event of its history once.
 
-Four runs; TIDEMARK_REPLICATIONS says how many (`make soak`: 200). A failing run is repeated by its seed alone, but for
+Ten runs; TIDEMARK_REPLICATIONS says how many (`make soak`: 200). A failing run is repeated by its seed alone, but for
 how its jobs and its writers met in time.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-RUNS = int(os.environ.get("TIDEMARK_REPLICATIONS", "4"))
+RUNS = int(os.environ.get("TIDEMARK_REPLICATIONS", "10"))
 FIRST = int(os.environ.get("TIDEMARK_REPLICATION_SEED", "0"))
 TABLES = ("orders", "lines", "Odd.Names", "kinds", "whole", "readings", "by_index", "visits", "days")
 
