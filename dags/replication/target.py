@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from tidemark.lake.delta_log import DeltaLog
+    from tidemark.model.table_log import AddFile
 
 __all__ = ["read_rows"]
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of a local table's newest version. Raises ValueError for one with deletion vectors, TableNotFound."""
-    import pyarrow.parquet as pq
-
+    """The rows of a local table's newest version. Raises TableNotFound."""
     from tidemark.lake.delta_log import DeltaLog
 
     log = DeltaLog.open(str(path))
-    files: dict[tuple[str, str | None], str] = {}
+    files: dict[tuple[str, str | None], AddFile] = {}
     for commit in log.commits(-1, log.head()):
         for removed in commit.removes:
             files.pop(removed.key, None)
         for added in commit.adds:
-            if added.deletion_vector is not None:
-                raise ValueError(f"{path} has deletion vectors; read it with Spark")
-            files[added.key] = unquote(added.path)
-    rows: list[dict[str, Any]] = []
-    for name in files.values():
-        rows += pq.ParquetFile(path / name).read(columns=list(columns)).to_pylist()
-    return rows
+            files[added.key] = added
+    return [row for file in files.values() for row in _live_rows(log, path, file, columns)]
+
+
+def _live_rows(log: DeltaLog, path: Path, file: AddFile, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Those that the file's deletion vector does not name."""
+    import pyarrow.parquet as pq
+
+    from tidemark.lake.deletion_vectors import load
+
+    rows: list[dict[str, Any]] = pq.ParquetFile(path / unquote(file.path)).read(columns=list(columns)).to_pylist()
+    if file.deletion_vector is None:
+        return rows
+    deleted = load(file.deletion_vector, log.uri, log.storage)
+    return [row for place, row in enumerate(rows) if place not in deleted]

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import RetryAction
 
 from tests.postgresql import PASSWORD, PostgresServer
-from tidemark import cli
+from tidemark.cli.store import check, migrate
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
     StoreBusy,
@@ -56,12 +56,12 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
 def test_an_operator_is_led_from_nothing_to_a_store_that_can_be_used(
     refused: Refused, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "Run `airflow tidemark db migrate`" in refused(cli.check)
-    cli.migrate(ARGUMENTS)
+    assert "Run `airflow tidemark db migrate`" in refused(check)
+    migrate(ARGUMENTS)
     assert "has come there from nothing" in capsys.readouterr().out
-    cli.migrate(ARGUMENTS)
+    migrate(ARGUMENTS)
     assert "was there already" in capsys.readouterr().out
-    cli.check(ARGUMENTS)
+    check(ARGUMENTS)
     (row,) = json.loads(capsys.readouterr().out)
     assert row["store_id"] == TidemarkHook().open_store().store_id
     assert ":***@" in row["control_store"]
@@ -72,8 +72,8 @@ def test_a_store_of_a_newer_release_is_left_alone_and_named(
 ) -> None:
     ControlStore(postgresql.url(database)).migrate()
     postgresql.sql("UPDATE tidemark_revision SET version_num = '9999'", database)
-    assert "Install that release" in refused(cli.check)
-    assert "Install that release" in refused(cli.migrate)
+    assert "Install that release" in refused(check)
+    assert "Install that release" in refused(migrate)
     assert postgresql.sql("SELECT version_num FROM tidemark_revision", database) == [("9999",)]
 
 
@@ -82,7 +82,7 @@ def test_a_server_that_is_down_ends_the_command_soon(
 ) -> None:
     connection = {"conn_type": "tidemark", "extra": {"control_store": "postgresql://ann@127.0.0.1:1/db"}}
     monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps(connection))
-    assert "StoreUnreachable" in refused(cli.check)
+    assert "StoreUnreachable" in refused(check)
 
 
 @pytest.mark.usefixtures("database")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,11 @@ sys.path.append(str(Path(__file__).parents[2] / "dags"))
 from replication.compare import compare, rows_of_target
 from replication.demo import Telling
 from replication.shop import TABLES, fill, make_shop
+from replication.target import read_rows
 from replication.writer import Writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -75,3 +79,17 @@ def test_tasks_progress_and_errors_are_shown_and_the_rest_is_not() -> None:
     assert told(event="Task started", level="info", filename="dag.py") == []
     raised = [{"exc_type": "SlotLost", "exc_value": "it is gone"}]
     assert told(event="Task failed", level="error", exception=raised) == ["Task failed. SlotLost: it is gone"]
+
+
+@pytest.mark.spark
+def test_a_target_is_read_without_spark_also_where_rows_of_its_files_are_deleted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = f"delta.`{tmp_path}`"
+    spark.sql(f"CREATE TABLE {made} (id INT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.range(20).selectExpr("CAST(id AS INT) id").coalesce(1).write.format("delta").mode("append").save(
+        str(tmp_path)
+    )
+    spark.sql(f"DELETE FROM {made} WHERE id % 3 = 0")
+    assert list(tmp_path.rglob("deletion_vector*")), "nothing to show"
+    assert sorted(row["id"] for row in read_rows(tmp_path, ["id"])) == [number for number in range(20) if number % 3]
