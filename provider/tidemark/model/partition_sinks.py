@@ -65,10 +65,6 @@ class KnownSink:
     table_id: str
     live: bool
 
-    def is_table(self, table: TableRef) -> bool:
-        """Whether that is the table: it lies there, or has moved from there."""
-        return table.path == self.table_path or table.table_id == self.table_id
-
 
 @dataclass(frozen=True)
 class Bundle:

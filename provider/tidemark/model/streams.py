@@ -59,6 +59,10 @@ class TableRef:
     table_id: str
     addressing: Addressing = Addressing.PATH
 
+    def is_table(self, path: str, table_id: str) -> bool:
+        """Whether that is the table: it lies there, or has moved from there."""
+        return self.path == path or self.table_id == table_id
+
 
 @dataclass(frozen=True)
 class BaseOffset:

@@ -10,7 +10,7 @@ from tidemark.model.change_streams import ChangeStream
 from tidemark.model.partition_sinks import KnownSink
 from tidemark.model.streams import TableRef
 
-__all__ = ["OwnTables", "is_same", "require_target"]
+__all__ = ["OwnTables", "require_target"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class OwnTables:
         """
         if table.path in self.logs:
             return f"{table.name} is the log of change stream {self.logs[table.path]}"
-        sink = next((one for one in self.sinks if one.is_table(table) and (everything or one.live)), None)
+        asked = (one for one in self.sinks if everything or one.live)
+        sink = next((one for one in asked if table.is_table(one.table_path, one.table_id)), None)
         if sink is None:
             return None
         wrote = "writes" if sink.live else "wrote"
@@ -34,11 +35,6 @@ class OwnTables:
             f"consumer group {sink.group!r} of this change stream {wrote} {table.name}: its records would come back to"
             " it, without end"
         )
-
-
-def is_same(one: TableRef, other: TableRef) -> bool:
-    """Whether both are one table: they lie in one place, or it has moved."""
-    return one.path == other.path or one.table_id == other.table_id
 
 
 def require_target(stream: ChangeStream, own: OwnTables, target: TableRef, *, of_table: str | None = None) -> None:
@@ -51,7 +47,7 @@ def require_target(stream: ChangeStream, own: OwnTables, target: TableRef, *, of
         problem = f"it is the log of change stream {own.logs[target.path]}, which capture alone writes"
     elif of_table == target.table_id:
         problem = "it is the table whose records are read; they would change it again"
-    elif not stream.everything and any(is_same(one.table, target) for one in stream.tables):
+    elif not stream.everything and any(one.table.is_table(target.path, target.table_id) for one in stream.tables):
         problem = (
             f"change stream {stream.name} watches it, so what a group writes there comes back as records, without end;"
             " write another table, or take this one off the watch list (ALTER CHANGE STREAM … SET FOR …)"

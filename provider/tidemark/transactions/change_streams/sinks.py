@@ -64,7 +64,7 @@ def keep_sink(
     stream = change_streams.by_uid(connection, stream_uid)
     own.require_target(stream, own_tables(connection), target)
     group_sinks.keep(connection, group_uid, target, at=store.clock())
-    others = [one for one in stream.tables if not own.is_same(one.table, target)]
+    others = [one for one in stream.tables if not one.table.is_table(target.path, target.table_id)]
     if len(others) < len(stream.tables):
         log.warning("Change stream %s watches %s no longer: a group of its own writes it.", stream.name, target.name)
         change_streams.watch(connection, stream_uid, others, everything=stream.everything)
