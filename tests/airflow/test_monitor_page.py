@@ -16,6 +16,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.airflow.api_server import ApiServer, api_server, chromium
 from tests.airflow.monitored import DAG, Monitored
+from tests.airflow.monitored_replications import WORST_FIRST, MonitoredReplications
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
 
@@ -79,6 +80,35 @@ class Page:
         script = "return [...document.querySelectorAll('tr[data-stream]')].map((row) => row.dataset.stream)"
         return list(self.chrome.execute_script(script))
 
+    def objects(self) -> list[str]:
+        script = "return [...document.querySelectorAll('tr[data-object]')].map((row) => row.dataset.object)"
+        return list(self.chrome.execute_script(script))
+
+    def progress(self) -> tuple[str, str, str]:
+        """Role, name and value of the one progress bar, as a screen reader has them."""
+
+        def seen() -> list[tuple[str, str, str]]:
+            bar = self.one("progress")
+            return [(bar.aria_role, bar.accessible_name, str(bar.get_attribute("value")))]
+
+        return self.until(seen)[0]
+
+    def wears(self, theme: str) -> None:
+        """Airflow around it is dark or light, and it follows."""
+        other = {"dark": "light", "light": "dark"}[theme]
+        self.chrome.switch_to.default_content()
+        around = "const around = document.documentElement.classList; around.remove(arguments[1]);"
+        self.chrome.execute_script(f"{around} around.add(arguments[0])", theme, other)
+        self.enter()
+        self.until(lambda: theme in (self.one("html").get_attribute("class") or ""))
+
+    def barriers(self) -> list[tuple[str, list[str]]]:
+        """What keeps somebody from reading it, by axe's rules."""
+        axe = Axe(self.chrome)
+        axe.inject()
+        found = axe.run(context={"include": [["body"]]})["violations"]
+        return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
+
     def shows(self, *names: str) -> None:
         self.until(lambda: self.streams() == list(names))
 
@@ -89,10 +119,12 @@ class Page:
     def text(self) -> str:
         return self.chrome.find_element(By.TAG_NAME, "body").text
 
-    def picture(self, name: str) -> None:
+    def picture(self, name: str, *, height: int = 960) -> None:
         if SCREENSHOTS:
             self.chrome.switch_to.default_content()
+            self.chrome.set_window_size(1440, height)
             self.chrome.save_screenshot(str(Path(SCREENSHOTS) / f"{name}.png"))
+            self.chrome.set_window_size(1440, 960)
             self.enter()
 
 
@@ -105,7 +137,19 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Monitored:
 
 
 @pytest.fixture(scope="module")
-def server(airflow_home: Path, monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+def replicated(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -> MonitoredReplications:
+    """Beside the streams, in the same store."""
+    root = Path(LAKE) / "replicated" if LAKE else tmp_path_factory.mktemp("replicated")
+    return MonitoredReplications(root, monitored.url).fill()
+
+
+@pytest.fixture(scope="module")
+def server(
+    airflow_home: Path,
+    monitored: Monitored,
+    replicated: MonitoredReplications,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ApiServer]:
     from airflow.models.dag import DagModel  # noqa: TID251 - as the API server knows it
     from airflow.models.dagbundle import DagBundleModel  # noqa: TID251
     from airflow.utils.session import create_session
@@ -163,13 +207,10 @@ def test_airflows_menu_leads_to_the_page_and_it_shows_every_stream(page: Page) -
 def test_the_page_can_be_read_by_everybody(page: Page) -> None:
     page.open()
     page.until(lambda: "up to date" in page.row("payments"))
-    for question in ("", "?stream=order_changes"):
+    for question in ("", "?stream=order_changes", "?view=replications", "?replication=shop"):
         page.open(question)
         page.one("table")
-        axe = Axe(page.chrome)
-        axe.inject()
-        found = axe.run(context={"include": [["body"]]})["violations"]
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+        assert page.barriers() == []
 
 
 def test_the_search_has_a_key_and_narrows_the_list(page: Page) -> None:
@@ -249,20 +290,81 @@ def test_the_page_is_dark_where_airflow_is(page: Page) -> None:
     colour = "return getComputedStyle(document.body).backgroundColor"
     page.one("tr[data-stream]")
     seen = {}
-    for theme, other in (("dark", "light"), ("light", "dark")):
-        page.chrome.switch_to.default_content()
-        around = "const around = document.documentElement.classList; around.remove(arguments[1]);"
-        page.chrome.execute_script(f"{around} around.add(arguments[0])", theme, other)
-        page.enter()
-        page.until(lambda t=theme: t in (page.one("html").get_attribute("class") or ""))  # type: ignore[misc]
+    for theme in ("dark", "light"):
+        page.wears(theme)
         seen[theme] = page.chrome.execute_script(colour)
     assert seen == {"dark": "rgb(20, 23, 26)", "light": "rgb(255, 255, 255)"}
 
 
+def test_replications_are_a_view_of_their_own(page: Page) -> None:
+    page.open()
+    page.press("#view-replications", Keys.ENTER)
+    shop = "tr[data-replication=shop]"
+    page.until(lambda: "shop_database" in page.reads(shop))
+    for said in ("running", "1 active", "2 of 7", "48.2 MB", "shop.stock is to be backfilled", "ago"):
+        assert said in page.reads(shop)
+    assert "paused" in page.reads("tr[data-replication=crm]")
+    assert page.reads("#views [aria-current=page]") == "Replications"
+    page.press(f"{shop} th a", Keys.ENTER)
+    page.until(lambda: page.objects() == list(WORST_FIRST))
+    page.click("#back")
+    page.one(shop)
+    page.press("#view-streams", Keys.ENTER)
+    page.one("tr[data-stream=payments]")
+    assert page.reads("#views [aria-current=page]") == "Streams"
+
+
+def test_a_replication_shows_its_alerts_its_objects_and_how_far_a_backfill_is(
+    page: Page, replicated: MonitoredReplications
+) -> None:
+    page.open("?replication=shop")
+    page.wears("light")
+    page.until(lambda: page.objects() == list(WORST_FIRST))
+    assert page.progress() == ("progressbar", "Backfill of shop.customers", "43")
+    assert "43 %, 51,600 of about 120,000 rows" in page.reads("tr[data-object='shop.customers']")
+    assert "a backfill\ncolumn weight may have any value" in page.reads("tr[data-object='shop.stock']")
+    assert "behind" in page.reads("tr[data-object='shop.items']")
+    assert "shop.payments: the source cannot be reached" in page.reads(".alerts")
+    assert "the CRM moves" not in page.reads("#moves")
+    assert "pending → active" in page.reads("#moves")
+    page.picture("replications", height=1015)
+    page.wears("dark")
+    assert page.barriers() == []
+    replicated.active("shop.customers", done=90_000, expected=120_000)
+    page.until(lambda: page.progress()[2] == "75", patience=3 * REFRESH)
+
+
+def test_the_objects_of_a_replication_can_be_searched(page: Page) -> None:
+    page.open("?replication=shop")
+    page.press("#search", "ITEMS")
+    page.until(lambda: page.objects() == ["shop.items"])
+    page.press("#search", "xyz")
+    page.until(lambda: "No object fits" in page.reads("#empty"))
+    page.click("#empty button")
+    page.until(lambda: page.objects() == list(WORST_FIRST))
+
+
+def test_a_replication_that_is_not_there_is_said_with_a_way_to_the_others(page: Page) -> None:
+    page.open("?replication=nobody")
+    page.until(lambda: "There is no replication 'nobody'" in page.reads("#trouble"))
+    page.click("#view a")
+    page.one("tr[data-replication=crm]")
+
+
+def test_where_nothing_is_replicated_the_streams_are_all_there_is(page: Page) -> None:
+    page.open("?connection=tidemark_many")
+    page.until(lambda: len(page.streams()) == 50)
+    assert not page.one("#views").is_displayed()
+    page.open("?view=replications&connection=tidemark_many")
+    page.until(lambda: "No replication yet" in page.reads("#empty"))
+    assert "CreateReplicationOperator" in page.text
+
+
 def test_the_page_breaks_none_of_its_own_rules(page: Page) -> None:
     page.chrome.get_log("browser")
-    page.open("?stream=order_changes")
-    page.one("#plot")
+    for question, there in (("?stream=order_changes", "#plot"), ("?replication=shop", "progress")):
+        page.open(question)
+        page.one(there)
     said = [entry["message"] for entry in page.chrome.get_log("browser") if "/tidemark/" in entry["message"]]
     assert [message for message in said if "can escape its sandboxing" not in message] == []  # Airflow's frame
 

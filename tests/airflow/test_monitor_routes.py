@@ -22,32 +22,15 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from starlette.routing import Mount
 
+import tidemark
+from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, mounted_app, token
 from tests.airflow.monitored import DAG, Monitored
 from tidemark.control import schema
 from tidemark.control.store import ControlStore
 
 pytestmark = pytest.mark.airflow
 
-NOBODY, GUEST, VIEWER = None, "", "viewer"
-
-
-class Caller:
-    """Asks the app as it is mounted in Airflow, as a user of some role; `NOBODY` is not logged in."""
-
-    def __init__(self, app: FastAPI) -> None:
-        self._app = app
-
-    def __call__(self, path: str, *, role: str | None = VIEWER, method: str = "GET", **asked: Any) -> Any:
-        headers = {} if role is None else {"Authorization": f"Bearer {token(role)}"}
-        client = TestClient(self._app, raise_server_exceptions=False)
-        return client.request(method, f"/tidemark{path}", params=asked, headers=headers)
-
-
-def token(role: str) -> str:
-    from airflow.api_fastapi.app import get_auth_manager
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-
-    return get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ana", role=role))
+PAGE = Path(tidemark.__file__).parent / "plugins" / "monitor" / "page"
 
 
 @pytest.fixture(scope="module")
@@ -60,24 +43,8 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Monitored:
 
 @pytest.fixture(scope="module")
 def app(airflow_home: Path) -> Iterator[FastAPI]:
-    """Our app alone, mounted as Airflow mounts it, with Airflow's auth manager; DAG `DAG` is known to Airflow."""
-    from airflow.api_fastapi.app import init_auth_manager
-    from airflow.models.dag import DagModel  # noqa: TID251 - as the API server knows it
-    from airflow.models.dagbundle import DagBundleModel  # noqa: TID251
-    from airflow.utils.session import create_session
-
-    from tidemark.plugins.monitor.app import build_app
-
-    with create_session() as session:
-        session.merge(DagBundleModel(name="monitor"))
-        session.flush()
-        session.merge(DagModel(dag_id=DAG, bundle_name="monitor", fileloc="x.py"))
-    around = FastAPI()
-    around.mount("/tidemark", build_app())
-    init_auth_manager(around)
-    yield around
-    with create_session() as session:
-        session.query(DagModel).filter_by(dag_id=DAG).delete()
+    with mounted_app() as mounted:
+        yield mounted
 
 
 @pytest.fixture
@@ -111,7 +78,7 @@ def example(route: APIRoute) -> str:
 
 def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
     routes = routes_of(app)
-    assert len(routes) == 5
+    assert len(routes) == 7
     for route in routes:
         for method in route.methods:
             assert ask(example(route), role=NOBODY, method=method).status_code == 401, route.path
@@ -134,7 +101,11 @@ def test_the_page_loads_nothing_from_elsewhere(ask: Caller) -> None:
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
     parts = re.findall(r'(?:src|href)="(page/[^"]+)"', page.text)
     assert parts
-    texts = [page.text, *(ask(f"/{part}").text for part in [*parts, "page/elements.js", "page/details.js"])]
+    files = [f"page/{file.name}" for file in PAGE.iterdir() if file.name != "index.html"]
+    assert set(parts) < set(files)
+    answers = [ask(f"/{file}") for file in files]
+    assert {answer.status_code for answer in answers} == {200}
+    texts = [page.text, *(answer.text for answer in answers)]
     assert not [found for text in texts for found in re.findall(r"https?://(?!www\.w3\.org/2000/svg)\S+", text)]
 
 
@@ -340,6 +311,8 @@ def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
     assert {path: {200, 404} & codes != set() and 422 in codes for path, codes in seen.items()} == {
         "/api/streams": True,
         "/api/stream": True,
+        "/api/replications": True,
+        "/api/replication": True,
     }
 
 

@@ -55,6 +55,7 @@ from tidemark.transactions.replication.write_down import WriteDownOutcome, run_w
 __all__ = ["ME", "Ends", "Source", "WorkerDied", "World", "at", "columns", "found"]
 
 ME = By("me", "because", "dag/run-1/task/-1")
+OF_S = Selection(include=("s",))
 LONG = UnifiedType(TypeKind.LONG)
 
 
@@ -97,6 +98,7 @@ class Source:
     commits: list[tuple[int, str]] = field(default_factory=list)
     slot: int | None = None
     down: bool = False
+    lag_bytes: int = 0  # of its log behind a capture when that ends
 
     def commit(self, *source_ids: str) -> None:
         for one in source_ids:
@@ -170,7 +172,7 @@ class Target:
 
 @dataclass
 class World:
-    """A replication `r` of schema `s`, by a clock of its own."""
+    """A replication `r` of schema `s`, or another one, by a clock of its own."""
 
     store: ControlStore
     root: Path
@@ -183,31 +185,42 @@ class World:
     given: list[tuple[str, int, str]] = field(default_factory=list)  # object, number, kind of each job
     wrongs: list[str] = field(default_factory=list)
     jobs: int = 0
+    name: str = "r"
+    source_conn_id: str = "pg"
+    selection: Selection = OF_S
+    by: By = ME
 
     def __post_init__(self) -> None:
         self.store.clock = self.clock
-        self.create("r")
+        self.create(self.name)
 
     # what users and runs do
 
     def create(self, name: str, selection: Selection | None = None, **how: Any) -> Replication:
         wanted = {"options": self.options, "event_log": (self.root / "events").as_uri(), **how}
-        chosen = selection or Selection(include=("s",))
-        postgresql = SourceKind.POSTGRESQL
         return create_replication(
-            self.store, name=name, kind=postgresql, source_conn_id="pg", selection=chosen, by=ME, **wanted
+            self.store,
+            name=name,
+            kind=SourceKind.POSTGRESQL,
+            source_conn_id=self.source_conn_id,
+            selection=selection or self.selection,
+            by=self.by,
+            **wanted,
         )
 
     def start(self, *tables: str) -> None:
-        lifecycle.start(self.store, "r", by=ME)
-        lifecycle.validated(self.store, "r", system_id=self.source.system, position=self.source.make_slot(), by=ME)
+        lifecycle.start(self.store, self.name, by=self.by)
+        lifecycle.validated(
+            self.store, self.name, system_id=self.source.system, position=self.source.make_slot(), by=self.by
+        )
         self.register(*(found(name) for name in tables))
 
     def register(self, *there: FoundObject) -> Registered:
-        return register(self.store, "r", there, targets=_target, by=ME)
+        return register(self.store, self.name, there, targets=_target, by=self.by)
 
     def capture(self, ends: Ends = Ends.WELL, by: By = ME) -> CaptureReport | None:
-        return capture(self.store, "r", run=self.runner(ends), places=JobPlaces("/w", "/x"), source=self.source, by=by)
+        places = JobPlaces("/w", "/x")
+        return capture(self.store, self.name, run=self.runner(ends), places=places, source=self.source, by=by)
 
     def backfill(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> BackfillOutcome:
         return run_backfill(
@@ -238,13 +251,13 @@ class World:
 
     @property
     def replication(self) -> Replication:
-        return get_replication(self.store, "r")
+        return get_replication(self.store, self.name)
 
     def object(self, name: str) -> Replicated:
-        return get_object(self.store, "r", name)
+        return get_object(self.store, self.name, name)
 
     def objects(self) -> tuple[Replicated, ...]:
-        return objects_of(self.store, "r")
+        return objects_of(self.store, self.name)
 
     # what jobs do
 
@@ -306,7 +319,9 @@ class World:
         counts: dict[str, int] = {}
         for _, one in events:
             counts[names[one]] = counts.get(names[one], 0) + 1
-        return CaptureReport(captured=end, batches=batches, transactions=len(events), events=counts)
+        return CaptureReport(
+            captured=end, batches=batches, transactions=len(events), events=counts, lag_bytes=self.source.lag_bytes
+        )
 
     def _backfill(self, ask: BackfillObject) -> BackfillReport:
         one, snapshot = ask.object, self.source.current_position()

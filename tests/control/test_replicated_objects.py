@@ -343,6 +343,17 @@ class TestBackfill:
 
         assert world.backfill("s.a", run=run, read_progress=read_progress, looks=EVERY_MOMENT).report is not None
 
+    def test_a_new_backfill_begins_without_the_progress_of_the_last_one(self, world: World) -> None:
+        world.replicated("s.a")
+        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        assert world.object("s.a").progress is not None
+
+        def run(spec: JobSpec) -> JobResult:
+            assert world.object("s.a").progress is None
+            return world.work(spec)
+
+        assert world.backfill("s.a", run=run).report is not None
+
     def test_it_belongs_to_a_run(self, world: World) -> None:
         world.start("s.a")
         with pytest.raises(InvalidArgument, match="belongs to a run"):

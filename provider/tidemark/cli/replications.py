@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
@@ -68,13 +67,13 @@ def show_replication(args: Namespace) -> None:
 
 
 def _row(status: ReplicationStatus) -> dict[str, Any]:
-    replication, selected = status.replication, [one for one in status.objects if one.object.selected]
+    replication = status.replication
     return {
         "name": replication.name,
         "state": replication.state.value,
         "source": replication.source_conn_id,
-        "objects": len(selected),
-        "behind": sum(one.behind for one in selected),
+        "objects": len(status.selected),
+        "behind": status.behind,
         "lag_seconds": None if status.lag_seconds is None else round(status.lag_seconds),
         "lag_bytes": status.lag_bytes,
     }
@@ -82,7 +81,6 @@ def _row(status: ReplicationStatus) -> dict[str, Any]:
 
 def _facts(status: ReplicationStatus) -> dict[str, Any]:
     replication = status.replication
-    states = Counter(one.object.state.value for one in status.objects)
     captured = replication.captured_at
     return {
         "kind": replication.kind.value,
@@ -94,7 +92,7 @@ def _facts(status: ReplicationStatus) -> dict[str, Any]:
         "captured_at": None if captured is None else captured.isoformat(timespec="seconds"),
         "created_at": replication.created_at.isoformat(timespec="seconds"),
         "uid": replication.uid,
-        "backfills": ", ".join(f"{count} {state}" for state, count in sorted(states.items())),
+        "backfills": ", ".join(f"{count} {state}" for state, count in status.backfills.items()),
     }
 
 

@@ -272,10 +272,10 @@ def set_problem(connection: sa.Connection, uid: str, problem: str | None) -> Non
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(problem=problem))
 
 
-def set_progress(connection: sa.Connection, uid: str, *, number: int, progress: BackfillProgress) -> bool:
-    """How far backfill `number` is, if it is the active one; True if it was so."""
+def set_progress(connection: sa.Connection, uid: str, *, number: int, progress: BackfillProgress | None) -> bool:
+    """How far backfill `number` is, None before its first rows, if it is the active one; True if it was so."""
     active = (_of.uid == uid) & (_of.state == ObjectState.ACTIVE.value) & (_of.writes == number)
-    kept = replicated_objects.update().where(active).values(progress=to_json(progress))
+    kept = replicated_objects.update().where(active).values(progress=None if progress is None else to_json(progress))
     return connection.execute(kept).rowcount == 1
 
 

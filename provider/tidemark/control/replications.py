@@ -30,6 +30,7 @@ __all__ = [
     "begin_capture",
     "begin_drop",
     "by_uid",
+    "count",
     "drop",
     "end_capture",
     "find",
@@ -98,6 +99,12 @@ def live(connection: sa.Connection) -> tuple[Replication, ...]:
     """All replications that are not dropped, by name; sorted here, since databases differ in how they sort."""
     found = (_stored(row).replication for row in connection.execute(_live()).mappings())
     return tuple(sorted(found, key=lambda one: one.name.casefold()))
+
+
+def count(connection: sa.Connection) -> int:
+    """How many are not dropped."""
+    query = sa.select(sa.func.count()).select_from(replications).where(_of.dropped_at.is_(None))
+    return int(connection.execute(query).scalar_one())
 
 
 def insert(connection: sa.Connection, replication: Replication, *, by: By) -> None:

@@ -1,1 +1,1 @@
-"""The page "Tidemark": every stream, where it stands and how long it can wait. It reads and changes nothing."""
+"""The page "Tidemark": every stream and every replication, where each stands. It reads and changes nothing."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tidemark.model.transactions import TransactionKey
 
-__all__ = ["Actor", "actor", "actor_of_key"]
+__all__ = ["Actor", "actor", "actor_of_act", "actor_of_key"]
 
 _TASK = re.compile(
     r"(?P<dag>[^/#\s]+)/(?P<run>.+)/(?P<task>[^/]+)/(?P<map>-?\d+)(?:#(?P<attempt>\d+)@(?P<worker>\S*))?", re.DOTALL
@@ -41,6 +41,12 @@ def actor(said: str, readable: Collection[str]) -> Actor:
     key = TransactionKey(found["dag"], found["run"], found["task"], int(found["map"]))
     attempt = None if found["attempt"] is None else int(found["attempt"])
     return actor_of_key(key, readable, attempt=attempt, worker=found["worker"])
+
+
+def actor_of_act(who: str, run: str | None, readable: Collection[str]) -> Actor:
+    """Who acted: the run's task, since an owner may be another attempt; without a run, whoever it says."""
+    said = actor(who, readable)
+    return actor(run, readable) if run is not None and said.kind == "person" else said
 
 
 def actor_of_key(

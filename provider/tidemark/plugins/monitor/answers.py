@@ -12,7 +12,7 @@ from tidemark.control.transactions import StoredTransaction
 from tidemark.model.health import StreamHealth
 from tidemark.model.streams import OffsetMove, WindowKind
 from tidemark.model.transactions import TransactionKey
-from tidemark.plugins.monitor.actors import Actor, actor, actor_of_key
+from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act, actor_of_key
 from tidemark.plugins.monitor.lookout import NotYet, Sight, Unreadable
 
 __all__ = [
@@ -113,7 +113,9 @@ class StreamAnswer:
 
 @dataclass(frozen=True)
 class StreamsAnswer:
-    """One page of streams. `store`: `absent` where no task has made the control store yet."""
+    """One page of streams. `store`: `absent` where no task has made the control store yet. `replications`: how many
+    there are beside the streams.
+    """
 
     connection: str
     connections: tuple[str, ...]
@@ -123,6 +125,7 @@ class StreamsAnswer:
     limit: int
     offset: int
     streams: tuple[StreamAnswer, ...]
+    replications: int
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ class StreamDetails:
     transactions: tuple[TransactionAnswer, ...]
     moves: tuple[MoveAnswer, ...]
     older_moves: bool
+    replications: int
 
 
 def stream_answer(row: OverviewRow, sight: Sight, *, now: datetime, readable: Collection[str]) -> StreamAnswer:
@@ -249,10 +253,7 @@ def transaction_answer(
 
 
 def _move(number: int | None, move: OffsetMove, readable: Collection[str]) -> MoveAnswer:
-    """Who acted: the run's task, since an owner may be another attempt; without a run, whoever it says."""
-    who = actor(move.who, readable)
-    if move.run is not None and who.kind == "person":
-        who = actor(move.run, readable)
+    who = actor_of_act(move.who, move.run, readable)
     return MoveAnswer(number, move.from_version, move.to_version, move.moved_at, move.why, who)
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
@@ -16,13 +16,22 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from tidemark import __version__
 from tidemark.control.overview import SortBy
-from tidemark.errors import InvalidArgument, StoreError, StoreNotMigrated, StoreTooNew, StreamNotFound, TidemarkError
+from tidemark.errors import (
+    InvalidArgument,
+    ReplicationNotFound,
+    StoreError,
+    StoreNotMigrated,
+    StoreTooNew,
+    StreamNotFound,
+    TidemarkError,
+)
 from tidemark.model.transactions import TransactionKey
-from tidemark.plugins.monitor import reading
+from tidemark.plugins.monitor import reading, replication_reading
 from tidemark.plugins.monitor.access import ReadableDags, require_reader
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
 from tidemark.plugins.monitor.lookout import Lookout
 from tidemark.plugins.monitor.places import Place, connection_ids, open_place
+from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
 
 __all__ = ["build_app"]
 
@@ -38,17 +47,30 @@ NO_NUL = r"^[^\x00]*$"  # PostgreSQL has no such character
 
 _REFUSALS = {
     401: 'You are not logged in. <a href="../">Log in to Airflow</a> and open this page again.',
-    403: "You may not see streams: that needs the right to read assets. Ask whoever runs Airflow.",
+    403: "You may not see streams or replications: that needs the right to read assets. Ask whoever runs Airflow.",
 }
 _REFUSED = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
     "<title>Tidemark</title><h1>Tidemark</h1><p>{words}</p></html>"
 )
 
+Part = Literal[
+    "monitor.js",
+    "address.js",
+    "elements.js",
+    "header.js",
+    "lists.js",
+    "streams.js",
+    "details.js",
+    "replications.js",
+    "monitor.css",
+]
 Text = Annotated[str, Query(max_length=500, pattern=NO_NUL)]
 Name = Annotated[
     str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
 ]
+Limit = Annotated[int, Query(ge=1, le=200)]
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Wait = Annotated[float, Query(ge=0, le=10, description="How long to wait for the lake, in seconds.")]
 Connection = Annotated[str | None, Query(max_length=250, description="A Tidemark connection that is monitored.")]
 
@@ -68,7 +90,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
 
     app = FastAPI(
         title="Tidemark",
-        description="Streams on Delta tables: where each stands and how long it can wait. Read only.",
+        description="Streams on Delta tables and replications of databases: where each stands. Read only.",
         version=__version__,
         docs_url=None,
         redoc_url=None,
@@ -80,7 +102,8 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     app.add_exception_handler(AirflowNotFoundException, _in_words)
     app.add_exception_handler(HTTPException, _refused)
     _add_page(app)
-    _add_data(app, lookout, clock)
+    _add_streams(app, lookout, clock)
+    _add_replications(app, clock)
     return app
 
 
@@ -94,7 +117,7 @@ def _add_page(app: FastAPI) -> None:
         return FileResponse(PAGE / "index.html", headers=SECURITY)
 
     @app.get("/page/{file}", include_in_schema=False)
-    def part(file: Literal["monitor.js", "elements.js", "details.js", "monitor.css"]) -> FileResponse:
+    def part(file: Part) -> FileResponse:
         kind = "text/css" if file.endswith(".css") else "text/javascript"
         return FileResponse(PAGE / file, headers=SECURITY, media_type=kind)
 
@@ -103,10 +126,8 @@ def _add_page(app: FastAPI) -> None:
         return JSONResponse(request.app.openapi(), headers=SECURITY)
 
 
-def _add_data(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) -> None:
-    said = {404: {"description": "No such stream or connection"}, 503: {"description": "The store cannot be read"}}
-
-    @app.get("/api/streams", responses={code: text for code, text in said.items()})
+def _add_streams(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) -> None:
+    @app.get("/api/streams", responses=_refusals("stream"))
     def streams(
         readable: ReadableDags,
         connection: Connection = None,
@@ -114,8 +135,8 @@ def _add_data(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) -> 
         held: bool = False,
         sort: SortBy = SortBy.NAME,
         descending: bool = False,
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+        limit: Limit = 50,
+        offset: Offset = 0,
         wait: Wait = 2.0,
     ) -> StreamsAnswer:
         """A page of streams whose name, source or path holds `search`; `held`: those with an open window alone."""
@@ -123,7 +144,7 @@ def _add_data(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) -> 
         place = _place(connection)
         return reading.streams_page(place, wish, lookout, patience=wait, now=clock(), readable=readable)
 
-    @app.get("/api/stream", responses={code: text for code, text in said.items()})
+    @app.get("/api/stream", responses=_refusals("stream"))
     def stream(
         readable: ReadableDags,
         name: Name = "",
@@ -140,6 +161,33 @@ def _add_data(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) -> 
         return reading.details(place, name, lookout, patience=wait, now=clock(), readable=readable, asked_for=key)
 
 
+def _add_replications(app: FastAPI, clock: Callable[[], datetime]) -> None:
+    @app.get("/api/replications", responses=_refusals("connection"))
+    def replications(connection: Connection = None) -> ReplicationsAnswer:
+        """Every replication: its state, its lag, its alerts, and how many of its objects are behind."""
+        return replication_reading.replications_answer(_place(connection), now=clock())
+
+    @app.get("/api/replication", responses=_refusals("replication"))
+    def replication(
+        readable: ReadableDags,
+        name: Annotated[Text, Query(description="Name of the replication.")],
+        connection: Connection = None,
+        search: Text = "",
+        limit: Limit = 50,
+        offset: Offset = 0,
+    ) -> ReplicationDetails:
+        """A replication with a page of its objects whose name or target holds `search`, the worst first, and its
+        newest moves.
+        """
+        wish = replication_reading.ObjectsWish(search, limit, offset)
+        return replication_reading.replication_details(_place(connection), name, wish, now=clock(), readable=readable)
+
+
+def _refusals(what: str) -> dict[int | str, dict[str, Any]]:
+    """What the schema says of answers that are none."""
+    return {404: {"description": f"No such {what}"}, 503: {"description": "The store cannot be read"}}
+
+
 def _place(connection: str | None) -> Place:
     known = connection_ids()
     if connection is not None and connection not in known:
@@ -148,10 +196,10 @@ def _place(connection: str | None) -> Place:
 
 
 async def _in_words(_: Request, error: Exception) -> JSONResponse:
-    """Whoever looks at streams need not know where the store is: that stands in the API server's log."""
-    if isinstance(error, StreamNotFound):
+    """Whoever looks at the page need not know where the store is: that stands in the API server's log."""
+    if isinstance(error, StreamNotFound | ReplicationNotFound):
         return JSONResponse({"detail": str(error)}, status_code=404, headers=SECURITY)
-    log.error("The page of streams cannot be shown: %s", error)
+    log.error("The page cannot be shown: %s", error)
     return JSONResponse({"detail": _words(error)}, status_code=503, headers=SECURITY)
 
 

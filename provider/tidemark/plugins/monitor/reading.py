@@ -8,7 +8,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control import overview, streams, transactions
+from tidemark.control import overview, replications, streams, transactions
 from tidemark.control.overview import NumberedMove, OverviewRow, SortBy, StreamsPage
 from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import StreamNotFound
@@ -49,15 +49,18 @@ class _Kept:
     row: OverviewRow
     transactions: tuple[StoredTransaction, ...]
     moves: tuple[NumberedMove, ...]
+    replications: int
 
 
 def streams_page(
     place: Place, wish: PageWish, lookout: Lookout, *, patience: float, now: datetime, readable: Collection[str]
 ) -> StreamsAnswer:
-    """One query to the store, then the logs of the page's streams for `patience` seconds. Raises StoreError."""
-    found = StreamsPage(0, ())
+    """One look at the store, then the logs of the page's streams for `patience` seconds. Raises StoreError."""
+    found, beside = StreamsPage(0, ()), 0
     if place.store is not None:
-        found = place.store.read(lambda connection: overview.page(connection, **vars(wish)))
+        found, beside = place.store.read(
+            lambda connection: (overview.page(connection, **vars(wish)), replications.count(connection))
+        )
     sights = lookout.look([row.stream for row in found.rows], place.tables, patience=patience)
     return StreamsAnswer(
         connection=place.conn_id,
@@ -68,6 +71,7 @@ def streams_page(
         limit=wish.limit,
         offset=wish.offset,
         streams=tuple(stream_answer(row, sights[row.stream.uid], now=now, readable=readable) for row in found.rows),
+        replications=beside,
     )
 
 
@@ -98,6 +102,7 @@ def details(
         transactions=tuple(transaction_answer(one, readable, asked_for=asked_for) for one in kept.transactions),
         moves=tuple(move_answer(one, readable) for one in kept.moves[:MOVES]),
         older_moves=len(kept.moves) > MOVES,
+        replications=kept.replications,
     )
 
 
@@ -106,7 +111,8 @@ def _kept(connection: sa.Connection, name: str, asked_for: TransactionKey | None
     row = overview.one(connection, stream.uid)
     newest = transactions.of_stream(connection, stream.uid, TRANSACTIONS)
     moves = overview.newest_moves(connection, stream.uid, limit=MOVES + 1)
-    return _Kept(row, (*_older(connection, stream.uid, newest, asked_for), *newest), moves)
+    shown = (*_older(connection, stream.uid, newest, asked_for), *newest)
+    return _Kept(row, shown, moves, replications.count(connection))
 
 
 def _named(connection: sa.Connection, name: str, asked_for: TransactionKey | None) -> Stream:

@@ -171,7 +171,8 @@ def _begin(
         answered = _answered(connection, stored, by)
         return answered if answered is not None else BackfillOutcome(reason=refused)
     alone = write is None or write.kind is WriteKind.WRITE_DOWN or write.ended_at is not None or write.deadline <= now
-    if write is None or write.kind is WriteKind.WRITE_DOWN:
+    goes_on = write is not None and write.kind is WriteKind.BACKFILL
+    if write is None or not goes_on:
         if write is not None:
             object_writes.close(connection, write, WriteState.GIVEN_UP, at=now)
         number = replicated_objects.draw_number(connection, stored.object)
@@ -182,6 +183,8 @@ def _begin(
     object_writes.begin_job(connection, write, run=by.run, lease_until=now + limits.lease, deadline=deadline)
     drawn = replace(stored.object, writes=write.number)
     replicated_objects.move(connection, drawn, ObjectAct.BEGIN.value, ObjectState.ACTIVE, at=now, by=by)
+    if not goes_on:  # what is there is of an earlier one
+        replicated_objects.set_progress(connection, object_uid, number=write.number, progress=None)
     active = replace(drawn, state=ObjectState.ACTIVE, problem=None)
     earlier = replicated_objects.left_in(connection, active.target) if active.snapshot is None else ()
     return _Begun(write, _ask(found.replication, replace(stored, object=active), partitions, earlier), alone)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -49,6 +50,21 @@ class ReplicationStatus:
     lag_seconds: float | None
     lag_bytes: int
     alerts: tuple[str, ...]
+
+    @property
+    def selected(self) -> tuple[ObjectStatus, ...]:
+        """The objects that the selection names now."""
+        return tuple(one for one in self.objects if one.object.selected)
+
+    @property
+    def behind(self) -> int:
+        """How many of those are behind."""
+        return sum(one.behind for one in self.selected)
+
+    @property
+    def backfills(self) -> Mapping[str, int]:
+        """How many objects are in each state of a backfill that there is, by its name."""
+        return dict(sorted(Counter(one.object.state.value for one in self.objects).items()))
 
 
 def describe(store: ControlStore, name: str) -> ReplicationStatus:

@@ -1,6 +1,6 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
-import { badge, behind, failing, h, moment, number, staleIn, svg, utc, who } from "./elements.js";
+import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, svg, utc, who } from "./elements.js";
 
 const WIDTH = 720;
 const HEIGHT = 220;
@@ -17,14 +17,6 @@ export function drawDetails(found) {
     section("Newest transactions", transactions(found)),
     section("Moves of the offset", movesTable(found)),
   );
-}
-
-function section(title, ...children) {
-  return h("section", {}, h("h2", {}, title), ...children);
-}
-
-function pairs(entries) {
-  return h("dl", {}, entries.filter(Boolean).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
 function facts(one, found) {
@@ -78,7 +70,7 @@ function windowWords(window) {
 
 function writes(transaction) {
   return h("table", {},
-    h("thead", {}, h("tr", {}, ["Target", "Written as", "Holds it since version", "Rows"].map((words) => h("th", { scope: "col" }, words)))),
+    columns(["Target", "Written as", "Holds it since version", "Rows"]),
     h("tbody", {}, transaction.writes.map((write) => h("tr", {},
       h("th", { scope: "row" }, write.target), h("td", {}, write.write_as),
       h("td", { class: "number" }, write.version === null ? "not yet" : number(write.version)),
@@ -92,9 +84,9 @@ function rowsWords(rows) {
 
 function transactions(found) {
   if (found.transactions.length === 0) return h("p", { class: "quiet" }, "None yet.");
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Transactions" },
+  return scroll("Transactions",
     h("table", { id: "transactions" },
-      h("thead", {}, h("tr", {}, ["Run", "State", "Windows", "Opened", "Ended", "Targets"].map((words) => h("th", { scope: "col" }, words)))),
+      columns(["Run", "State", "Windows", "Opened", "Ended", "Targets"]),
       h("tbody", {}, found.transactions.map((one) => h("tr", { class: one.asked_for ? "asked" : null },
         h("th", { scope: "row" }, who(one.owner), one.asked_for ? badge("note", "the window you came for") : null),
         h("td", {}, one.state),
@@ -105,10 +97,10 @@ function transactions(found) {
 }
 
 function movesTable(found) {
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Moves of the offset" },
+  return scroll("Moves of the offset",
     h("table", { id: "moves" },
       h("caption", {}, found.older_moves ? `The newest ${number(found.moves.length)} moves` : "Every move"),
-      h("thead", {}, h("tr", {}, ["When", "From", "To", "Why", "Who"].map((words) => h("th", { scope: "col" }, words)))),
+      columns(["When", "From", "To", "Why", "Who"]),
       h("tbody", {}, found.moves.map((move) => h("tr", {},
         h("td", {}, moment(move.moved_at, found.now)),
         h("td", { class: "number" }, number(move.from_version)),

@@ -48,6 +48,13 @@ export function number(value) {
   return value === null || value === undefined ? "–" : value.toLocaleString("en");
 }
 
+const SIZES = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]];
+
+export function bytes(count) {
+  const fits = SIZES.find(([, size]) => count >= size);
+  return fits ? `${(count / fits[1]).toFixed(1)} ${fits[0]}` : `${count} B`;
+}
+
 // Airflow shows this page in a frame that may not lead its own window elsewhere; the window around it may.
 export function airflowLink(path, ...children) {
   const target = new URL(`../${path}`, document.baseURI.split("?")[0]).href;
@@ -83,6 +90,23 @@ export function who(actor, { short = false } = {}) {
 
 export function badge(kind, words) {
   return h("span", { class: `badge ${kind}` }, words);
+}
+
+export function section(title, ...children) {
+  return h("section", {}, h("h2", {}, title), ...children);
+}
+
+export function pairs(entries) {
+  return h("dl", {}, entries.filter(Boolean).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+
+export function columns(names) {
+  return h("thead", {}, h("tr", {}, names.map((words) => h("th", { scope: "col" }, words))));
+}
+
+// A wide table may be scrolled by itself, by keyboard as well.
+export function scroll(label, ...children) {
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...children);
 }
 
 export function behind(lag) {
@@ -150,7 +174,7 @@ export async function fetchJson(path, parameters, signal) {
 
 async function words(answer) {
   if (answer.status === 401) return "You are not logged in any more. Log in to Airflow and open this page again.";
-  if (answer.status === 403) return "You may not see streams: that needs the right to read assets. Ask whoever runs Airflow.";
+  if (answer.status === 403) return "You may not see streams or replications: that needs the right to read assets. Ask whoever runs Airflow.";
   let detail = null;
   try {
     detail = (await answer.json()).detail;

@@ -1,0 +1,51 @@
+// What lists have in common: search, connections, pages, and a focus that stays.
+
+import { address, turn } from "./address.js";
+import { h, number } from "./elements.js";
+
+export const PAGE = 50;
+
+export function searchBox(placeholder) {
+  const search = h("input", {
+    id: "search", type: "search", value: address.get("search") ?? "", maxlength: 200, placeholder,
+  });
+  let waiting = null;
+  search.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => turn({ search: search.value.trim(), offset: 0 }), 250);
+  });
+  return [h("label", { for: "search" }, "Search"), search];
+}
+
+export function connections(found) {
+  if (found.connections.length < 2) return null;
+  const choice = h("select", { id: "connection" }, found.connections.map((name) => h("option", {}, name)));
+  choice.value = found.connection;
+  choice.addEventListener("change", () => turn({ connection: choice.value, offset: 0 }));
+  return h("label", {}, "Connection ", choice);
+}
+
+export function pages(found, one, many) {
+  const last = Math.min(found.offset + found.limit, found.total);
+  const step = (words, offset, possible) =>
+    h("button", { type: "button", disabled: !possible, onclick: () => turn({ offset }) }, words);
+  return h(
+    "nav", { class: "pages", "aria-label": "Pages" },
+    step("Previous", Math.max(0, found.offset - found.limit), found.offset > 0),
+    h("span", {}, found.offset < found.total
+      ? `${number(found.offset + 1)}–${number(last)} of ${number(found.total)} ${many}` : `past the last ${one}`),
+    step("Next", found.offset + found.limit, last < found.total && found.offset < found.total),
+  );
+}
+
+export function nothingFits(one, many, all) {
+  return h("section", { id: "empty" }, h("h2", {}, `No ${one} fits`),
+    h("button", { type: "button", onclick: all }, `Show all ${many}`));
+}
+
+// What is drawn anew takes the focus back by its id.
+export function keepingFocus(draw) {
+  const id = document.activeElement?.id;
+  draw();
+  if (id && document.activeElement?.id !== id) document.getElementById(id)?.focus();
+}

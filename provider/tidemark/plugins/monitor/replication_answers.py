@@ -1,0 +1,238 @@
+"""What the page's routes answer of replications, and how it is made of what the store says. Times are UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum
+from typing import Literal
+
+from tidemark.model.replication import BackfillProgress, ObjectState, ReplicationMove
+from tidemark.planning.replication.positions import position_text
+from tidemark.plugins.monitor.actors import Actor, actor_of_act
+from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
+
+__all__ = [
+    "ObjectAnswer",
+    "ProgressAnswer",
+    "ReplicationAnswer",
+    "ReplicationDetails",
+    "ReplicationMoveAnswer",
+    "ReplicationsAnswer",
+    "Urgency",
+    "object_answer",
+    "replication_answer",
+    "replication_move_answer",
+    "urgency",
+    "worst_first",
+]
+
+ALERTS = 20
+
+
+class Urgency(IntEnum):
+    """What is to be said of an object, the worst first."""
+
+    FAILED = 0  # its last backfill or write-down
+    FLAGGED = 1  # it needs a backfill that nobody has asked for
+    UNSUPPORTED = 2
+    ACTIVE = 3  # it is being backfilled
+    PENDING = 4
+    BEHIND = 5
+    CURRENT = 6
+    LEFT = 7  # the selection or the source has it no more
+
+
+@dataclass(frozen=True)
+class ProgressAnswer:
+    """The last backfill: `done` rows. `expected` and `percent` go by the source's statistics, None where they say
+    nothing.
+    """
+
+    done: int
+    expected: int | None
+    percent: float | None
+    at: datetime
+
+
+@dataclass(frozen=True)
+class ObjectAnswer:
+    """One object. `state`: of its backfill. `flagged`: why it needs another one. `problem`: what the last run met,
+    where that is not the same. `behind`: events were captured that are not written down.
+    """
+
+    uid: str
+    name: str
+    target: str
+    state: str
+    progress: ProgressAnswer | None
+    lag_seconds: float | None
+    behind: bool
+    flagged: str | None
+    problem: str | None
+    selected: bool
+    gone: bool
+
+
+@dataclass(frozen=True)
+class ReplicationAnswer:
+    """One replication. `objects`: those that are selected, `behind` of them are. `backfills`: how many objects are in
+    each state. `alerts`: the worst of `alert_count`.
+    """
+
+    uid: str
+    name: str
+    state: str
+    kind: str
+    source: str
+    objects: int
+    behind: int
+    backfills: Mapping[str, int]
+    lag_seconds: float | None
+    lag_bytes: int
+    captured_at: datetime | None
+    alerts: tuple[str, ...]
+    alert_count: int
+
+
+@dataclass(frozen=True)
+class ReplicationsAnswer:
+    """Every replication, by name. `store`: `absent` where no task has made the control store yet."""
+
+    connection: str
+    connections: tuple[str, ...]
+    store: Literal["ready", "absent"]
+    now: datetime
+    replications: tuple[ReplicationAnswer, ...]
+
+
+@dataclass(frozen=True)
+class ReplicationMoveAnswer:
+    """A move of the replication, or of one of its objects. `position`: where it led to, as the source writes it."""
+
+    moved_at: datetime
+    object: str | None
+    act: str
+    before: str
+    after: str
+    position: str | None
+    why: str
+    who: Actor
+
+
+@dataclass(frozen=True)
+class ReplicationDetails:
+    """A replication with one page of its objects, the worst first, out of `total` that fit the search; and its newest
+    moves, newest first. `older_moves`: there are more.
+    """
+
+    connection: str
+    now: datetime
+    replication: ReplicationAnswer
+    target: str
+    mode: str
+    event_log: str
+    slot: str
+    publication: str
+    created_at: datetime
+    total: int
+    limit: int
+    offset: int
+    objects: tuple[ObjectAnswer, ...]
+    moves: tuple[ReplicationMoveAnswer, ...]
+    older_moves: bool
+
+
+def urgency(status: ObjectStatus) -> Urgency:
+    """The worst that holds of the object, but for a flagged one that is asked for or active: that is being mended."""
+    one = status.object
+    if not one.selected:
+        return Urgency.LEFT
+    holds = {
+        Urgency.FAILED: one.state is ObjectState.FAILED or _failed_otherwise(status),
+        Urgency.LEFT: one.gone and not status.behind,
+        Urgency.UNSUPPORTED: one.state is ObjectState.UNSUPPORTED,
+        Urgency.ACTIVE: one.state is ObjectState.ACTIVE,
+        Urgency.PENDING: one.state is ObjectState.PENDING,
+        Urgency.FLAGGED: one.flagged is not None,
+        Urgency.BEHIND: status.behind,
+    }
+    return next((found for found, so in holds.items() if so), Urgency.CURRENT)
+
+
+def worst_first(objects: Sequence[ObjectStatus], search: str) -> tuple[ObjectStatus, ...]:
+    """Those whose name or target holds `search` in any case; equally urgent ones by name."""
+    folded = search.casefold()
+    found = (one for one in objects if folded in f"{one.object.name.text}\n{one.object.target.name}".casefold())
+    return tuple(sorted(found, key=lambda one: (urgency(one), one.object.name)))
+
+
+def replication_answer(status: ReplicationStatus) -> ReplicationAnswer:
+    """How it stands as a whole."""
+    replication = status.replication
+    return ReplicationAnswer(
+        uid=replication.uid,
+        name=replication.name,
+        state=replication.state.value,
+        kind=replication.kind.value,
+        source=replication.source_conn_id,
+        objects=len(status.selected),
+        behind=status.behind,
+        backfills=status.backfills,
+        lag_seconds=status.lag_seconds,
+        lag_bytes=status.lag_bytes,
+        captured_at=replication.captured_at,
+        alerts=status.alerts[:ALERTS],
+        alert_count=len(status.alerts),
+    )
+
+
+def object_answer(status: ObjectStatus) -> ObjectAnswer:
+    """One object, as the store knows it."""
+    one = status.object
+    return ObjectAnswer(
+        uid=one.uid,
+        name=one.name.text,
+        target=one.target.name,
+        state=one.state.value,
+        progress=None if one.progress is None else _progress(one.progress),
+        lag_seconds=status.lag_seconds,
+        behind=status.behind,
+        flagged=one.flagged,
+        problem=None if one.problem == one.flagged else one.problem,
+        selected=one.selected,
+        gone=one.gone,
+    )
+
+
+def replication_move_answer(
+    move: ReplicationMove, names: Mapping[str, str], readable: Collection[str]
+) -> ReplicationMoveAnswer:
+    """A kept move; `names`: of objects by their uids."""
+    return ReplicationMoveAnswer(
+        moved_at=move.at,
+        object=None if move.object_uid is None else names.get(move.object_uid, move.object_uid),
+        act=move.act,
+        before=move.before,
+        after=move.after,
+        position=None if move.position is None else position_text(move.position),
+        why=move.by.why,
+        who=actor_of_act(move.by.who, move.by.run, readable),
+    )
+
+
+def _failed_otherwise(status: ObjectStatus) -> bool:
+    """Its write-down met a problem that is not told already."""
+    one = status.object
+    return one.problem not in (None, one.flagged) and one.state is not ObjectState.UNSUPPORTED
+
+
+def _progress(progress: BackfillProgress) -> ProgressAnswer:
+    known = progress.expected > 0
+    return ProgressAnswer(
+        done=progress.done,
+        expected=progress.expected if known else None,
+        percent=round(progress.percent, 1) if known else None,
+        at=progress.at,
+    )

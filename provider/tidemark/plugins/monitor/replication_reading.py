@@ -1,0 +1,75 @@
+"""What the routes of replications need from the store, read in one go each; no source is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidemark.errors import ReplicationNotFound
+from tidemark.plugins.monitor.places import Place, connection_ids
+from tidemark.plugins.monitor.replication_answers import (
+    ReplicationDetails,
+    ReplicationsAnswer,
+    object_answer,
+    replication_answer,
+    replication_move_answer,
+    worst_first,
+)
+from tidemark.transactions.replication.status import describe, describe_all, history
+
+__all__ = ["REPLICATION_MOVES", "ObjectsWish", "replication_details", "replications_answer"]
+
+REPLICATION_MOVES = 50
+
+
+@dataclass(frozen=True)
+class ObjectsWish:
+    """What part of a replication's objects is asked for."""
+
+    search: str
+    limit: int
+    offset: int
+
+
+def replications_answer(place: Place, *, now: datetime) -> ReplicationsAnswer:
+    """Every replication as a whole. Raises StoreError."""
+    found = () if place.store is None else describe_all(place.store)
+    return ReplicationsAnswer(
+        connection=place.conn_id,
+        connections=connection_ids(),
+        store="absent" if place.store is None else "ready",
+        now=now,
+        replications=tuple(replication_answer(one) for one in found),
+    )
+
+
+def replication_details(
+    place: Place, name: str, wish: ObjectsWish, *, now: datetime, readable: Collection[str]
+) -> ReplicationDetails:
+    """The replication of that name, in any case. Raises ReplicationNotFound, StoreError."""
+    if place.store is None:
+        raise ReplicationNotFound(replication=name, known="none")
+    status = describe(place.store, name)
+    moves = history(place.store, name, limit=REPLICATION_MOVES + 1)
+    replication = status.replication
+    names = {one.object.uid: one.object.name.text for one in status.objects}
+    fitting = worst_first(status.objects, wish.search)
+    shown = fitting[wish.offset : wish.offset + wish.limit]
+    return ReplicationDetails(
+        connection=place.conn_id,
+        now=now,
+        replication=replication_answer(status),
+        target=replication.options.target,
+        mode=replication.options.mode.value,
+        event_log=replication.event_log,
+        slot=replication.slot,
+        publication=replication.publication,
+        created_at=replication.created_at,
+        total=len(fitting),
+        limit=wish.limit,
+        offset=wish.offset,
+        objects=tuple(object_answer(one) for one in shown),
+        moves=tuple(replication_move_answer(one, names, readable) for one in moves[:REPLICATION_MOVES]),
+        older_moves=len(moves) > REPLICATION_MOVES,
+    )

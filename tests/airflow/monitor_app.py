@@ -1,0 +1,57 @@
+"""The monitor's app alone, mounted as Airflow mounts it, and somebody who asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from tests.airflow.monitored import DAG
+
+__all__ = ["GUEST", "NOBODY", "VIEWER", "Caller", "mounted_app", "token"]
+
+NOBODY, GUEST, VIEWER = None, "", "viewer"
+
+
+class Caller:
+    """Asks the app as it is mounted in Airflow, as a user of some role; `NOBODY` is not logged in."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    def __call__(self, path: str, *, role: str | None = VIEWER, method: str = "GET", **asked: Any) -> Any:
+        headers = {} if role is None else {"Authorization": f"Bearer {token(role)}"}
+        client = TestClient(self._app, raise_server_exceptions=False)
+        return client.request(method, f"/tidemark{path}", params=asked, headers=headers)
+
+
+def token(role: str) -> str:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    return get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ana", role=role))
+
+
+@contextmanager
+def mounted_app() -> Iterator[FastAPI]:
+    """With Airflow's auth manager; DAG `DAG` is known to Airflow meanwhile."""
+    from airflow.api_fastapi.app import init_auth_manager
+    from airflow.models.dag import DagModel  # noqa: TID251 - as the API server knows it
+    from airflow.models.dagbundle import DagBundleModel  # noqa: TID251
+    from airflow.utils.session import create_session
+
+    from tidemark.plugins.monitor.app import build_app
+
+    with create_session() as session:
+        session.merge(DagBundleModel(name="monitor"))
+        session.flush()
+        session.merge(DagModel(dag_id=DAG, bundle_name="monitor", fileloc="x.py"))
+    around = FastAPI()
+    around.mount("/tidemark", build_app())
+    init_auth_manager(around)
+    yield around
+    with create_session() as session:
+        session.query(DagModel).filter_by(dag_id=DAG).delete()

@@ -1,0 +1,107 @@
+"""A control store with replications whose objects stand in every way that the monitor tells apart. No Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.airflow.monitored import DAG
+from tests.control.change_stream_model import Clock
+from tests.control.replication_model import Ends, WorkerDied, World, at, columns, found
+from tidemark.control.store import ControlStore
+from tidemark.errors import SourceUnreachable
+from tidemark.model.codec import to_plain
+from tidemark.model.jobs import JobResult
+from tidemark.model.replication import BackfillProgress, By, ReplicationOptions, Selection
+from tidemark.model.replication_jobs import WriteDownReport
+from tidemark.model.transactions import TransactionKey
+from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.replication import lifecycle
+from tidemark.transactions.replication.backfill import record_progress
+from tidemark.transactions.replication.write_down import run_write_down
+
+__all__ = ["FLAG", "WORST_FIRST", "MonitoredReplications"]
+
+FLAG = "column weight may have any value in rows that are older than it"
+WORST_FIRST = (
+    "shop.payments", "shop.stock", "shop.reviews", "shop.customers", "shop.vouchers", "shop.items", "shop.orders",
+)  # fmt: skip
+
+
+def _by(task: str) -> By:
+    key = str(TransactionKey(DAG, "scheduled__2026-11-22", task))
+    return By(who=key, run=key)
+
+
+@dataclass
+class MonitoredReplications:
+    """`shop`: `payments` failed, `stock` is flagged, `reviews` cannot be replicated, `customers` is at 43 %, `vouchers`
+    waits for its backfill, `items` is behind, `orders` is current. `crm` is paused, and has no objects.
+    """
+
+    root: Path
+    url: str
+    now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+
+    def __post_init__(self) -> None:
+        self.store = ControlStore(self.url, keep_connections=True)
+        self.clock = Clock(self.now - timedelta(hours=3))
+        self.shop = World(
+            self.store, self.root / "shop", ReplicationOptions(target="lake"), self.clock, name="shop",
+            source_conn_id="shop_database", selection=Selection(include=("shop",)), by=_by("create"),
+        )  # fmt: skip
+
+    def fill(self) -> MonitoredReplications:
+        self._crm()
+        shop = self.shop
+        shop.start("shop.orders", "shop.items", "shop.stock", "shop.payments", "shop.customers", "shop.vouchers")
+        shop.source.lag_bytes = 48_200_000
+        for name in ("shop.orders", "shop.items", "shop.stock"):
+            shop.backfill(name, by=_by("backfill"))
+        self._flag("shop.stock")
+        with pytest.raises(SourceUnreachable):
+            shop.backfill("shop.payments", Ends.ERROR, by=_by("backfill"))
+        self._register_all(unsupported="row security hides rows of it from the user of the connection")
+        shop.source.commit("id of shop.items")
+        self.clock.now = self.now - timedelta(minutes=4)
+        self.active("shop.customers", done=51_600, expected=120_000)
+        shop.capture(by=_by("capture"))
+        return self
+
+    def active(self, name: str, *, done: int, expected: int) -> None:
+        """Its backfill is under way."""
+        if self.shop.object(name).state != "active":
+            with pytest.raises(WorkerDied):
+                self.shop.backfill(name, Ends.WORKER_DIED_BEFORE, by=_by("backfill"))
+        one, progress = self.shop.object(name), BackfillProgress(expected, done, self.clock.now)
+        assert record_progress(self.store, one.uid, number=one.writes, progress=progress)
+
+    def many(self, count: int) -> MonitoredReplications:
+        """A replication of `count` objects that wait for their backfills, the last of which has failed."""
+        self.shop.start(*(f"shop.t{number:05}" for number in range(count)))
+        with pytest.raises(SourceUnreachable):
+            self.shop.backfill(f"shop.t{count - 1:05}", Ends.ERROR)
+        return self
+
+    def _register_all(self, *, unsupported: str) -> None:
+        there = [found(one.name.text) for one in self.shop.objects()]
+        self.shop.register(*there, found("shop.reviews", unsupported=unsupported))
+
+    def _flag(self, name: str) -> None:
+        shop = self.shop
+        shop.source.commit(f"id of {name}")
+        shop.capture(by=_by("capture"))
+        stopped = WriteDownReport(at(16), columns("id", "x"), 0, 0, {}, flagged=FLAG)
+        run_write_down(
+            self.store, shop.object(name).uid, run=lambda _: JobResult(facts=to_plain(stopped)),
+            places=JobPlaces("/w", "/x"), by=_by("write_down"),
+        )  # fmt: skip
+
+    def _crm(self) -> None:
+        self.shop.create("crm", Selection(include=("crm",)), event_log=(self.root / "crm").as_uri())
+        lifecycle.start(self.store, "crm", by=_by("prepare"))
+        lifecycle.validated(self.store, "crm", system_id="cluster-1", position=at(16), by=_by("prepare"))
+        lifecycle.pause(self.store, "crm", by=By("ana", "the CRM moves"), at_once=True)
