@@ -67,7 +67,7 @@ class Ends(Enum):
     """How a job ends."""
 
     WELL = "well"
-    ERROR = "it answers with an error, and has done nothing"
+    ERROR = "it answers with an error, and has done nothing; a backfill that finds its copy answers that"
     ERROR_BEHIND = "it does its work, and fails behind it"
     JOB_DIED_BEFORE = "it dies before it has done anything"
     JOB_DIED_AFTER = "it dies behind its work, without an answer"
@@ -269,7 +269,7 @@ class World:
                 raise WorkerDied
             if ends is Ends.JOB_DIED_BEFORE:
                 raise JobDied(key="k", exit_code=1, tail="")
-            if ends is Ends.ERROR:
+            if ends is Ends.ERROR and not self._is_found(spec):
                 return JobResult(error=SourceUnreachable(source="the source", problem="it went away").to_record())
             answer = self.work(spec)
             if ends is Ends.ERROR_BEHIND:
@@ -281,6 +281,14 @@ class World:
             return answer
 
         return run
+
+    def _is_found(self, spec: JobSpec) -> bool:
+        """Whether a backfill sees its copy in the target, where it looks before it asks the source."""
+        if spec.kind is not JobKind.BACKFILL_OBJECT:
+            return False
+        ask = from_json(BackfillObject, spec.options["ask"])
+        target = self.targets.get(ask.object.uid)
+        return target is not None and target.number == ask.number
 
     def work(self, spec: JobSpec) -> JobResult:
         """What the job of that kind does, once more where it is asked once more."""

@@ -22,11 +22,13 @@ __all__ = [
     "end_job",
     "heard_of",
     "insert",
+    "left_over",
     "lookup",
     "may_be_alive",
     "newest",
     "open_one",
     "renew",
+    "reopen",
 ]
 
 _of = object_writes.c
@@ -45,7 +47,7 @@ class WriteState(StrEnum):
     OPEN = "open"  # written ahead; its job may run
     DONE = "done"  # its answer is stored
     FAILED = "failed"  # a backfill that ended with an error before it wrote: the target is as it was
-    GIVEN_UP = "given_up"  # whatever it does or did to the target, a newer write comes over it
+    GIVEN_UP = "given_up"  # a backfill comes over what it does or did to the target, or else it is taken up again
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,17 @@ def newest(connection: sa.Connection, object_uid: str, kind: WriteKind) -> Objec
     return None if row is None else _write(row)
 
 
+def left_over(connection: sa.Connection, object_uid: str) -> ObjectWrite | None:
+    """The write-down that was given up for a backfill which never wrote: nothing came over what it did. Else None."""
+    may_have_written = sa.select(object_writes).where(
+        _of.object_uid == object_uid, _of.state != WriteState.FAILED.value
+    )
+    row = connection.execute(may_have_written.order_by(_of.number.desc()).limit(1)).mappings().first()
+    write = None if row is None else _write(row)
+    given_up = write is not None and (write.kind, write.state) == (WriteKind.WRITE_DOWN, WriteState.GIVEN_UP)
+    return write if given_up else None
+
+
 def heard_of(connection: sa.Connection, replication_uid: str, *, now: datetime) -> tuple[ObjectWrite, ...]:
     """Writes of the replication's objects whose leases last, also those that have ended since."""
     query = (
@@ -126,6 +139,12 @@ def close(
     )
     values = {"state": to.value, "closed_at": at, "report": report}
     return connection.execute(object_writes.update().where(standing).values(values)).rowcount == 1
+
+
+def reopen(connection: sa.Connection, write: ObjectWrite) -> None:
+    """A write that was given up goes on, under its number and with its bounds."""
+    given_up = _same(write) & (_of.state == WriteState.GIVEN_UP.value)
+    connection.execute(object_writes.update().where(given_up).values(state=WriteState.OPEN.value, closed_at=None))
 
 
 def begin_job(

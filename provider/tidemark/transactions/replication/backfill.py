@@ -55,10 +55,9 @@ BEFORE_THE_WRITE = (
     errors.ReplicationRefused,
     errors.ValueDoesNotFit,
     errors.ToastedKey,
-    errors.InvalidArgument,
     errors.NotYetSupported,
 )
-"""Errors of a job after which its copy is not in the target: what it meets while it reads, or before."""
+"""Errors of a job that come behind its look for a copy of its number, and before its write."""
 NO_COPY = (
     errors.TargetMovedOn,
     errors.TargetNotFound,

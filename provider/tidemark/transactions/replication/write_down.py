@@ -4,6 +4,7 @@ Number and range stay with it until it has answered, whoever goes on with it: ea
 under that number, so an attempt finds what an earlier one, or one at the same time, has written. A worker that died
 behind the job's last commit loses nothing: the next one is given the same range, and the job answers what is there. An
 error leaves it open: what was written before it stays, and the next run goes on behind that, unless a backfill came.
+One that a backfill interrupted is taken up again where that ended before it wrote.
 """
 
 from __future__ import annotations
@@ -101,8 +102,12 @@ def _begin(
     if refused is not None:
         return refused
     now = store.clock()
+    start, end = one.applied, found.replication.captured
     if write is None:
-        start, end = one.applied, found.replication.captured
+        write = _taken_up(connection, one)
+    if write is not None and (end is None or write.end is None or write.end > end):
+        return "its last write-down came further than what is captured now; the next captures get there"
+    if write is None:
         if start is None or end is None or has_all(one, end):
             return None
         if stored.changed_until is None or stored.changed_until <= start:
@@ -120,6 +125,17 @@ def _why_not(replication: Replication, one: Replicated, write: ObjectWrite | Non
     if refused is None and write is not None and write.kind is WriteKind.BACKFILL:
         return "a backfill of it ended without an answer, and may be in the target: begin it again"
     return refused
+
+
+def _taken_up(connection: sa.Connection, one: Replicated) -> ObjectWrite | None:
+    """The write-down that a backfill interrupted which came to nothing: its target may have all of its range, or a part
+    of it, under its number alone. None where there is none, or the object stands elsewhere by now.
+    """
+    left = object_writes.left_over(connection, one.uid)
+    if left is None or left.start != one.applied:
+        return None
+    object_writes.reopen(connection, left)
+    return replace(left, state=WriteState.OPEN)
 
 
 def _written_ahead(
