@@ -485,6 +485,32 @@ class TestWriteDown:
         assert (report.events, report.segments, report.applied) == (3, 2, at(19))
         assert world.object("s.a").problem is None
 
+    @pytest.mark.parametrize("restart", [False, True])
+    @pytest.mark.parametrize("begun", [False, True])
+    def test_one_that_a_backfill_interrupted_goes_on_where_that_came_to_nothing(
+        self, world: World, restart: bool, begun: bool
+    ) -> None:
+        self.ready(world)
+        with pytest.raises(WorkerDied):
+            world.write_down("s.a", Ends.WORKER_DIED_AFTER)
+        objects.ask_backfill(world.store, "r", ["s.a"], by=ME, restart=restart)
+        if begun:
+            with pytest.raises(SourceUnreachable):
+                world.backfill("s.a", Ends.ERROR)
+        world.source.commit("id of s.a")
+        world.capture()
+        asks: list[WriteDown] = []
+
+        def run(spec: JobSpec) -> JobResult:
+            asks.append(from_json(WriteDown, spec.options["ask"]))
+            return world.work(spec)
+
+        world.write_down("s.a", run=run, by=OTHER)
+        next_one = 4 if begun else 3
+        assert [(one.number, one.start, one.end) for one in asks] == [(2, at(16), at(17)), (next_one, at(17), at(18))]
+        assert world.wrongs == []
+        assert world.object("s.a").applied == at(18)
+
     def test_two_at_once_apply_it_once(self, world: World) -> None:
         self.ready(world)
 

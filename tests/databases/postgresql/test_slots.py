@@ -328,7 +328,8 @@ def test_creation_gives_up_and_names_who_is_in_the_way(
             assert "idle in transaction, last statement" in told
             assert "INSERT INTO unpublished VALUES (3)" in told
             assert f"SELECT pg_terminate_backend({other.info.backend_pid})" in told
-        assert source_server.sql("SELECT slot_name FROM pg_replication_slots WHERE slot_name LIKE 'tidemark%'") == []
+        here = f"SELECT slot_name FROM pg_replication_slots WHERE database = '{address.database}'"
+        assert source_server.sql(here) == []
     create_slot(address, slot, patience=PATIENCE)
 
 
