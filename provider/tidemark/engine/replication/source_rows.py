@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
@@ -11,6 +10,7 @@ from pyspark.sql import functions as F
 from tidemark.databases.postgresql.pinned import PinnedTable, is_native, jdbc_properties, jdbc_url
 from tidemark.engine.remote import is_remote
 from tidemark.engine.replication.columns import METADATA_COLUMN
+from tidemark.engine.replication.uuids import uuid5
 from tidemark.engine.replication.values import spark_type, written_value
 from tidemark.model.replication import Column as SourceColumn
 from tidemark.model.replication import SourceAddress, WriteMode
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["rows_read", "source_rows"]
 
 ROWS_AT_ONCE = 10_000  # of a session; more than 0 makes the driver read in one transaction, as the snapshot needs
-_VARIANTS = "89ab" * 4  # RFC 4122: the first digit of the fourth group
 
 
 def source_rows(session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable) -> DataFrame:
@@ -71,21 +70,7 @@ def _uuid(ask: BackfillObject, table: PinnedTable) -> Column:
     keys = [F.col(f"c{number}").cast("string") for number, one in enumerate(table.schema.columns) if one.key]
     row = F.to_json(F.array(*keys)) if keys else F.col("row")
     about = f"{ask.system_id}|{table.snapshot.position.commit}|{ask.object.source_id}|"
-    named = F.concat(F.lit(uuid.UUID(str(EVENT_NAMESPACE)).bytes), F.encode(F.concat(F.lit(about), row), "UTF-8"))
-    digits = F.sha1(named)
-    variant = F.translate(F.substring(digits, 17, 1), "0123456789abcdef", _VARIANTS)
-    return F.concat(
-        F.substring(digits, 1, 8),
-        F.lit("-"),
-        F.substring(digits, 9, 4),
-        F.lit("-5"),
-        F.substring(digits, 14, 3),
-        F.lit("-"),
-        variant,
-        F.substring(digits, 18, 3),
-        F.lit("-"),
-        F.substring(digits, 21, 12),
-    )
+    return uuid5(EVENT_NAMESPACE, F.concat(F.lit(about), row))
 
 
 def _of_events(table: PinnedTable) -> list[Column]:
