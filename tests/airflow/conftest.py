@@ -29,6 +29,7 @@ from tests.warm_spark import hand_over, put_in_place, serving  # noqa: E402
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
+    from fastapi import FastAPI
     from pyspark.sql import SparkSession
 
     from tidemark.hooks.tidemark import TidemarkHook
@@ -93,3 +94,18 @@ def warm_spark(
 @pytest.fixture(scope="session")
 def lake(spark: SparkSession) -> Lake:
     return Lake(spark, HOME / "lake")
+
+
+@pytest.fixture(scope="module")
+def app(airflow_home: Path) -> Iterator[FastAPI]:
+    """The monitor's app, as it is mounted in Airflow."""
+    from tests.airflow.monitor_app import mounted_app
+
+    with mounted_app() as mounted:
+        yield mounted
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a URL the control store of the default connection."""
+    return lambda url: monkeypatch.setenv("TIDEMARK_CONTROL_STORE", url)

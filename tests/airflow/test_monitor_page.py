@@ -72,9 +72,12 @@ class Page:
         self.until(lambda: [self.one(selector).send_keys(keys)])
 
     def until(self, seen: Callable[[], object], patience: float = PATIENCE) -> Any:
+        """What `seen` gives once it is something: meanwhile the page may draw itself anew, or show it only later."""
+        from selenium.common.exceptions import ElementNotInteractableException as Unshown
         from selenium.common.exceptions import StaleElementReferenceException as Redrawn
 
-        return WebDriverWait(self.chrome, patience, ignored_exceptions=[Redrawn]).until(lambda _: seen())
+        waiting = WebDriverWait(self.chrome, patience, ignored_exceptions=[Redrawn, Unshown])
+        return waiting.until(lambda _: seen())
 
     def streams(self) -> list[str]:
         script = "return [...document.querySelectorAll('tr[data-stream]')].map((row) => row.dataset.stream)"

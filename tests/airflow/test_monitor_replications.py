@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 
-from tests.airflow.monitor_app import GUEST, NOBODY, Caller, mounted_app
+from tests.airflow.monitor_app import GUEST, NOBODY, Caller
 from tests.airflow.monitored import DAG
 from tests.airflow.monitored_replications import FLAG, WORST_FIRST, MonitoredReplications
 from tests.control.replication_model import ME, found
@@ -31,18 +31,6 @@ def made_in(root: Path) -> MonitoredReplications:
 @pytest.fixture(scope="module")
 def monitored(tmp_path_factory: pytest.TempPathFactory) -> MonitoredReplications:
     return made_in(tmp_path_factory.mktemp("replications")).fill()
-
-
-@pytest.fixture(scope="module")
-def app(airflow_home: Path) -> Iterator[FastAPI]:
-    with mounted_app() as mounted:
-        yield mounted
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes a URL the control store of the default connection."""
-    return lambda url: monkeypatch.setenv("TIDEMARK_CONTROL_STORE", url)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +23,7 @@ from schemathesis import GenerationMode
 from starlette.routing import Mount
 
 import tidemark
-from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, mounted_app, token
+from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, token
 from tests.airflow.monitored import DAG, Monitored
 from tidemark.control import schema
 from tidemark.control.store import ControlStore
@@ -39,18 +39,6 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Monitored:
     made = Monitored(root / "lake", f"sqlite:///{root}/control.db")
     made.store.migrate()
     return made.fill()
-
-
-@pytest.fixture(scope="module")
-def app(airflow_home: Path) -> Iterator[FastAPI]:
-    with mounted_app() as mounted:
-        yield mounted
-
-
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes a URL the control store of the default connection."""
-    return lambda url: monkeypatch.setenv("TIDEMARK_CONTROL_STORE", url)
 
 
 @pytest.fixture

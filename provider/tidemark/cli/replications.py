@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
@@ -57,7 +58,7 @@ def show_replication(args: Namespace) -> None:
     with errors_in_words():
         store = TidemarkHook(args.conn_id).open_store()
         status, moves = describe(store, args.name), history(store, args.name)
-    names = {one.object.uid: one.object.name.text for one in status.objects}
+    names = status.names
     parts = {
         "alerts": [{"alert": alert} for alert in status.alerts],
         "objects": [_object(one) for one in status.objects],
@@ -111,7 +112,7 @@ def _object(one: ObjectStatus) -> dict[str, Any]:
     }
 
 
-def _move(move: ReplicationMove, names: dict[str, str]) -> dict[str, Any]:
+def _move(move: ReplicationMove, names: Mapping[str, str]) -> dict[str, Any]:
     return {
         "moved_at": move.at.isoformat(timespec="seconds"),
         "object": None if move.object_uid is None else names.get(move.object_uid, move.object_uid),

@@ -95,10 +95,10 @@ def by_uid(connection: sa.Connection, uid: str) -> StoredReplication:
     return _stored(row)
 
 
-def live(connection: sa.Connection) -> tuple[Replication, ...]:
+def live(connection: sa.Connection) -> tuple[StoredReplication, ...]:
     """All replications that are not dropped, by name; sorted here, since databases differ in how they sort."""
-    found = (_stored(row).replication for row in connection.execute(_live()).mappings())
-    return tuple(sorted(found, key=lambda one: one.name.casefold()))
+    found = (_stored(row) for row in connection.execute(_live()).mappings())
+    return tuple(sorted(found, key=lambda one: one.replication.name.casefold()))
 
 
 def count(connection: sa.Connection) -> int:

@@ -1,4 +1,4 @@
-"""What the routes of replications need from the store, read in one go each; no source is asked."""
+"""What the routes of replications need from the store; no source is asked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def replication_details(
     status = describe(place.store, name)
     moves = history(place.store, name, limit=REPLICATION_MOVES + 1)
     replication = status.replication
-    names = {one.object.uid: one.object.name.text for one in status.objects}
+    names = status.names
     fitting = worst_first(status.objects, wish.search)
     shown = fitting[wish.offset : wish.offset + wish.limit]
     return ReplicationDetails(

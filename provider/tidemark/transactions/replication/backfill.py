@@ -169,9 +169,11 @@ def _begin(
     if refused is not None:
         answered = _answered(connection, stored, by)
         return answered if answered is not None else BackfillOutcome(reason=refused)
-    alone = write is None or write.kind is WriteKind.WRITE_DOWN or write.ended_at is not None or write.deadline <= now
-    goes_on = write is not None and write.kind is WriteKind.BACKFILL
-    if write is None or not goes_on:
+    again = write if write is not None and write.kind is WriteKind.BACKFILL else None
+    alone = again is None or again.ended_at is not None or again.deadline <= now
+    if again is not None:
+        write = again
+    else:
         if write is not None:
             object_writes.close(connection, write, WriteState.GIVEN_UP, at=now)
         number = replicated_objects.draw_number(connection, stored.object)
@@ -182,7 +184,7 @@ def _begin(
     object_writes.begin_job(connection, write, run=by.run, lease_until=now + limits.lease, deadline=deadline)
     drawn = replace(stored.object, writes=write.number)
     replicated_objects.move(connection, drawn, ObjectAct.BEGIN.value, ObjectState.ACTIVE, at=now, by=by)
-    if not goes_on:  # what is there is of an earlier one
+    if again is None:  # what is there is of an earlier one
         replicated_objects.set_progress(connection, object_uid, number=write.number, progress=None)
     active = replace(drawn, state=ObjectState.ACTIVE, problem=None)
     earlier = replicated_objects.left_in(connection, active.target) if active.snapshot is None else ()

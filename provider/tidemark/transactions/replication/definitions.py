@@ -92,7 +92,7 @@ def get_replication(store: ControlStore, name: str) -> Replication:
 
 def list_replications(store: ControlStore) -> tuple[Replication, ...]:
     """Every replication that is not dropped, by name."""
-    return store.read(replications.live)
+    return tuple(one.replication for one in store.read(replications.live))
 
 
 def alter_selection(store: ControlStore, name: str, selection: Selection, *, by: By) -> Replication:

@@ -57,8 +57,13 @@ class ReplicationStatus:
         return tuple(one for one in self.objects if one.object.selected)
 
     @property
+    def names(self) -> Mapping[str, str]:
+        """What the objects are called, by their uids."""
+        return {one.object.uid: one.object.name.text for one in self.objects}
+
+    @property
     def behind(self) -> int:
-        """How many of those are behind."""
+        """How many of the selected ones are behind."""
         return sum(one.behind for one in self.selected)
 
     @property
@@ -76,9 +81,8 @@ def describe_all(store: ControlStore) -> tuple[ReplicationStatus, ...]:
     """All replications that were not dropped, by name."""
 
     def look(connection: sa.Connection) -> tuple[ReplicationStatus, ...]:
-        names = [one.name for one in replications.live(connection)]
         now = store.clock()
-        return tuple(_described(connection, replications.find(connection, name), now) for name in names)
+        return tuple(_described(connection, found, now) for found in replications.live(connection))
 
     return store.read(look)
 

@@ -125,13 +125,16 @@ function belongings(found) {
   ]);
 }
 
+function spoken(name) {
+  return name.replaceAll("_", " ");
+}
+
 function state(name) {
-  const words = name.replaceAll("_", " ");
-  return KINDS[name] ? badge(KINDS[name], words) : words;
+  return KINDS[name] ? badge(KINDS[name], spoken(name)) : spoken(name);
 }
 
 function objects(one) {
-  const counted = Object.entries(one.backfills).map(([name, count]) => `${number(count)} ${name.replaceAll("_", " ")}`);
+  const counted = Object.entries(one.backfills).map(([name, count]) => `${number(count)} ${spoken(name)}`);
   return [number(one.objects), counted.length ? h("span", { class: "exact" }, `backfills: ${counted.join(", ")}`) : null];
 }
 
@@ -205,7 +208,7 @@ function movesTable(found) {
         h("td", {}, moment(move.moved_at, found.now)),
         h("td", { class: "wrap" }, move.object ?? h("span", { class: "quiet" }, "the replication")),
         h("td", {}, move.act),
-        h("td", {}, [...new Set([move.before, move.after])].map((name) => name.replaceAll("_", " ")).join(" → ")),
+        h("td", {}, [...new Set([move.before, move.after])].map(spoken).join(" → ")),
         h("td", {}, move.position ? h("code", {}, move.position) : "–"),
         h("td", {}, move.why), h("td", {}, who(move.who)))))));
 }
