@@ -9,7 +9,7 @@ import struct
 import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 __all__ = ["any_value", "big_text", "canonical", "is_text"]
@@ -110,6 +110,7 @@ _TYPED = (
     "text", "char", "varchar",
 )  # fmt: skip
 _DOMAINS = {"shop.amount": "numeric(12,2)"}
+_EXACT = Context(prec=100)
 
 
 def is_text(native: str) -> bool:
@@ -128,8 +129,8 @@ def canonical(native: str, value: Any) -> Any:
         return tuple(canonical(native.removesuffix("[]"), item) for item in value)
     if isinstance(value, float):
         return "NaN" if value != value else struct.pack("<f" if native == "real" else "<d", value).hex()
-    if isinstance(value, Decimal):
-        return format(value, "f") if value else "0"
+    if isinstance(value, Decimal):  # Spark hands 1E-10 of a decimal(38, 10) to Python as 1.00E-10
+        return format(_EXACT.normalize(value), "f") if value else "0"
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     return value if isinstance(value, bool | int | str) else str(value)
