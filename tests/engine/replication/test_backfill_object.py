@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import psycopg
 import pytest
@@ -112,7 +113,9 @@ def test_every_type_comes_alike_by_backfill_and_by_events(
         assert repr(world.rows()) == repr(by_events)
         assert by_events[2][1:] == (None,) * len(TYPES)
         said = world.rows("datastream_metadata")
-        assert [row[0]["uuid"][14] for row in said] == ["5"] * 3
+        uuids = {UUID(row[0]["uuid"]) for row in said}
+        assert {(one.version, one.variant) for one in uuids} == {(8, RFC_4122)}
+        assert len(uuids) == 3
         assert said != metadata
 
 
@@ -319,6 +322,7 @@ def test_a_partitioned_table_is_copied_whole(
     with opened(spark, source_server, tmp_path, *made) as world:
         assert world.backfill().rows == 2000
         assert len(set(world.rows("id"))) == 2000
+        assert len({row[0]["uuid"] for row in world.rows("datastream_metadata")}) == 2000
 
 
 def _quoted(name: str) -> str:

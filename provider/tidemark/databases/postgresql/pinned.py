@@ -40,7 +40,8 @@ SELECT c.oid, c.relfilenode FROM pg_class c
 WHERE c.relkind = 'r' AND c.oid IN (SELECT {oid}::oid UNION ALL SELECT relid FROM pg_partition_tree({oid}::oid))
 """
 _FACTS = """
-SELECT coalesce(max(pg_relation_size(oid) / current_setting('block_size')::bigint), 0)::bigint, transaction_timestamp()
+SELECT coalesce(max(pg_relation_size(oid) / current_setting('block_size')::bigint), 0)::bigint, count(*),
+    transaction_timestamp()
 FROM ({parts}) AS parts
 """
 _REWRITTEN = "was rewritten or truncated while it was copied"
@@ -54,7 +55,8 @@ _IN_URL = {"connect_timeout": "connectTimeout"}
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """A table just before `snapshot.position`. `source`: its name in FROM. `pages`: of its largest part.
+    """A table just before `snapshot.position`. `source`: its name in FROM. `parts`: 1, or how many partitions it has;
+    `pages`: of its largest part.
 
     `statements`: what a reading session runs first, in the transaction that it reads in.
     """
@@ -63,6 +65,7 @@ class PinnedTable:
     taken_at: datetime
     schema: TableSchema
     source: str
+    parts: int
     pages: int
     version: int
     statements: tuple[str, ...]
@@ -78,9 +81,12 @@ class PinnedTable:
         return tuple(f"{low} AND {high}" for low, high in zip(lower, upper, strict=True))
 
     def query(self) -> str:
-        """The rows: `c0`, `c1` … in the order of the columns, `at`, and `row`, which no other row of them has."""
+        """The rows: `c0`, `c1` … in the order of the columns, `at`, and where it lies: `part` and, as 12 hexadecimal
+        digits, `place`, which no other row of the part has.
+        """
         values = [f"{as_read(column)} AS c{number}" for number, column in enumerate(self.schema.columns)]
-        return f"SELECT {', '.join(values)}, ctid AS at, tableoid || '/' || ctid AS row FROM {self.source}"
+        place = "ctid AS at, tableoid::text AS part, encode(tidsend(ctid), 'hex') AS place"
+        return f"SELECT {', '.join(values)}, {place} FROM {self.source}"
 
 
 @contextmanager
@@ -112,11 +118,11 @@ def pinned_table(
             except psycopg2.errors.RaiseException as error:
                 raise BackfillInterrupted(object=name, problem=f"it {_REWRITTEN}") from error
             cursor.execute(_FACTS.format(parts=parts))
-            pages, taken_at = cursor.fetchone()
+            pages, count, taken_at = cursor.fetchone()
         found = columns_of(connection, oid, numeric_as=numeric_as)
         columns = tuple(column for column in found.columns if column.name not in excluded)
         version = connection.server_version
-        yield PinnedTable(snapshot, taken_at, TableSchema(columns), source, pages, version, (*pinned, hold))
+        yield PinnedTable(snapshot, taken_at, TableSchema(columns), source, count, pages, version, (*pinned, hold))
 
 
 def is_native(column: Column) -> bool:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from tidemark.databases.postgresql.pinned import PinnedTable, is_native, jdbc_properties, jdbc_url
 from tidemark.engine.remote import is_remote
 from tidemark.engine.replication.columns import METADATA_COLUMN
-from tidemark.engine.replication.uuids import uuid5
+from tidemark.engine.replication.uuids import uuid_of_place
 from tidemark.engine.replication.values import spark_type, written_value
 from tidemark.model.replication import Column as SourceColumn
 from tidemark.model.replication import SourceAddress, WriteMode
@@ -64,13 +64,10 @@ def _value(ask: BackfillObject, table: PinnedTable, number: int, column: SourceC
 
 
 def _uuid(ask: BackfillObject, table: PinnedTable) -> Column:
-    """Of version 5, from the snapshot and the row's key, or its place where it has none: a second reading of the same
-    snapshot gives it again.
-    """
-    keys = [F.col(f"c{number}").cast("string") for number, one in enumerate(table.schema.columns) if one.key]
-    row = F.to_json(F.array(*keys)) if keys else F.col("row")
-    about = f"{ask.system_id}|{table.snapshot.position.commit}|{ask.object.source_id}|"
-    return uuid5(EVENT_NAMESPACE, F.concat(F.lit(about), row))
+    """From the snapshot and the row's place in it: a second reading of the same snapshot gives it again."""
+    about = F.lit(f"{ask.system_id}|{table.snapshot.position.commit}|{ask.object.source_id}|")
+    part = F.col("part") if table.parts > 1 else F.lit("")
+    return uuid_of_place(EVENT_NAMESPACE, F.concat(about, part), F.col("place"))
 
 
 def _of_events(table: PinnedTable) -> list[Column]:
