@@ -4,7 +4,8 @@ The tables are those of a PostgreSQL that the connection `shop_database` leads t
 fills it and keeps changing it. Each run captures what was committed since the last one; a table that is new is copied
 as of one exact position beside that, and what was captured is then applied to each target. While one run is at a long
 backfill the next ones capture and write down. Started by hand with `backfill`, a run copies these tables anew; the
-second DAG only asks, and stops those that are under way.
+second DAG only asks, and stops those that are under way. The third one takes events out of the event log that are a
+week old and that every target has.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import DAG, Param
 
 from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replication_retention import TrimEventLogOperator
 from tidemark.operators.replications import CreateReplicationOperator
 from tidemark.task_groups.replicate import replicate
 
@@ -64,3 +66,15 @@ with DAG(
         objects="{{ params.backfill | tojson }}",
         action="{{ params.action }}",
     )
+
+with DAG(
+    "replicate_database_retention",
+    description="Takes old events that every target has out of the event log of replicate_database",
+    schedule=timedelta(days=1),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    params={"keep_days": Param(7, type="number", minimum=0, description="how long events are kept at least")},
+    tags=["tidemark", "example"],
+) as retention:
+    TrimEventLogOperator(task_id="trim", replication=REPLICATION, keep_days="{{ params.keep_days }}")

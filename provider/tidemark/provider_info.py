@@ -27,6 +27,7 @@ _OPERATORS = (
     "tidemark.operators.replication_capture",
     "tidemark.operators.replication_objects",
     "tidemark.operators.replication_lifecycle",
+    "tidemark.operators.replication_retention",
 )
 _SENSORS = (
     "tidemark.sensors.streams",

@@ -356,6 +356,7 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
         shop_is_replicated,
         shop_replication,
         shop_replication_in_steps,
+        trim_shop_events,
     )
     from tests.airflow.replicated_shop import ReplicatedShop, events_of
 
@@ -371,6 +372,12 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     assert "credit" not in customers.columns
     assert run_dag(backfills_of_shop).task("ask") == "skipped"
     assert run_dag(shop_is_replicated).state == "success"
+    database.sql("DELETE FROM shop.orders WHERE id = 4")
+    assert run_dag(shop_replication).state == "success"
+    assert run_dag(trim_shop_events).returned("trim")["events"] == 0  # nothing is a week old
+    monkeypatch.setattr(trim_shop_events.get_task("trim"), "keep_days", "0")
+    trimmed = run_dag(trim_shop_events).returned("trim")
+    assert (trimmed["events"] > 0, trimmed["held"]) == (True, {})
     assert run_dag(hold_shop_replication).returned("pause")["state"] in ("draining", "paused")
     assert run_dag(release_shop_replication).returned("resume")["state"] == "running"
     (slot,), _ = database.in_source()

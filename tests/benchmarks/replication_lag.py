@@ -16,13 +16,13 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION
@@ -31,7 +31,7 @@ from tests.guarantees.replication_world import ReplicationWorld
 from tests.guarantees.replication_writers import opened
 from tests.postgresql import LOGICAL, running_postgresql
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.replication import SourceAddress
+from tidemark.model.replication import Replicated, SourceAddress
 from tidemark.model.replication_marks import parse_object_mark
 from tidemark.model.spark import DELTA_PACKAGE, POSTGRESQL_PACKAGE
 from tidemark.testing import local_spark
@@ -89,11 +89,10 @@ def _transaction(table: str, newest: int, number: int) -> str:
     )
 
 
-def lags(world: ReplicationWorld, since: datetime) -> list[float]:
-    """Seconds of each change that committed after `since`."""
-    events = world.spark.read.format("delta").load(world.replication.event_log)
-    found: list[float] = []
-    for one in world.objects().values():
+def lags(events: DataFrame, objects: Iterable[Replicated], since: datetime) -> list[tuple[float, float]]:
+    """Of each change that committed after `since` and has come: when it was, and seconds until it had."""
+    found: list[tuple[float, float]] = []
+    for one in objects:
         log = DeltaLog.open(one.target.path)
         marks = [(mark.end.commit, commit.timestamp) for commit in log.commits(0, log.head())
                  if (mark := parse_object_mark(commit.user_metadata)) is not None]  # fmt: skip
@@ -103,8 +102,15 @@ def lags(world: ReplicationWorld, since: datetime) -> list[float]:
         for position, at in wanted.select("position", seconds).collect():
             place = bisect.bisect_right(ends, position)
             if place < len(marks):
-                found.append(marks[place][1].timestamp() - at)
+                found.append((at, marks[place][1].timestamp() - at))
     return found
+
+
+def table_of(found: Sequence[tuple[float, float]]) -> str:
+    """The table of results."""
+    each = sorted(lag for _, lag in found)
+    told = f"| {len(each):,} | {statistics.median(each):.2f} | {each[int(len(each) * 0.95)]:.2f} | {each[-1]:.2f} |"
+    return f"| changes | median lag s | 95 % | most |\n| --- | --- | --- | --- |\n{told}"
 
 
 def measured(spark: SparkSession, home: Path, seconds: int, rate: int, count: int) -> dict[str, Any]:
@@ -127,8 +133,8 @@ def measured(spark: SparkSession, home: Path, seconds: int, rate: int, count: in
             changes = (done[0] - first) / (time.monotonic() - ends + seconds)
         world.catch_up()
         world.require_same()
-        found = lags(world, since)
-        return {"rate": changes, "runs": runs, "lags": found}
+        events = spark.read.format("delta").load(world.replication.event_log)
+        return {"rate": changes, "runs": runs, "lags": lags(events, world.objects().values(), since)}
 
 
 def main() -> None:
@@ -141,10 +147,9 @@ def main() -> None:
         packages = {"spark.jars.packages": f"{DELTA_PACKAGE},{POSTGRESQL_PACKAGE}"}
         spark = local_spark(warehouse=place, memory="4g", more={**AS_IN_PRODUCTION, **packages})
         found = measured(spark, Path(place), given.seconds, given.rate, given.tables)
-    runs, each = found["runs"], sorted(found["lags"])
+    runs = found["runs"]
     print(f"{found['rate']:,.0f} changes/s, {len(runs)} runs of {statistics.median(runs):.2f} s (median)")
-    print("| changes | median lag s | 95 % | most |\n| --- | --- | --- | --- |")
-    print(f"| {len(each):,} | {statistics.median(each):.2f} | {each[int(len(each) * 0.95)]:.2f} | {each[-1]:.2f} |")
+    print(table_of(found["lags"]))
 
 
 if __name__ == "__main__":

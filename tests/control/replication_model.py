@@ -8,8 +8,10 @@ a job that would lose an event, or apply one twice, says so in `World.wrongs`.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,8 @@ from tidemark.model.replication_jobs import (
     BackfillReport,
     CaptureEvents,
     CaptureReport,
+    TrimEvents,
+    TrimReport,
     WriteDown,
     WriteDownReport,
 )
@@ -50,6 +54,7 @@ from tidemark.transactions.replication.backfill import BackfillOutcome, run_back
 from tidemark.transactions.replication.capture import capture
 from tidemark.transactions.replication.definitions import create_replication, get_replication
 from tidemark.transactions.replication.objects import Registered, get_object, objects_of, register
+from tidemark.transactions.replication.retention import EventsTrimmed, trim_events
 from tidemark.transactions.replication.write_down import WriteDownOutcome, run_write_down
 
 __all__ = ["ME", "Ends", "Source", "WorkerDied", "World", "at", "columns", "found"]
@@ -141,6 +146,7 @@ class EventLog:
     end: LogPosition | None = None
     batches: int = 0
     events: list[tuple[int, str]] = field(default_factory=list)
+    batch_of: dict[int, int] = field(default_factory=dict)
     versions: int = 0
 
     def __post_init__(self) -> None:
@@ -151,6 +157,7 @@ class EventLog:
     def append(self, batch: EventBatch, app_id: str, events: list[tuple[int, str]]) -> None:
         self.end, self.batches = LogPosition(batch.end), batch.number
         self.events.extend(events)
+        self.batch_of.update({number: batch.number for number, _ in events})
         self._commit({"txn": {"appId": app_id, "version": batch.number}}, metadata=batch.to_text())
 
     def _commit(self, *actions: dict[str, Any], metadata: str | None = None) -> None:
@@ -243,6 +250,11 @@ class World:
             by=by,
         )
 
+    def trim(self, ends: Ends = Ends.WELL) -> EventsTrimmed:
+        """Everything is old."""
+        places = JobPlaces("/w", "/x")
+        return trim_events(self.store, self.name, keep=timedelta(0), run=self.runner(ends), places=places)
+
     def replicated(self, *names: str) -> None:
         """Started, backfilled and captured."""
         self.start(*names)
@@ -296,6 +308,7 @@ class World:
             JobKind.CAPTURE_EVENTS: (CaptureEvents, self._capture),
             JobKind.BACKFILL_OBJECT: (BackfillObject, self._backfill),
             JobKind.WRITE_DOWN: (WriteDown, self._write_down),
+            JobKind.TRIM_EVENTS: (TrimEvents, self._trim),
         }
         kind, act = kinds[spec.kind]
         try:
@@ -360,6 +373,14 @@ class World:
         elif target.end != ask.end:
             self.wrongs.append(f"write-down {ask.number} of {ask.name.text} was given other bounds")
         return WriteDownReport(ask.end, ask.schema, 1, len(held), {"inserted": len(held)})
+
+    def _trim(self, ask: TrimEvents) -> TrimReport:
+        """Whatever may go, goes."""
+        log = self.log(ask.event_log)
+        old = [(n, one) for n, one in log.events if log.batch_of[n] < ask.batches]
+        held = [(n, one) for n, one in old if one in ask.needed and at(n) >= ask.needed[one]]
+        log.events = [*held, *(event for event in log.events if event not in old)]
+        return TrimReport(len(old) - len(held), Counter(one for _, one in held))
 
     def _compare(self, ask: WriteDown, target: Target, source_id: str, held: list[int]) -> None:
         who = f"write-down {ask.number} of {ask.name.text}, [{ask.start.commit}, {ask.end.commit}),"

@@ -88,6 +88,7 @@ class Replications(RuleBasedStateMachine):
         for number, name in enumerate(TABLES, 1):
             self.backfill_once(name, how[number], by)
             self.write_down_once(name, how[-number], by)
+        self.trim_once(how[-1])
 
     @rule(names=some, how=several, by=runs)
     def run_once(self, names: list[str], how: list[Ends], by: By) -> None:
@@ -121,6 +122,11 @@ class Replications(RuleBasedStateMachine):
     def write_down_once(self, name: str, ends: Ends, by: By) -> None:
         with suppress(TidemarkError, WorkerDied):
             self.world.write_down(name, ends, by)
+
+    @rule(ends=ends)
+    def trim_once(self, ends: Ends) -> None:
+        with suppress(TidemarkError, WorkerDied):
+            self.world.trim(ends)
 
     @rule(name=st.sampled_from(TABLES), restart=st.booleans())
     def ask(self, name: str, restart: bool) -> None:

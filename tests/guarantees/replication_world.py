@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tidemark.control.store import ControlStore
 from tidemark.databases.sources import open_source
 from tidemark.errors import BackfillInterrupted
 from tidemark.jobs.run import run
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.replication import (
     By,
@@ -40,10 +42,11 @@ from tidemark.transactions.replication.capture import capture
 from tidemark.transactions.replication.definitions import create_replication, get_replication
 from tidemark.transactions.replication.objects import ask_backfill, objects_of
 from tidemark.transactions.replication.preparing import Prepared, prepare
+from tidemark.transactions.replication.retention import trim_events
 from tidemark.transactions.replication.write_down import run_write_down
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["NAME", "ReplicationWorld", "made_source"]
 
@@ -76,6 +79,7 @@ class ReplicationWorld:
         self.source = open_source(address)
         self.places = JobPlaces(f"{home}/work", f"{home}/jobs")
         self.run_id = "first"
+        self.trimmed: list[DataFrame] = []
         with opened(address) as connection:
             self.before = {tx for table in tables if not table.key for tx in history_of(connection, table)}
         create_replication(
@@ -141,9 +145,24 @@ class ReplicationWorld:
         if self.objects()[name].flagged:
             ask_backfill(self.store, NAME, [f"{SCHEMA}.{name}"], by=by)
 
+    def trim(self) -> None:
+        """Whatever may go goes, however young; `_events` remembers it."""
+        before = self._log()
+        trim_events(self.store, NAME, keep=timedelta(0), run=self.job, places=self.places)
+        self.trimmed.append(before.exceptAll(self._log()))
+
+    def _log(self) -> DataFrame:
+        """The event log as it is now."""
+        version = DeltaLog.open(self.replication.event_log).head()
+        return self.spark.read.format("delta").option("versionAsOf", version).load(self.replication.event_log)
+
+    def _events(self) -> DataFrame:
+        """Every event that the log ever had."""
+        return reduce(lambda all_, gone: all_.unionAll(gone), self.trimmed, self._log())
+
     def turn(self, run_id: str, chance: random.Random | None = None, share: float = 1.0) -> None:
         """A DAG run: capture, then each object's backfill and write-down; by chance only a share of the steps, and
-        capture amid them.
+        capture amid them; the event log is trimmed by chance then, too.
         """
         self.run_id, chance = run_id, chance or random.Random(0)
         self.prepare()
@@ -152,8 +171,12 @@ class ReplicationWorld:
         for number, (step, name) in enumerate(steps):
             if number == before:
                 self.capture()
+                if share < 1:
+                    self.trim()
             if chance.random() < share:
                 step(name)
+        if share < 1:
+            self.trim()
 
     def catch_up(self) -> None:
         """Until every object shows what is committed now; writers must be at rest. A flagged object takes two turns."""
@@ -182,7 +205,7 @@ class ReplicationWorld:
     def _require_history(self, connection: Any, table: SourceTable) -> None:
         """The log has each transaction's changes once and in order; the target has what came after its snapshot."""
         one = self.objects()[table.name]
-        events = self.spark.read.format("delta").load(self.replication.event_log)
+        events = self._events()
         found, happened = event_rows(events, table, one.source_id), history_of(connection, table)
         happened = {tx: changes for tx, changes in happened.items() if tx not in self.before}
         assert found == happened, _first_difference(found, happened)

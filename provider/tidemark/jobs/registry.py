@@ -19,6 +19,7 @@ from tidemark.jobs.read_partitions import read_partitions
 from tidemark.jobs.refresh_external_table import refresh_external_table
 from tidemark.jobs.resolve_view import resolve_view
 from tidemark.jobs.trim_change_log import trim_change_log
+from tidemark.jobs.trim_events import trim_events
 from tidemark.jobs.vacuum import vacuum
 from tidemark.jobs.write import write
 from tidemark.jobs.write_down import write_down
@@ -44,4 +45,5 @@ JOBS: Mapping[JobKind, Callable[[JobContext], JobResult]] = {
     JobKind.BACKFILL_TABLE: backfill_table,
     JobKind.BACKFILL_OBJECT: backfill_object,
     JobKind.WRITE_DOWN: write_down,
+    JobKind.TRIM_EVENTS: trim_events,
 }

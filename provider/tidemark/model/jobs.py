@@ -34,6 +34,7 @@ class JobKind(StrEnum):
     CAPTURE_EVENTS = "capture_events"  # put what a database has committed into the event log of its replication
     BACKFILL_OBJECT = "backfill_object"  # copy a table of a database as of one exact position
     WRITE_DOWN = "write_down"  # apply events of an object to its target, each once
+    TRIM_EVENTS = "trim_events"  # drop events that are old, and that every target has
 
 
 @dataclass(frozen=True)

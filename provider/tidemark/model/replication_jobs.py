@@ -24,6 +24,8 @@ __all__ = [
     "CaptureEvents",
     "CaptureReport",
     "CapturedObject",
+    "TrimEvents",
+    "TrimReport",
     "WriteDown",
     "WriteDownReport",
 ]
@@ -163,3 +165,25 @@ class WriteDownReport:
     newest_source_timestamp: datetime | None = None
     flagged: str | None = None
     found: int = 0  # segments that an earlier attempt had written
+
+
+@dataclass(frozen=True)
+class TrimEvents:
+    """Take out of the event log what was read `before` then and nobody needs. `needed`: from which position on the
+    events of an object are, by its `source_id`. `batches`: those that the store knows; the newest of them stays.
+    """
+
+    replication_uid: str
+    stream: str
+    event_log: str
+    batches: int
+    before: datetime
+    needed: Mapping[str, LogPosition]
+
+
+@dataclass(frozen=True)
+class TrimReport:
+    """`events`: how many went. `held`: how many were old enough and are needed, by `source_id`."""
+
+    events: int
+    held: Mapping[str, int] = field(default_factory=dict)

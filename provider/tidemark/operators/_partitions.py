@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidemark.model.partition_sinks import Sink
     from tidemark.model.streams import TableRef
 
-__all__ = ["TaskLimits", "number_of", "run_of", "seconds_of", "sink_of", "target_of", "task_limits"]
+__all__ = ["TaskLimits", "days_of", "number_of", "run_of", "seconds_of", "sink_of", "target_of", "task_limits"]
 
 
 def run_of(context: Context) -> str:
@@ -40,13 +40,22 @@ def number_of(argument: str, value: int | str) -> int:
 
 def seconds_of(argument: str, value: float | str) -> timedelta:
     """A time that is not negative. Raises InvalidArgument."""
+    return _time_of(argument, value, "seconds")
+
+
+def days_of(argument: str, value: float | str) -> timedelta:
+    """A time that is not negative. Raises InvalidArgument."""
+    return _time_of(argument, value, "days")
+
+
+def _time_of(argument: str, value: float | str, unit: str) -> timedelta:
     try:
-        seconds = float(value)
-        if not seconds >= 0:
+        number = float(value)
+        if not number >= 0:
             raise ValueError
-        return timedelta(seconds=seconds)
+        return timedelta(**{unit: number})
     except (ValueError, OverflowError) as error:
-        problem = "it must be a number of seconds, 0 at least"
+        problem = f"it must be a number of {unit}, 0 at least"
         raise InvalidArgument(argument=argument, value=value, problem=problem) from error
 
 

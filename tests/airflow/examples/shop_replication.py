@@ -13,6 +13,7 @@ from tidemark.operators.replication_lifecycle import (
     ResumeReplicationOperator,
 )
 from tidemark.operators.replication_objects import AskBackfillOperator, BackfillObjectOperator, WriteDownOperator
+from tidemark.operators.replication_retention import TrimEventLogOperator
 from tidemark.operators.replications import (
     CreateReplicationOperator,
     DropReplicationOperator,
@@ -117,6 +118,11 @@ with DAG("shop_is_replicated", schedule=None, catchup=False) as shop_is_replicat
 
     done >> fresh
 # [END shop_is_replicated]
+
+# [START trim_shop_events]
+with DAG("trim_shop_events", schedule="@daily", catchup=False, max_active_runs=1) as trim_shop_events:
+    trim = TrimEventLogOperator(task_id="trim", replication="shop", keep_days=7)
+# [END trim_shop_events]
 
 with DAG("hold_shop_replication", schedule=None, catchup=False) as hold_shop_replication:
     # [START pause]

@@ -34,6 +34,7 @@ from tidemark.operators.replication_lifecycle import (
     ResumeReplicationOperator,
 )
 from tidemark.operators.replication_objects import AskBackfillOperator, BackfillObjectOperator, WriteDownOperator
+from tidemark.operators.replication_retention import TrimEventLogOperator
 from tidemark.operators.replications import (
     CreateReplicationOperator,
     DropReplicationOperator,
@@ -111,6 +112,21 @@ with DAG(
     hold = PauseReplicationOperator(task_id="hold", **shop)
     go_on = ResumeReplicationOperator(task_id="go_on", **shop)
     recover = RecoverReplicationOperator(task_id="recover", **shop, position="now")
+    let_go = TrimEventLogOperator(task_id="let_go", **shop)
     end = DropReplicationOperator(task_id="end", **shop)
     whole = replicate("whole", **shop)
-    define >> ask >> prepare >> events >> copy >> apply >> finished >> [done, behind] >> hold >> go_on >> recover >> end
+    (
+        define
+        >> ask
+        >> prepare
+        >> events
+        >> copy
+        >> apply
+        >> finished
+        >> [done, behind]
+        >> hold
+        >> go_on
+        >> recover
+        >> let_go
+        >> end
+    )

@@ -25,7 +25,9 @@ from tidemark.planning.statements import path_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemark.model.replication_jobs import CaptureEvents, WriteDown
+    from tidemark.model.replication_jobs import CaptureEvents, TrimEvents, WriteDown
+
+    _Ask = CaptureEvents | WriteDown | TrimEvents
 
 __all__ = [
     "EVENT_COLUMNS",
@@ -93,7 +95,7 @@ def open_event_log(spark: SparkSession, ask: CaptureEvents, options: Mapping[str
     return log
 
 
-def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, ask: CaptureEvents | WriteDown) -> EventBatch | None:
+def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, ask: _Ask) -> EventBatch | None:
     """The newest batch of the log; None if none was written, or the commits that tell of them are cleaned up.
 
     Raises EventLogChanged if batches that the store knows are not there, or not any more.
@@ -110,13 +112,16 @@ def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, ask: CaptureEv
     return found
 
 
-def require_whole(spark: SparkSession, store_id: str, ask: WriteDown, options: Mapping[str, str] | None = None) -> None:
-    """For a reader: raises EventLogChanged if the log is gone, or batches that the store knows are."""
+def require_whole(
+    spark: SparkSession, store_id: str, ask: WriteDown | TrimEvents, options: Mapping[str, str] | None = None
+) -> DeltaLog:
+    """For a reader: the log. Raises EventLogChanged if it is gone, or batches that the store knows are."""
     try:
         log = DeltaLog.open(ask.event_log, options)
     except TableNotFound as error:
         raise _gone(ask) from error
     newest_batch(spark, log, capture_app_id(store_id, ask.replication_uid), ask)
+    return log
 
 
 def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBatch, events: DataFrame) -> EventBatch:
@@ -140,7 +145,7 @@ def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBa
     return found
 
 
-def _gone(ask: CaptureEvents | WriteDown) -> EventLogChanged:
+def _gone(ask: _Ask) -> EventLogChanged:
     problem = f"is gone, with {ask.batches} batches"
     return EventLogChanged(event_log=ask.event_log, replication=ask.stream, problem=problem)
 

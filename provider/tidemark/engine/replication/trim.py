@@ -1,0 +1,77 @@
+"""Retention of an event log: events that are old, and that no target needs any more, leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from tidemark.engine.replication.event_log import require_whole
+from tidemark.engine.writes.exactly_once import CONFLICTS
+from tidemark.model.replication_jobs import TrimEvents, TrimReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemark.model.replication import LogPosition
+
+__all__ = ["trim_events"]
+
+_ATTEMPTS = 5
+
+
+def trim_events(
+    session: SparkSession,
+    store_id: str,
+    ask: TrimEvents,
+    options: Mapping[str, str] | None = None,
+    *,
+    say: Callable[[str], None] = lambda _: None,
+    stop_if_due: Callable[[], None] = lambda: None,
+) -> TrimReport:
+    """Remove, in one commit, the events of batches that were read before `ask.before`, but for those that `ask.needed`
+    names and for the newest batch, by which a restored log is known.
+
+    Captures may append, and write-downs read what they need, meanwhile; VACUUM takes the files. A second run removes
+    what the first has left. Raises EventLogChanged.
+    """
+    log = require_whole(session, store_id, ask, options)
+    events = session.read.format("delta").load(log.uri)
+    newest = events.where((F.col("read_timestamp") < F.lit(ask.before)) & (F.col("batch") < ask.batches))
+    (last,) = newest.agg(F.max("batch")).collect()[0]
+    if last is None:
+        return TrimReport(0)
+    old = F.col("batch") <= last
+    found = events.where(old).groupBy("object_id", is_needed(ask.needed).alias("needed")).count().collect()
+    gone = sum(row["count"] for row in found if not row["needed"])
+    held = {row["object_id"]: row["count"] for row in found if row["needed"]}
+    say(f"{gone} events up to batch {last} go; {sum(held.values())} are needed yet")
+    stop_if_due()
+    if gone:
+        tries = Retrying(
+            retry=retry_if_exception_type(CONFLICTS),  # somebody compacts the log, say; nothing was committed
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            reraise=True,
+        )
+        tries(DeltaTable.forPath(session, log.uri).delete, old & ~is_needed(ask.needed))
+    return TrimReport(gone, held)
+
+
+def is_needed(needed: Mapping[str, LogPosition]) -> Column:
+    """Whether an event is at the position from which its object needs events, or behind it."""
+    if not needed:
+        return F.lit(False)
+    places = [
+        (F.lit(source_id), F.struct(F.lit(at.commit).alias("position"), F.lit(at.sequence).alias("sequence")))
+        for source_id, at in needed.items()
+    ]
+    since = F.element_at(F.create_map(*(one for pair in places for one in pair)), F.col("object_id"))
+    behind = (F.col("position") > since["position"]) | (
+        (F.col("position") == since["position"]) & (F.col("sequence") >= since["sequence"])
+    )
+    return F.coalesce(behind, F.lit(False))

@@ -1,0 +1,70 @@
+"""Retention of the event log of a replication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._base import key_of
+from tidemark.operators._replication import ReplicationOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.hooks.spark_job import SparkJob
+
+__all__ = ["TrimEventLogOperator"]
+
+
+class TrimEventLogOperator(ReplicationOperator):
+    """Takes out of a replication's event log what was captured long ago and every target has.
+
+    No event goes that an object's target does not have, or that a backfill under way may ask for: an object that lags,
+    is flagged or cannot be written holds back its own events, and no others. VACUUM takes the files. Of a replication
+    that has captured nothing no JVM starts. A retry does what is left. Returns {replication, before, events, held}:
+    `events` went, `held` are as old and still needed, by object. Raises ReplicationNotFound, ReplicationRefused,
+    EventLogChanged, InvalidArgument.
+
+    :param replication: its name. (templated)
+    :param keep_days: how long events are kept at least after they were captured. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "keep_days", "conn_id")
+
+    def __init__(self, *, replication: str, keep_days: float | str = 7, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.keep_days = keep_days
+        self._job: SparkJob | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """What went, and what is held back."""
+        from tidemark.hooks.spark_job import SparkJob
+        from tidemark.operators._partitions import days_of
+        from tidemark.transactions.replication.retention import trim_events
+
+        keep = days_of("keep_days", self.keep_days)
+        self._job = SparkJob(self.hook.settings)
+        self._job.require_ready()
+        done = trim_events(
+            self.hook.open_store(),
+            self.replication,
+            keep=keep,
+            run=self._job.run,
+            places=self.hook.job_places(),
+            key=key_of(context),
+        )
+        self.log.info("%s events that were captured before %s have gone.", done.events, done.before.isoformat())
+        for name, count in sorted(done.held.items()):
+            self.log.warning("%s holds back %s events that are as old: its target does not have them.", name, count)
+        return {
+            "replication": self.replication,
+            "before": done.before.isoformat(),
+            "events": done.events,
+            "held": dict(done.held),
+        }
+
+    def on_kill(self) -> None:
+        """End the job; events went all at once, or none did."""
+        if self._job is not None:
+            self._job.cancel()

@@ -1,0 +1,88 @@
+"""Retention of an event log: what every target has, and nobody will ask for again, need not be kept for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from tidemark.control import object_writes, replicated_objects, replications
+from tidemark.control.object_writes import WriteKind
+from tidemark.control.store import ControlStore
+from tidemark.errors import ReplicationRefused, from_record
+from tidemark.model.codec import from_plain, to_json
+from tidemark.model.jobs import JobKind
+from tidemark.model.replication_jobs import TrimEvents, TrimReport
+from tidemark.model.transactions import TransactionKey
+from tidemark.planning.replication.retention import needed_from
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+
+__all__ = ["EventsTrimmed", "trim_events"]
+
+
+@dataclass(frozen=True)
+class EventsTrimmed:
+    """`events` that were read `before` then have left the event log; `held` are as old and needed yet, by
+    `schema.table`.
+    """
+
+    before: datetime
+    events: int
+    held: Mapping[str, int] = field(default_factory=dict)
+
+
+def trim_events(
+    store: ControlStore,
+    name: str,
+    *,
+    keep: timedelta,
+    run: RunJob,
+    places: JobPlaces,
+    key: TransactionKey | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> EventsTrimmed:
+    """Take out of the event log what is older than `keep`, by a job where anything was captured; but no event that a
+    target does not have, and none of an object that is being copied. In any state of the replication.
+
+    What is decided here holds however long the job takes: positions of targets only grow, and a copy that begins later
+    is as of a later position than any event that goes. Killed anywhere, a second run does what is left. Raises
+    ReplicationNotFound, ReplicationRefused (being dropped), EventLogChanged, JobError.
+    """
+    before = store.clock() - keep
+
+    def decide(connection: sa.Connection) -> tuple[TrimEvents, Mapping[str, str]]:
+        found = replications.find(connection, name)
+        replication = found.replication
+        if found.dropping:
+            raise ReplicationRefused(replication=replication.name, problem="it is being dropped.")
+        objects = [one.object for one in replicated_objects.of_replication(connection, replication.uid)]
+        writing = [(one, object_writes.open_one(connection, one.uid)) for one in objects]
+        copied = [(one, write is not None and write.kind is WriteKind.BACKFILL) for one, write in writing]
+        ask = TrimEvents(
+            replication_uid=replication.uid,
+            stream=replication.name,
+            event_log=replication.event_log,
+            batches=replication.batches,
+            before=before,
+            needed=needed_from(copied),
+        )
+        return ask, {one.source_id: one.name.text for one in objects}
+
+    ask, names = store.read(decide)
+    if ask.batches < 2:  # the newest batch stays
+        return EventsTrimmed(before, 0)
+    spec = places.spec(
+        JobKind.TRIM_EVENTS,
+        store.new_id(),
+        store_id=store.store_id,
+        deadline=store.clock() + limits.job_deadline,
+        key=key,
+        options={"ask": to_json(ask)},
+    )
+    answer = run(spec)
+    if answer.error is not None:
+        raise from_record(answer.error)
+    report: TrimReport = from_plain(TrimReport, answer.facts)
+    return EventsTrimmed(before, report.events, {names[one]: count for one, count in report.held.items()})
