@@ -194,6 +194,16 @@ def test_bad_input_is_named_and_nothing_is_defined(
     assert list_replications(shop.hook.open_store()) == ()
 
 
+@pytest.mark.parametrize("days", ["a week", -1, "nan"])
+def test_days_that_are_none_are_named_before_a_job_is_made(shop: ReplicatedShop, days: float | str) -> None:
+    from tidemark.errors import InvalidArgument
+    from tidemark.operators.replication_retention import TrimEventLogOperator
+
+    operator = TrimEventLogOperator(task_id="trim", replication="shop", keep_days=days)
+    with pytest.raises(InvalidArgument, match="keep_days"):
+        operator.execute({"ti": _instance()})  # type: ignore[arg-type]
+
+
 def _instance() -> Any:
     from types import SimpleNamespace
 

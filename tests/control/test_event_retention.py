@@ -1,0 +1,88 @@
+"""What may leave the event log of a replication is decided by what its targets have."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.control.replication_model import ME, Ends, WorkerDied, World
+from tidemark.errors import ReplicationNotFound, ReplicationRefused, SourceUnreachable
+from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.replication.definitions import begin_drop
+from tidemark.transactions.replication.objects import ask_backfill
+from tidemark.transactions.replication.retention import trim_events
+
+
+@pytest.fixture
+def world(replication_world: World) -> World:
+    return replication_world
+
+
+def captured(world: World, *names: str) -> None:
+    world.source.commit(*(f"id of {name}" for name in names))
+    world.capture()
+
+
+def test_an_object_that_lags_holds_back_its_own_events_and_is_named(world: World) -> None:
+    world.replicated("s.a", "s.b")
+    captured(world, "s.a", "s.b", "s.a")
+    captured(world, "s.a")
+    world.write_down("s.a")
+    trimmed = world.trim()
+    assert (trimmed.events, trimmed.held) == (2, {"s.b": 1})
+    world.write_down("s.b")
+    assert world.trim().events == 1
+
+
+def test_nothing_of_an_object_goes_while_a_backfill_of_it_may_be_at_work(world: World) -> None:
+    world.replicated("s.a")
+    captured(world, "s.a")
+    captured(world, "s.a")
+    world.write_down("s.a")
+    ask_backfill(world.store, "r", ["s.a"], by=ME)
+    with pytest.raises(WorkerDied):
+        world.backfill("s.a", Ends.WORKER_DIED_BEFORE)
+    assert world.trim().held == {"s.a": 1}
+
+
+def test_the_newest_batch_stays_and_then_no_job_runs(world: World) -> None:
+    world.replicated("s.a")
+    captured(world, "s.a")
+    world.write_down("s.a")
+    jobs = world.jobs
+    assert (world.trim().events, world.jobs) == (0, jobs)
+
+
+def test_the_time_before_which_events_go_is_that_of_the_store(world: World) -> None:
+    world.replicated("s.a")
+    captured(world, "s.a")
+    captured(world, "s.a")
+    asked: list[JobSpec] = []
+
+    def run(spec: JobSpec) -> JobResult:
+        asked.append(spec)
+        return world.work(spec)
+
+    done = trim_events(world.store, "r", keep=timedelta(days=7), run=run, places=JobPlaces("/w", "/x"))
+    assert done.before == world.clock() - timedelta(days=7)
+    assert len(asked) == 1
+
+
+def test_a_failure_of_the_job_is_raised_and_changes_nothing(world: World) -> None:
+    world.replicated("s.a")
+    captured(world, "s.a")
+    captured(world, "s.a")
+    with pytest.raises(SourceUnreachable):
+        world.trim(Ends.ERROR)
+    world.write_down("s.a")
+
+
+def test_one_that_is_dropped_or_not_there_is_named(world: World) -> None:
+    world.replicated("s.a")
+    begin_drop(world.store, "r", by=ME)
+    with pytest.raises(ReplicationRefused, match="dropped"):
+        world.trim()
+    with pytest.raises(ReplicationNotFound):
+        trim_events(world.store, "no", keep=timedelta(0), run=world.work, places=JobPlaces("/w", "/x"))
