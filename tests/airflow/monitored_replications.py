@@ -23,7 +23,7 @@ from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.backfill import record_progress
 from tidemark.transactions.replication.write_down import run_write_down
 
-__all__ = ["FLAG", "WORST_FIRST", "MonitoredReplications"]
+__all__ = ["FLAG", "WORST_FIRST", "MonitoredReplications", "made_in"]
 
 FLAG = "column weight may have any value in rows that are older than it"
 WORST_FIRST = (
@@ -105,3 +105,11 @@ class MonitoredReplications:
         lifecycle.start(self.store, "crm", by=_by("prepare"))
         lifecycle.validated(self.store, "crm", system_id="cluster-1", position=at(16), by=_by("prepare"))
         lifecycle.pause(self.store, "crm", by=By("ana", "the CRM moves"), at_once=True)
+
+
+def made_in(root: Path) -> MonitoredReplications:
+    """In a store of their own, not filled yet."""
+    store = ControlStore(f"sqlite:///{root}/control.db")
+    store.migrate()
+    store.close()
+    return MonitoredReplications(root, f"sqlite:///{root}/control.db")

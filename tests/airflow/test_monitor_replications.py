@@ -11,21 +11,13 @@ from fastapi import FastAPI
 
 from tests.airflow.monitor_app import GUEST, NOBODY, Caller
 from tests.airflow.monitored import DAG
-from tests.airflow.monitored_replications import FLAG, WORST_FIRST, MonitoredReplications
+from tests.airflow.monitored_replications import FLAG, WORST_FIRST, MonitoredReplications, made_in
 from tests.control.replication_model import ME, found
-from tidemark.control.store import ControlStore
 from tidemark.transactions.replication.objects import ask_backfill
 
 pytestmark = pytest.mark.airflow
 
 ROUTES = (("/api/replications", {}), ("/api/replication", {"name": "shop"}))
-
-
-def made_in(root: Path) -> MonitoredReplications:
-    store = ControlStore(f"sqlite:///{root}/control.db")
-    store.migrate()
-    store.close()
-    return MonitoredReplications(root, f"sqlite:///{root}/control.db")
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 
+from tests.airflow.monitored_replications import FLAG, made_in
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
+from tests.control.replication_model import ME
 from tests.postgresql import PostgresServer
 from tidemark import metrics
 from tidemark.model.replication import ObjectState, ReplicationState, UnfitValues, WriteMode
@@ -24,7 +26,7 @@ from tidemark.operators.replications import (
     PrepareReplicationOperator,
 )
 from tidemark.transactions.replication.definitions import get_replication, list_replications
-from tidemark.transactions.replication.objects import objects_of
+from tidemark.transactions.replication.objects import ask_backfill, objects_of
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]
@@ -192,6 +194,25 @@ def test_bad_input_is_named_and_nothing_is_defined(
     with pytest.raises((InvalidArgument, AirflowNotFoundException), match=problem):
         operator.execute({"ti": _instance()})  # type: ignore[arg-type]
     assert list_replications(shop.hook.open_store()) == ()
+
+
+@pytest.mark.parametrize("fails", ["true", True])
+def test_a_run_may_fail_where_a_table_waits_for_a_backfill_that_nobody_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool | str
+) -> None:
+    from tidemark.errors import BackfillNeeded
+
+    monitored = made_in(tmp_path).fill()
+    monkeypatch.setenv("TIDEMARK_CONTROL_STORE", monitored.url)
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DATABASE", "postgres://nobody:known@127.0.0.1:1/nowhere")
+    finish = FinishReplicationOperator(task_id="finish", replication="shop")
+    assert finish.execute({"ti": _instance()})["objects"]["shop.stock"]["flagged"] == FLAG  # type: ignore[arg-type]
+    finish.fail_on_flagged = fails
+    with pytest.raises(BackfillNeeded, match=r"shop\.stock") as needed:
+        finish.execute({"ti": _instance()})  # type: ignore[arg-type]
+    assert FLAG in str(needed.value)
+    ask_backfill(finish.hook.open_store(), "shop", ["shop.stock"], by=ME)
+    assert finish.execute({"ti": _instance()})["state"] == "running"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("days", ["a week", -1, "nan"])

@@ -26,7 +26,7 @@ TidemarkError
 │   ├── SourceUnreachable · SourceRefused · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
 │   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
 │   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed · BackfillInterrupted
-│       ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
+│       BackfillNeeded · ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
@@ -106,6 +106,7 @@ from tidemark.errors.protocol import (
 )
 from tidemark.errors.replication import (
     BackfillInterrupted,
+    BackfillNeeded,
     EventLogChanged,
     ObjectFailed,
     ObjectNotFound,
@@ -198,6 +199,7 @@ __all__ = [
     "PASSING",
     "AmbiguousMergeKey",
     "BackfillInterrupted",
+    "BackfillNeeded",
     "CaptureChanged",
     "ChangeStreamError",
     "ChangeStreamExists",

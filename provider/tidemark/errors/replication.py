@@ -6,6 +6,7 @@ from tidemark.errors.tree import TidemarkError
 
 __all__ = [
     "BackfillInterrupted",
+    "BackfillNeeded",
     "EventLogChanged",
     "ObjectFailed",
     "ObjectNotFound",
@@ -59,6 +60,12 @@ class ObjectNotFound(ReplicationError):
 
 class ObjectNotReplicable(ReplicationError):
     """{object} cannot be replicated: {problem}. {remedy}"""
+
+
+class BackfillNeeded(ReplicationError):
+    """Objects of replication {replication} get no more changes until they are backfilled: {objects}. Ask for it with
+    AskBackfillOperator.
+    """
 
 
 class ObjectRecreated(ReplicationError):

@@ -184,24 +184,29 @@ class FinishReplicationOperator(ReplicationOperator):
     The source is asked about its slot in every state, since it keeps its log for one that is paused, too; one that is
     away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name:
     {state, applied, lag_seconds, behind, flagged, problem, rows, percent}}}. A second run says it anew. Raises
-    ReplicationNotFound.
+    ReplicationNotFound; BackfillNeeded where that is wanted.
 
     :param replication: its name. (templated)
+    :param fail_on_flagged: fail where an object gets no more changes until it is backfilled, and nobody has asked for
+        that yet; else it is an alert. (templated)
     """
 
-    template_fields: Sequence[str] = ("replication", "conn_id")
+    template_fields: Sequence[str] = ("replication", "fail_on_flagged", "conn_id")
 
-    def __init__(self, *, replication: str, **kwargs: Any) -> None:
+    def __init__(self, *, replication: str, fail_on_flagged: bool | str = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.replication = replication
+        self.fail_on_flagged = fail_on_flagged
 
     def execute(self, context: Context) -> dict[str, Any]:
         """How it stands now."""
+        from tidemark.errors import BackfillNeeded
         from tidemark.model.replication import ObjectState
         from tidemark.operators._replication_status import in_words, told
         from tidemark.transactions.replication.lifecycle import drained
         from tidemark.transactions.replication.status import describe
 
+        fails = flag_of("fail_on_flagged", self.fail_on_flagged)
         store = self.hook.open_store()
         drained(store, self.replication, by=by_of(context))
         status = describe(store, self.replication)
@@ -216,6 +221,9 @@ class FinishReplicationOperator(ReplicationOperator):
             lag_bytes=status.lag_bytes,
             failed_objects=sum(one.object.state is ObjectState.FAILED for one in status.objects),
         )
+        if fails and status.to_backfill:
+            told_of = "; ".join(f"{name} ({why})" for name, why in status.to_backfill.items())
+            raise BackfillNeeded(replication=status.replication.name, objects=told_of)
         return facts
 
 

@@ -30,6 +30,7 @@ def replicate(
     backfill: Mapping[str, Any] | None = None,
     write_down: Mapping[str, Any] | None = None,
     ask: Mapping[str, Any] | None = None,
+    finish: Mapping[str, Any] | None = None,
     conn_id: str = DEFAULT_CONN_ID,
     **group: Any,
 ) -> TaskGroup:
@@ -41,9 +42,9 @@ def replicate(
 
     Put `max_active_runs=3` on the DAG, so that a run captures while others backfill; runs prepare and capture one after
     another. A backfill that another run has is left to it, and one run always begins none: it is there to capture.
-    `prepare`, `capture`, `backfill` and `write_down` are further arguments of their operators, and Airflow's, such as
-    `pool`. `ask`, arguments of AskBackfillOperator, has the run begin by asking for backfills, once the replication is
-    prepared; a name that is not there fails the run, and costs it nothing else.
+    `prepare`, `capture`, `backfill`, `write_down` and `finish` are further arguments of their operators, and Airflow's,
+    such as `pool`. `ask`, arguments of AskBackfillOperator, has the run begin by asking for backfills, once the
+    replication is prepared; a name that is not there fails the run, and costs it nothing else.
     """
     of_all, alone = {"replication": replication, "conn_id": conn_id}, {"max_active_tis_per_dag": 1}
     with TaskGroup(group_id, **group) as replicating:
@@ -58,7 +59,9 @@ def replicate(
         objects = _of_each_object(of_all, capture_ended, backfill or {}, write_down or {}).expand(
             object_name=to_do.output
         )
-        finished = FinishReplicationOperator(task_id="finish", trigger_rule=TriggerRule.ALL_DONE, **of_all)
+        finished = FinishReplicationOperator(
+            task_id="finish", **{"trigger_rule": TriggerRule.ALL_DONE, **of_all, **(finish or {})}
+        )
         # Whatever failed is seen in the run's state, though later steps ran.
         all_done = EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
         prepared >> captured >> capture_ended

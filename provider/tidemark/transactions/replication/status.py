@@ -62,6 +62,15 @@ class ReplicationStatus:
         return {one.object.uid: one.object.name.text for one in self.objects}
 
     @property
+    def to_backfill(self) -> Mapping[str, str]:
+        """Why those of the selected ones that get no changes until they are backfilled do not, where nobody has asked
+        for it yet; by name.
+        """
+        asked = (ObjectState.PENDING, ObjectState.ACTIVE)
+        waiting = (one.object for one in self.selected if one.object.state not in asked)
+        return {one.name.text: one.flagged for one in waiting if one.flagged is not None}
+
+    @property
     def behind(self) -> int:
         """How many of the selected ones are behind."""
         return sum(one.behind for one in self.selected)
