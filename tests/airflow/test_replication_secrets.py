@@ -29,10 +29,10 @@ def shop(
 ) -> ReplicatedShop:
     """Reached by a role whose password is a canary."""
     shop = ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=10)
-    shop.sql("DROP ROLE IF EXISTS replicator")
-    shop.sql(f"CREATE ROLE replicator SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
+    shop.sql("DROP ROLE IF EXISTS secret_replicator")
+    shop.sql(f"CREATE ROLE secret_replicator SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
     connection = json.loads(os.environ["AIRFLOW_CONN_SHOP_DATABASE"])
-    given = {**connection, "login": "replicator", "password": PASSWORD}
+    given = {**connection, "login": "secret_replicator", "password": PASSWORD}
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DATABASE", json.dumps(given))
     return shop
 
@@ -63,7 +63,7 @@ def test_a_run_leaves_no_password_in_specs_arguments_logs_xcom_fields_or_the_sto
     assert run_dag(replicating(include="shop.orders")).state == "success"
     shop.sql("DELETE FROM shop.orders WHERE id = 1")
     assert run_dag(replicating(include="shop.orders")).state == "success"
-    shop.sql("ALTER ROLE replicator PASSWORD 'another'")
+    shop.sql("ALTER ROLE secret_replicator PASSWORD 'another'")
     assert run_dag(replicating(include="shop.orders")).state == "failed"  # what libpq says of it is told, too
     said = "".join(capfd.readouterr())
     environments = [file.read_text() for file in kept.glob("*.environment")]

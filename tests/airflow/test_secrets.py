@@ -24,8 +24,8 @@ from airflow.sdk import DAG
 from fastapi import FastAPI
 
 from tests.airflow.evidence import FOR_EVERY_STATEMENT
+from tests.airflow.monitor_app import Caller
 from tests.airflow.runs import Outcome
-from tests.airflow.test_monitor_routes import Caller, app  # noqa: F401 - the app as Airflow mounts it
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.postgresql import PostgresServer
 from tidemark.errors import InvalidArgument, StoreError, TidemarkError
@@ -336,7 +336,7 @@ def test_the_test_button_answers_without_a_secret(connect: Connect, store_url: s
 
 
 def test_the_page_answers_without_a_secret(
-    app: FastAPI,  # noqa: F811
+    app: FastAPI,
     connect: Connect,
     store_url: str,
     tmp_path: Path,
