@@ -4,8 +4,7 @@
 
 A whole Airflow (API server, scheduler, DAG processor, triggerer; LocalExecutor with two tasks at once) runs `replicate`
 on a table of 100,000 rows every so many seconds; each task that has work starts a Spark of its own by spark-submit.
-Writers and lag are those of `replication_lag`. When the writers rest and a run has ended after them, the target must be
-the source.
+Writers and lag are those of `replication_lag`. When the writers rest and all is applied, the target must be the source.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ from tests.guarantees.replication_tables import SourceTable
 from tests.guarantees.replication_writers import opened
 from tests.postgresql import LOGICAL, running_postgresql
 from tidemark.control.store import ControlStore
-from tidemark.model.replication import SourceAddress
+from tidemark.databases.sources import open_source
+from tidemark.model.replication import LogPosition, Replicated, SourceAddress
 from tidemark.testing import local_spark
 from tidemark.transactions.replication.definitions import get_replication
 from tidemark.transactions.replication.objects import objects_of
@@ -67,6 +67,10 @@ def _runs(deployment: Deployment) -> list[dict[str, Any]]:
     return [run for run in deployment.runs(DAG) if run["start_date"] is not None]
 
 
+def _has(one: Replicated, position: LogPosition) -> bool:
+    return one.applied is not None and one.applied >= position
+
+
 def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
@@ -84,10 +88,11 @@ def measured(home: Path, seconds: int, rate: int, every: int) -> dict[str, Any]:
                 since, first = datetime.now().astimezone(), done[0]
                 time.sleep(seconds)
                 changes, until = done[0] - first, datetime.now().astimezone()
-            wait_for_run(deployment, datetime.now().astimezone())
+            store = ControlStore(deployment.store_url)
+            end = open_source(address).current_position()
+            wait_for(lambda: all(_has(one, end) for one in objects_of(store, REPLICATION)), PATIENCE, deployment.logs)
             deployment.pause(DAG)
             runs = [run for run in _runs(deployment) if since < _moment(run["start_date"]) < until and run["end_date"]]
-            store = ControlStore(deployment.store_url)
             found = lags_of(store, address, tables, since)
         return {"rate": changes / seconds, "runs": runs, "lags": [one for one in found if one[0] <= until.timestamp()]}
 
