@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tidemark.model.replication import LogPosition
 
-__all__ = ["trim_events"]
+__all__ = ["is_needed", "trim_events"]
 
 _ATTEMPTS = 5
 
@@ -41,8 +41,8 @@ def trim_events(
     """
     log = require_whole(session, store_id, ask, options)
     events = session.read.format("delta").load(log.uri)
-    newest = events.where((F.col("read_timestamp") < F.lit(ask.before)) & (F.col("batch") < ask.batches))
-    (last,) = newest.agg(F.max("batch")).collect()[0]
+    may_go = events.where((F.col("read_timestamp") < F.lit(ask.before)) & (F.col("batch") < ask.batches))
+    (last,) = may_go.agg(F.max("batch")).collect()[0]
     if last is None:
         return TrimReport(0)
     old = F.col("batch") <= last
