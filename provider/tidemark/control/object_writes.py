@@ -22,6 +22,7 @@ __all__ = [
     "end_job",
     "heard_of",
     "insert",
+    "is_copied",
     "left_over",
     "lookup",
     "may_be_alive",
@@ -81,6 +82,12 @@ def open_one(connection: sa.Connection, object_uid: str) -> ObjectWrite | None:
     query = sa.select(object_writes).where(_of.object_uid == object_uid, _of.state == WriteState.OPEN.value)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else _write(row)
+
+
+def is_copied(connection: sa.Connection, object_uid: str) -> bool:
+    """Whether a backfill of the object is open: it may be at work, or has not answered."""
+    write = open_one(connection, object_uid)
+    return write is not None and write.kind is WriteKind.BACKFILL
 
 
 def newest(connection: sa.Connection, object_uid: str, kind: WriteKind) -> ObjectWrite | None:

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "TidemarkOperator",
     "ToldAsLineage",
+    "days_of",
     "failures_counted",
     "flag_of",
     "key_of",
     "owner_of",
     "python_path_of",
+    "seconds_of",
     "version_or_time",
     "whole_number_of",
 ]
@@ -205,3 +207,24 @@ def whole_number_of(argument: str, value: int | str | None) -> int | None:
     if not str(value).strip().isdigit() or int(value) < 1:
         raise InvalidArgument(argument=argument, value=value, problem="it must be a whole number from 1 on")
     return int(value)
+
+
+def seconds_of(argument: str, value: float | str) -> timedelta:
+    """A time that is not negative. Raises InvalidArgument."""
+    return _time_of(argument, value, "seconds")
+
+
+def days_of(argument: str, value: float | str) -> timedelta:
+    """A time that is not negative. Raises InvalidArgument."""
+    return _time_of(argument, value, "days")
+
+
+def _time_of(argument: str, value: float | str, unit: str) -> timedelta:
+    try:
+        number = float(value)
+        if not number >= 0:
+            raise ValueError
+        return timedelta(**{unit: number})
+    except (ValueError, OverflowError) as error:
+        problem = f"it must be a number of {unit}, 0 at least"
+        raise InvalidArgument(argument=argument, value=value, problem=problem) from error

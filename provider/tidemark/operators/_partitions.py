@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidemark.errors import InvalidArgument
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from tidemark.model.partition_sinks import Sink
     from tidemark.model.streams import TableRef
 
-__all__ = ["TaskLimits", "days_of", "number_of", "run_of", "seconds_of", "sink_of", "target_of", "task_limits"]
+__all__ = ["TaskLimits", "number_of", "run_of", "sink_of", "target_of", "task_limits"]
 
 
 def run_of(context: Context) -> str:
@@ -36,27 +35,6 @@ def number_of(argument: str, value: int | str) -> int:
     if number is None:
         raise InvalidArgument(argument=argument, value=value, problem="it must be a whole number from 1 on")
     return number
-
-
-def seconds_of(argument: str, value: float | str) -> timedelta:
-    """A time that is not negative. Raises InvalidArgument."""
-    return _time_of(argument, value, "seconds")
-
-
-def days_of(argument: str, value: float | str) -> timedelta:
-    """A time that is not negative. Raises InvalidArgument."""
-    return _time_of(argument, value, "days")
-
-
-def _time_of(argument: str, value: float | str, unit: str) -> timedelta:
-    try:
-        number = float(value)
-        if not number >= 0:
-            raise ValueError
-        return timedelta(**{unit: number})
-    except (ValueError, OverflowError) as error:
-        problem = f"it must be a number of {unit}, 0 at least"
-        raise InvalidArgument(argument=argument, value=value, problem=problem) from error
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, flag_of
+from tidemark.operators._base import TidemarkOperator, flag_of, seconds_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -68,7 +68,7 @@ class CaptureChangesOperator(TidemarkOperator):
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._bounds import bound_of
         from tidemark.operators._lake_tables import lake_tables_of
-        from tidemark.operators._partitions import number_of, seconds_of
+        from tidemark.operators._partitions import number_of
         from tidemark.transactions.change_streams.capture import capture
         from tidemark.transactions.change_streams.definitions import get_change_stream
         from tidemark.transactions.change_streams.watching import find_new_tables

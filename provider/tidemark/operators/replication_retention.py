@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.operators._base import key_of
+from tidemark.operators._base import days_of, key_of
 from tidemark.operators._replication import ReplicationOperator
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ class TrimEventLogOperator(ReplicationOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """What went, and what is held back."""
         from tidemark.hooks.spark_job import SparkJob
-        from tidemark.operators._partitions import days_of
         from tidemark.transactions.replication.retention import trim_events
 
         keep = days_of("keep_days", self.keep_days)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark import metrics
-from tidemark.operators._base import flag_of
+from tidemark.operators._base import flag_of, seconds_of
 from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
@@ -145,7 +145,6 @@ class PrepareReplicationOperator(ReplicationOperator):
     def execute(self, context: Context) -> list[str]:
         """The objects to work at; [] where there is nothing to do for any."""
         from tidemark.model.replication import ReplicationState
-        from tidemark.operators._partitions import seconds_of
         from tidemark.transactions.replication.definitions import get_replication
         from tidemark.transactions.replication.preparing import prepare
 

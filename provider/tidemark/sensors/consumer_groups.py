@@ -53,7 +53,7 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether any group is at risk now."""
-        from tidemark.operators._partitions import seconds_of
+        from tidemark.operators._base import seconds_of
 
         asked = self.hours_left not in (None, "", "None")
         limit = seconds_of("hours_left", self.hours_left or 0).total_seconds() * HOUR if asked else None

@@ -131,8 +131,7 @@ class ReplicationLagSensor(_ReplicationSensor):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether it is so now."""
-        from tidemark.operators._base import flag_of, whole_number_of
-        from tidemark.operators._partitions import seconds_of
+        from tidemark.operators._base import flag_of, seconds_of, whole_number_of
         from tidemark.operators._replication_status import told
 
         given = self.lag_seconds not in (None, "", "None")

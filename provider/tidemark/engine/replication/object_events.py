@@ -19,7 +19,7 @@ from tidemark.planning.replication.events import TOASTED_KEY, Change
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ROWS", "ObjectEvents", "from_position"]
+__all__ = ["ROWS", "ObjectEvents", "from_place", "from_position"]
 
 ROWS = (Change.INSERT.value, Change.UPDATE.value, Change.DELETE.value, Change.TRUNCATE.value)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,8 +60,13 @@ class ObjectEvents:
 
 def from_position(position: LogPosition) -> Column:
     """Whether an event is at the position or behind it."""
-    same = (F.col("position") == position.commit) & (F.col("sequence") >= position.sequence)
-    return (F.col("position") > position.commit) | same
+    return from_place(F.lit(position.commit), F.lit(position.sequence))
+
+
+def from_place(commit: Column, sequence: Column) -> Column:
+    """`from_position` of a position that differs from row to row; NULL where that is."""
+    same = (F.col("position") == commit) & (F.col("sequence") >= sequence)
+    return (F.col("position") > commit) | same
 
 
 def _read(session: SparkSession, ask: WriteDown, end: LogPosition) -> DataFrame:

@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.engine.replication.columns import MAPPING, evolve, properties_of, target_columns
 from tidemark.engine.settings import under
 from tidemark.engine.writes.exactly_once import (
     APP_ID,
-    ATTEMPTS,
-    CONFLICTS,
-    LONGEST_PAUSE,
     TXN_VERSION,
     USER_METADATA,
     target_schema,
+    until_committed,
 )
 from tidemark.errors import (
     NotADeltaTable,
@@ -245,13 +242,7 @@ class Target:
         changes no row, and then runs again in another attempt. `point`: of the tests' faults. Raises what `has` does,
         and TargetLost where Delta skipped the command for a number that its log does not show.
         """
-        tries = Retrying(
-            retry=retry_if_exception_type(CONFLICTS),
-            stop=stop_after_attempt(ATTEMPTS),
-            wait=wait_random_exponential(multiplier=0.2, max=LONGEST_PAUSE),
-            reraise=True,
-        )
-        return tries(self._write_unless_there, session, mark, write, point, may_do_nothing)
+        return until_committed()(self._write_unless_there, session, mark, write, point, may_do_nothing)
 
     def _write_unless_there(
         self, session: SparkSession, mark: ObjectMark, write: Callable[[], None], point: str, may_do_nothing: bool

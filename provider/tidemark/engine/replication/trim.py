@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from delta.tables import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidemark.engine.replication.event_log import require_whole
-from tidemark.engine.writes.exactly_once import CONFLICTS
+from tidemark.engine.replication.object_events import from_place
+from tidemark.engine.writes.exactly_once import until_committed
 from tidemark.model.replication_jobs import TrimEvents, TrimReport
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tidemark.model.replication import LogPosition
 
 __all__ = ["is_needed", "trim_events"]
-
-_ATTEMPTS = 5
 
 
 def trim_events(
@@ -45,20 +43,14 @@ def trim_events(
     (last,) = may_go.agg(F.max("batch")).collect()[0]
     if last is None:
         return TrimReport(0)
-    old = F.col("batch") <= last
-    found = events.where(old).groupBy("object_id", is_needed(ask.needed).alias("needed")).count().collect()
+    old, needed = F.col("batch") <= last, is_needed(ask.needed)
+    found = events.where(old).groupBy("object_id", needed.alias("needed")).count().collect()
     gone = sum(row["count"] for row in found if not row["needed"])
     held = {row["object_id"]: row["count"] for row in found if row["needed"]}
     say(f"{gone} events up to batch {last} go; {sum(held.values())} are needed yet")
     stop_if_due()
     if gone:
-        tries = Retrying(
-            retry=retry_if_exception_type(CONFLICTS),  # somebody compacts the log, say; nothing was committed
-            stop=stop_after_attempt(_ATTEMPTS),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
-            reraise=True,
-        )
-        tries(DeltaTable.forPath(session, log.uri).delete, old & ~is_needed(ask.needed))
+        until_committed()(DeltaTable.forPath(session, log.uri).delete, old & ~needed)  # somebody may compact the log
     return TrimReport(gone, held)
 
 
@@ -67,11 +59,8 @@ def is_needed(needed: Mapping[str, LogPosition]) -> Column:
     if not needed:
         return F.lit(False)
     places = [
-        (F.lit(source_id), F.struct(F.lit(at.commit).alias("position"), F.lit(at.sequence).alias("sequence")))
+        (F.lit(source_id), F.struct(F.lit(at.commit).alias("commit"), F.lit(at.sequence).alias("sequence")))
         for source_id, at in needed.items()
     ]
     since = F.element_at(F.create_map(*(one for pair in places for one in pair)), F.col("object_id"))
-    behind = (F.col("position") > since["position"]) | (
-        (F.col("position") == since["position"]) & (F.col("sequence") >= since["sequence"])
-    )
-    return F.coalesce(behind, F.lit(False))
+    return F.coalesce(from_place(since["commit"], since["sequence"]), F.lit(False))

@@ -61,6 +61,7 @@ __all__ = [
     "look",
     "open_target",
     "target_schema",
+    "until_committed",
     "write_statement",
 ]
 
@@ -153,14 +154,21 @@ def write_statement(
     `found=True`. Raises TargetChanged, TargetRewound, Superseded, Fenced, SerialReused; then nothing of
     this run stands in the target that the next would not find.
     """
-    tries = Retrying(
-        retry=retry_if_exception_type(CONFLICTS),  # somebody else committed; nothing of ours did
-        stop=stop_after_attempt(delivering.attempts),
+    tries = until_committed(delivering.attempts, delivering.pause)
+    return tries(_write_unless_there, session, delivering, statement, write, split)
+
+
+def until_committed(attempts: int = ATTEMPTS, pause: Callable[[float], None] = time.sleep) -> Retrying:
+    """Calls a command again where another writer committed first, after a random while, longer each time; then raises
+    the conflict. Nothing of a command that conflicts was committed.
+    """
+    return Retrying(
+        retry=retry_if_exception_type(CONFLICTS),
+        stop=stop_after_attempt(attempts),
         wait=wait_random_exponential(multiplier=0.2, max=LONGEST_PAUSE),
-        sleep=delivering.pause,
+        sleep=pause,
         reraise=True,
     )
-    return tries(_write_unless_there, session, delivering, statement, write, split)
 
 
 def fence_statement(session: SparkSession, delivering: Delivering, statement: Statement) -> Delivery:

@@ -273,9 +273,7 @@ def _is_waited_for(
 
 def _goes_on(connection: sa.Connection, stored: StoredObject, kept: Collection[str]) -> bool:
     """A backfill that is open may be exact at a position that lies in the gap, so it never goes on."""
-    write = object_writes.open_one(connection, stored.object.uid)
-    copying = write is not None and write.kind is WriteKind.BACKFILL
-    return stored.object.uid in kept and not copying
+    return stored.object.uid in kept and not object_writes.is_copied(connection, stored.object.uid)
 
 
 def _begin_again(

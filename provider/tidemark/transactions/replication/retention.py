@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from tidemark.control import object_writes, replicated_objects, replications
-from tidemark.control.object_writes import WriteKind
 from tidemark.control.store import ControlStore
 from tidemark.errors import ReplicationRefused, from_record
 from tidemark.model.codec import from_plain, to_json
@@ -58,8 +57,7 @@ def trim_events(
         if found.dropping:
             raise ReplicationRefused(replication=replication.name, problem="it is being dropped.")
         objects = [one.object for one in replicated_objects.of_replication(connection, replication.uid)]
-        writing = [(one, object_writes.open_one(connection, one.uid)) for one in objects]
-        copied = [(one, write is not None and write.kind is WriteKind.BACKFILL) for one, write in writing]
+        copied = [(one, object_writes.is_copied(connection, one.uid)) for one in objects]
         ask = TrimEvents(
             replication_uid=replication.uid,
             stream=replication.name,
