@@ -9,15 +9,20 @@ STAMP := .venv/.installed
 HOME_DIR := $(CURDIR)/.home
 DAYS ?= 1
 WORKERS ?= 2
+SHARD ?= 1/1
+override SHARD := $(subst /, ,$(SHARD))
+PYTEST := $(BIN)/python -m pytest -q --dist loadfile --no-loadscope-reorder
 
 # Half the CPU of jobs that live for seconds; long ones want the defaults.
 SHORT_LIVED_JVM := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
+# Classes as .ci/fetch-jars left them: a third less CPU for each Spark that starts.
+CLASSES := -XX:SharedArchiveFile=$(CURDIR)/.cache/spark.jsa -Xlog:cds=off -Xlog:cds+dynamic=off
 
 # Airflow and Tidemark with nothing of the user's: a home of their own, no connection.
 AIRFLOW := env AIRFLOW_HOME="$(HOME_DIR)" AIRFLOW__CORE__DAGS_FOLDER="$(CURDIR)/dags" AIRFLOW__CORE__LOAD_EXAMPLES=False \
-  PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONWARNINGS=ignore JAVA_TOOL_OPTIONS="$(or $(JAVA_TOOL_OPTIONS),$(SHORT_LIVED_JVM))"
+  PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONWARNINGS=ignore JAVA_TOOL_OPTIONS="$(or $(JAVA_TOOL_OPTIONS),$(SHORT_LIVED_JVM) $(CLASSES))"
 
-.PHONY: help setup test demo demo-replication ui soak lint bench clean check-java
+.PHONY: help setup test test-quick test-all coverage demo demo-replication ui lint bench clean check-java
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -25,7 +30,7 @@ help: ## this list
 check-java:
 	@.ci/check-java
 
-$(STAMP): pyproject.toml | check-java
+$(STAMP): pyproject.toml .ci/constraints/dev.txt | check-java
 	@.ci/setup
 	@touch $@
 
@@ -38,21 +43,22 @@ lint: $(STAMP) ## ruff, mypy, the layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-test: $(STAMP) ## lint, then all tests
+test: $(STAMP) ## lint, then all tests but those that wait for test-all
 	@$(MAKE) lint
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak"
+	@$(PYTEST) -n $(WORKERS) -m "not nightly"
 
-soak: $(STAMP) ## long runs: the protocol at random, HISTORIES=300, VIEWS=300, SCHEDULES=40, REPLICATIONS=200 and COMMITS=1000 on real Spark, all kills
-	@TIDEMARK_HISTORIES=$(or $(HISTORIES),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_histories.py
-	@TIDEMARK_VIEWS=$(or $(VIEWS),300) $(BIN)/python -m pytest -q --timeout 36000 tests/properties/test_view_histories.py
-	@TIDEMARK_SCHEDULES=$(or $(SCHEDULES),40) TIDEMARK_SCHEDULE_STEPS=40 $(BIN)/python -m pytest -q --timeout 36000 \
-	  tests/guarantees/test_fresh_streams_are_readable.py
-	@TIDEMARK_COMMITS=$(or $(COMMITS),1000) $(BIN)/python -m pytest -q --timeout 36000 \
-	  tests/guarantees/test_all_records_are_the_change_history.py
-	@TIDEMARK_REPLICATIONS=$(or $(REPLICATIONS),200) $(BIN)/python -m pytest -q --timeout 36000 \
-	  tests/guarantees/test_replication_random.py tests/guarantees/test_captured_events_are_what_happened.py
-	@$(BIN)/python -m pytest -q -m soak
-	@TIDEMARK_KILLS=all $(BIN)/python -m pytest -q --timeout 7200 tests/guarantees/test_killed_*.py
+test-quick: $(STAMP) ## lint, what needs no Spark, and a test with Spark for each subject
+	@$(MAKE) lint
+	@$(PYTEST) -n $(WORKERS) -m quick
+
+test-all: $(STAMP) ## long runs, all kill points, whole deployments: SHARD=1/8
+	@$(PYTEST) -n $(WORKERS) --timeout 3600 -m nightly --splits $(word 2,$(SHARD)) --group $(word 1,$(SHARD)) --durations-path tests/nightly_seconds.json \
+	  --splitting-algorithm least_duration $(MORE)
+
+coverage: $(STAMP) ## lines and branches that `make test` runs, drivers included
+	@rm -rf .coverage.d && mkdir .coverage.d
+	@$(BIN)/python -m coverage run -m pytest -q --dist loadfile --no-loadscope-reorder -n $(WORKERS) -m "not nightly"
+	@$(BIN)/python -m coverage combine -q && $(BIN)/python -m coverage report --format=total --precision=2
 
 bench: $(STAMP) ## benchmarks; what they said is in tests/benchmarks/RESULTS.md
 	@$(BIN)/python -m tests.benchmarks.has_data
@@ -65,8 +71,12 @@ demo: $(STAMP) ## real flights through a stream, DAYS=1; again: it goes on
 demo-replication: $(STAMP) ## a PostgreSQL that is written to, replicated in ROUNDS=2
 	@$(AIRFLOW) $(BIN)/python dags/replication/demo.py --rounds $(or $(ROUNDS),2)
 
-ui: $(STAMP) ## Airflow with the example DAGs at http://localhost:8080
-	@$(AIRFLOW) PORT=$(or $(PORT),8080) .ci/ui
+ui: $(STAMP) ## Airflow with the example DAGs at http://127.0.0.1:8080; PORT=8081 LISTEN=0.0.0.0 for others
+	@$(AIRFLOW) PORT=$(or $(PORT),8080) LISTEN=$(or $(LISTEN),127.0.0.1) .ci/ui
+
+.PHONY: constraints
+constraints: $(STAMP) ## .ci/constraints anew after pyproject.toml has changed; UPGRADE=1 takes the newest of all
+	@.ci/constrain
 
 clean: ## what the demo, the tests and the tools left; .venv stays
 	@rm -rf .home .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse metastore_db derby.log

@@ -2,57 +2,55 @@
 
 from __future__ import annotations
 
+import json
 import os
-import time
+import re
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.tiers import ALL_TIERS, is_quick, nightly, tier_of, waits
+from tests.waiting import REASON
 from tidemark.model.spark import AVRO_PACKAGE, POSTGRESQL_PACKAGE, S3_SETTINGS
 from tidemark.testing import SHORT_LIVED_JVM
 
-os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED_JVM)  # for the drivers that tests submit
-
-IF_THERE_IS_TIME = (
-    "tests/engine/change_streams/test_read_functions.py",
-    "tests/engine/change_streams/test_capture_numbers.py",
-    "tests/engine/change_streams/test_reassembly.py",
-    "tests/engine/change_streams/test_trim.py",
-    "tests/engine/change_streams/test_backfill.py",
-    "tests/engine/test_quarantine_once.py",
-    "tests/engine/test_retention.py",
-    "tests/properties",
-    "tests/engine/views",
-    "tests/guarantees/test_fresh_streams_are_readable.py",
-    "tests/engine/test_corrupt_tables.py",
-    "tests/engine/test_every_change.py",
-    "tests/engine/test_every_change_streams.py",
-    "tests/engine/test_feed_candidate.py",
-    "tests/engine/test_lake_reads_what_delta_writes.py",
-    "tests/engine/test_names_schemas_and_paths.py",
-    "tests/engine/test_odd_histories.py",
-    "tests/engine/test_plans_read_only_what_changed.py",
-    "tests/engine/test_schema_changes.py",
-    "tests/engine/test_streams_by_key.py",
-    "tests/engine/test_table_features_of_logs.py",
-    "tests/engine/test_windows_that_cannot_be_read.py",
-)  # last, in this order; after TIDEMARK_UNTIL (seconds since 1970) what is left of them is skipped, and counted
-
-PATIENCE_WITH_SPARK = 600  # seconds after TIDEMARK_UNTIL in which every other test with Spark still begins
+CLASSES = Path(__file__).parents[1] / ".cache" / "spark.jsa"  # left by .ci/fetch-jars; a JVM goes on without it
+os.environ.setdefault(
+    "JAVA_TOOL_OPTIONS",
+    f"{SHORT_LIVED_JVM} -XX:SharedArchiveFile={CLASSES} -Xlog:cds=off -Xlog:cds+dynamic=off",
+)  # for the drivers that tests submit
 
 SPREAD = (
     "tests/properties/test_histories.py",
     "tests/guarantees/test_replication_random.py",
 )  # their tests share nothing and are long
 
+LONG_LIVED_JVM = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"  # it runs hundreds of tests
+CODEGEN = "spark.sql.codegen.factoryMode"  # without generated code a small Delta statement takes a fifth less CPU
+
 REMEMBER_LITTLE = dict.fromkeys(
     ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions"),
     "10",
 )  # thousands of finished queries would fill the heap
 
+os.environ.setdefault("TIDEMARK_DRIVER_ENVIRONMENT", "COVERAGE_*")  # what drivers run is counted, too
+
+
+@dataclass(frozen=True)
+class Documented:
+    """What the docs make for PostgreSQL. `deletes`: the statement that is due after the migration."""
+
+    empty: str
+    deletes: str
+
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.catalog import Table
 
     from tests.postgresql import PostgresServer
 
@@ -63,10 +61,34 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from tidemark.testing import local_spark
 
     packages = {"spark.jars.packages": f"{S3_SETTINGS['spark.jars.packages']},{AVRO_PACKAGE},{POSTGRESQL_PACKAGE}"}
-    settings = {**S3_SETTINGS, **packages, **REMEMBER_LITTLE}
-    session = local_spark(warehouse=tmp_path_factory.mktemp("warehouse"), more=settings)
-    yield session
+    home = tmp_path_factory.mktemp("warehouse")
+    java = {"spark.driver.extraJavaOptions": f"-Dderby.system.home={home} {LONG_LIVED_JVM}"}
+    settings = {**S3_SETTINGS, **packages, **REMEMBER_LITTLE, **java, CODEGEN: "NO_CODEGEN"}
+    session = local_spark(warehouse=home, more=settings)
+    with pytest.MonkeyPatch.context() as patched:
+        _list_tables_by_generated_code(patched)
+        yield session
     session.stop()
+
+
+def _list_tables_by_generated_code(patched: pytest.MonkeyPatch) -> None:
+    """Spark itself cannot do it otherwise: EXPRESSION_DECODING_FAILED."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.catalog import Catalog
+
+    interpreted = Catalog.listTables
+
+    def listed(self: Catalog, *arguments: str, **named: str) -> list[Table]:
+        asked = [self._sparkSession, SparkSession.getActiveSession() or self._sparkSession]  # both have a say
+        for session in asked:
+            session.conf.set(CODEGEN, "FALLBACK")
+        try:
+            return interpreted(self, *arguments, **named)
+        finally:
+            for session in asked:
+                session.conf.set(CODEGEN, "NO_CODEGEN")
+
+    patched.setattr(Catalog, "listTables", listed)
 
 
 @pytest.fixture(scope="session")
@@ -90,36 +112,79 @@ def source_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def migrated_database(postgresql: PostgresServer) -> str:
-    """A database at this release's revision, to be copied: that is quicker than migrating each."""
+def documented(postgresql: PostgresServer) -> Documented:
+    """Users, and an empty database to be copied, as the docs make them."""
+    from tests.postgresql import PASSWORD
+
+    text = (Path(__file__).parents[1] / "provider/docs/how-to/use-postgresql.md").read_text()
+    users, rights, deletes = re.findall(r"```sql\n(.*?)```", text, flags=re.DOTALL)
+    for database, block in (("postgres", users), ("tidemark", rights)):
+        for statement in filter(str.strip, block.split(";")):
+            postgresql.sql(re.sub(r"'choose \w+'", f"'{PASSWORD}'", statement), database)
+    return Documented("tidemark", deletes)
+
+
+@pytest.fixture(scope="session")
+def migrated_database(postgresql: PostgresServer, documented: Documented) -> str:
+    """A database at this release's revision, to be copied: that is quicker than migrating each. The user `tidemark` may
+    do in it what the docs let tasks do.
+    """
     from tidemark.control.store import ControlStore
 
-    name = postgresql.new_database()
-    store = ControlStore(postgresql.url(name))
+    name = postgresql.new_database(template=documented.empty)
+    store = ControlStore(postgresql.url(name, user="tidemark_owner"))
     store.migrate()
+    postgresql.sql(documented.deletes, name)
     postgresql.sql("DELETE FROM tidemark_store", name)  # each copy draws an id of its own
     return name
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts processes of its own takes longest, and begins first; what may be left out comes last."""
-    items.sort(key=lambda item: (_rank(item.nodeid), item.get_closest_marker("e2e") is None))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tiers-to", help="a file for the tiers of all collected tests, as JSON")
+    parser.addoption("--seconds-to", help="a file that learns how long each test took, as JSON")
 
 
-def _rank(nodeid: str) -> int:
-    """0, or the place in IF_THERE_IS_TIME from 1 on."""
-    return next((rank for rank, place in enumerate(IF_THERE_IS_TIME, 1) if nodeid.startswith(place)), 0)
+def pytest_configure(config: pytest.Config) -> None:
+    if (file := config.getoption("--seconds-to")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Seconds(Path(file)))
+
+
+class Seconds:
+    """Keeps how long each test took, set-up included; pytest-split does so too, but not with several workers."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._taken: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._taken[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        known: dict[str, float] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        known |= {test: round(seconds, 1) for test, seconds in self._taken.items()}
+        self._file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A slow machine runs what a fast one does, as far as the time goes that it has."""
-    until = os.environ.get("TIDEMARK_UNTIL")
-    if not until:
-        return
-    patience = 0 if _rank(item.nodeid) else PATIENCE_WITH_SPARK if item.get_closest_marker("spark") else float("inf")
-    if time.time() > float(until) + patience:
-        pytest.skip("the time for this run was over (TIDEMARK_UNTIL); `make test` without it runs all")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long files begin first: those that start processes of their own, then those with Spark, then all others."""
+    ranks: dict[Path, int] = {}
+    for item in items:
+        if waits(item):
+            item.add_marker(nightly(REASON))
+        ranks[item.path] = min(_rank(item), ranks.get(item.path, 2))
+        if is_quick(item):
+            item.add_marker("quick")
+    items.sort(key=lambda item: ranks[item.path])
+    config.stash[ALL_TIERS] = [tier_of(item) for item in items]
+    if file := config.getoption("--tiers-to"):
+        Path(file).write_text(json.dumps(config.stash[ALL_TIERS]))
+
+
+def _rank(item: pytest.Item) -> int:
+    if item.get_closest_marker("e2e"):
+        return 0
+    return 1 if "spark" in getattr(item, "fixturenames", ()) else 2
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,16 +5,19 @@ What it saves is the start of a JVM; job, worker and the files between them are 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["hand_over", "put_in_place", "serving"]
+__all__ = ["hand_over", "put_in_place", "serving", "warm_path"]
 
 
 def put_in_place(binary: Path, started: Path, script: str) -> None:
@@ -30,6 +33,18 @@ def hand_over(queue: Path) -> str:
         f'cd {queue}; printf %s "$TIDEMARK_SOURCE" > $$.source; echo "$spec" > $$.half; mv $$.half $$.spec\n'
         "while [ ! -e $$.done ]; do sleep 0.05; done; cat $$.said; exit $(cat $$.done)"
     )
+
+
+@contextmanager
+def warm_path(spark: SparkSession, home: Path, *modules: Path) -> Iterator[str]:
+    """A PATH on which spark-submit hands each job to `spark`; `modules` are where the jobs' functions are found."""
+    queue, binary = home / "queue", home / "bin" / "spark-submit"
+    queue.mkdir(exist_ok=True)
+    put_in_place(binary, home / "started", hand_over(queue))
+    with pytest.MonkeyPatch.context() as environment, serving(spark, queue):
+        for module in modules:
+            environment.syspath_prepend(str(module))
+        yield f"{binary.parent}{os.pathsep}{os.environ['PATH']}"
 
 
 @contextmanager

@@ -98,8 +98,16 @@ _CONNECTION_TYPE: dict[str, object] = {
         "spark_packages": _text(
             "Spark packages", "Maven coordinates that hold Delta Lake. A single '-': Spark has it already."
         ),
+        "driver_environment": _text(
+            "Driver environment",
+            "Names of the worker's environment variables that drivers get beside the usual ones: SHOP_URL, TEAM_*.",
+        ),
         "storage_options": _text(
             "Storage options", "JSON object for fsspec (keys, endpoint); kept out of job files and logs.", "password"
+        ),
+        "keep_history": _text(
+            "Keep history",
+            "How long the control store keeps the history of runs, as 90d; tasks drop what is older. Empty: for ever.",
         ),
     },
 }
@@ -127,6 +135,22 @@ _OPTIONS: dict[str, object] = {
         "version_added": "0.1.0",
         "type": "string",
         "example": "tidemark_default,tidemark_finance",
+        "default": "",
+    },
+    "driver_environment": {
+        "description": "Names of the worker's environment variables that drivers get beside the usual ones, if the "
+        "connection does not say. Those of Airflow never pass.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "SHOP_URL, TEAM_*",
+        "default": "",
+    },
+    "jobs_root": {
+        "description": "Directory on the worker for the files of jobs, of its user alone. "
+        "Empty: tidemark-jobs-<user id> under AIRFLOW_HOME.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "/var/lib/tidemark/jobs",
         "default": "",
     },
     "spark_master": {

@@ -26,7 +26,7 @@ def count_for_ever(tx: Any) -> None:
 def meet_the_other(tx: Any) -> None:
     """Makes a view and a setting, waits until the other job has made its own, and writes what it can see of that."""
     (name,) = tx.streams
-    there = Path(os.environ["TIDEMARK_TEST_MEETING"])
+    there = Path(os.environ["MEETING"])
     tx.spark.range(1).createOrReplaceTempView(f"view_of_{name}")
     tx.spark.conf.set(f"tidemark.test.{name}", "set")
     (there / name).touch()

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from tests.airflow.monitored import DAG
 
-__all__ = ["GUEST", "NOBODY", "VIEWER", "Caller", "mounted_app", "token"]
+__all__ = ["GUEST", "NOBODY", "VIEWER", "Caller", "another_app", "mounted_app", "token"]
 
 NOBODY, GUEST, VIEWER = None, "", "viewer"
 
@@ -33,6 +33,15 @@ def token(role: str) -> str:
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
     return get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="ana", role=role))
+
+
+def another_app() -> FastAPI:
+    """One that has seen nothing yet, beside one that is mounted."""
+    from tidemark.plugins.monitor.app import build_app
+
+    around = FastAPI()
+    around.mount("/tidemark", build_app())
+    return around
 
 
 @contextmanager

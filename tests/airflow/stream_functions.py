@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -13,6 +14,7 @@ def keep_names(tx: Any) -> None:
 
 
 def keep_inserted(tx: Any) -> None:
-    """Appends the inserted rows to the declared target."""
+    """Appends the inserted rows to the declared target, and says which variables it sees."""
+    print(f"tidemark: sees {' '.join(sorted(os.environ))}", flush=True)
     inserted = tx.stream("submitted").where("`METADATA$ACTION` = 'INSERT'")
     tx.append(inserted.select("id", "name"), "t2.names")

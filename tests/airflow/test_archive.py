@@ -32,7 +32,19 @@ def test_the_archive_is_complete_without_the_worker_side(tmp_path: Path) -> None
 
 def test_equal_sources_make_one_file(tmp_path: Path) -> None:
     first = spark_side_archive(tmp_path)
-    made = first.stat().st_mtime_ns
+    made = first.read_bytes()
     assert spark_side_archive(tmp_path) == first
-    assert first.stat().st_mtime_ns == made
+    assert first.read_bytes() == made
     assert list(tmp_path.iterdir()) == [first]
+
+
+def test_what_lay_there_under_the_archives_name_is_not_run(tmp_path: Path) -> None:
+    honest = spark_side_archive(tmp_path)
+    content = honest.read_bytes()
+    elsewhere = tmp_path / "elsewhere"
+    for plant in (lambda: honest.write_bytes(b"planted"), lambda: honest.symlink_to(elsewhere)):
+        honest.unlink()
+        plant()
+        assert spark_side_archive(tmp_path).read_bytes() == content
+        assert not honest.is_symlink()
+    assert not elsewhere.exists()

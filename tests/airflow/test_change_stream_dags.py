@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.guarantees.partition_invariants import require_invariants
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
 
 DAGS = Path(__file__).parents[2] / "dags"
+OVER_A_SPLIT = (
+    "tests/airflow/test_change_stream_fan_out.py::test_a_mirror_is_right_after_waves_over_a_split_and_a_merge"
+)
 FOUR_HOURS = {"days": 4 / 24}
 
 pytestmark = [pytest.mark.airflow]
@@ -41,6 +45,7 @@ def rows(lake: Lake, table: str, version: int | None = None) -> list[tuple[objec
     return sorted((tuple(row) for row in reader.load(str(lake.root / "nyc" / table)).collect()), key=str)
 
 
+@nightly("each job a process of its own", OVER_A_SPLIT)
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.timeout(1500)

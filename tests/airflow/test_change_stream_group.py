@@ -81,7 +81,13 @@ def test_a_paused_group_is_handed_out_nothing(
     assert not started.exists()
 
 
-@pytest.mark.parametrize("arguments", [{}, {"write_as": "upsert"}, {"write_as": "merge", "table": "db.other"}])
+def test_a_way_to_write_that_there_is_not_is_refused_when_the_file_is_parsed() -> None:
+    with pytest.raises(InvalidArgument, match="write_as='upsert'"):
+        reading(write_as="upsert")
+    reading(write_as="{{ params.how }}")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"write_as": "merge", "table": "db.other"}])
 def test_a_sink_that_cannot_be_written_fails_the_run_before_spark_starts_and_starts_no_other(
     run_dag: RunDag, world: ChangeStreamWorld, spark_submit: Callable[[str], Path], arguments: dict[str, Any]
 ) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -45,7 +46,8 @@ def connect(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def submitted(job: SparkJob, spark_submit: StandIn, tmp_path: Path) -> list[str]:
     """The arguments that spark-submit was given, one by one; the environment is kept in the file `environment`."""
-    spark_submit(f'printf "%s\\n" "$@" > {tmp_path}/arguments; env > {tmp_path}/environment; {RESULT}')
+    archive = f'for one in "$@"; do case "$one" in *.zip) cp "$one" {tmp_path}/archive.zip ;; esac; done'
+    spark_submit(f'printf "%s\\n" "$@" > {tmp_path}/arguments; env > {tmp_path}/environment; {archive}; {RESULT}')
     assert job.run(spec_in(tmp_path)).facts == {"seen": "the store"}
     return (tmp_path / "arguments").read_text().splitlines()
 
@@ -68,7 +70,8 @@ def test_the_driver_runs_beside_the_task_and_the_executors_on_the_cluster(
     assert after(arguments, "--master") == [master]
     assert after(arguments, "--deploy-mode") == ["client"]
     (archive,) = after(arguments, "--py-files")
-    assert Path(archive).is_file()
+    assert Path(archive).parent == Path(arguments[-1]).parent  # beside the spec, in the job's own directory
+    assert zipfile.is_zipfile(tmp_path / "archive.zip")
     assert arguments[-2].endswith("jobs/__main__.py")
     assert arguments[-1].endswith("spec.json")
     settings = settings_in(arguments)

@@ -22,6 +22,7 @@ from airflow.sdk import DAG
 from tests.airflow.connect_server import ConnectServer, connect_server
 from tests.airflow.runs import Lake, Outcome
 from tests.ports import free_port
+from tests.tiers import nightly, some
 from tidemark.errors import JobCancelled, JobDied, JobMayRunOn, SparkServerUnreachable
 from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
@@ -132,7 +133,7 @@ def test_every_other_way_to_write_delivers_each_change_once(
     assert not list((lake.root / "_tidemark" / "log_only").iterdir())
 
 
-@pytest.mark.soak
+@nightly("a start of Spark more", "test_an_operator_delivers_through_the_server")
 def test_spark_submit_and_connect_make_the_same_target(
     warm: TidemarkHook, source: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +143,7 @@ def test_spark_submit_and_connect_make_the_same_target(
     assert lake.rows("w.cold") == lake.rows("w.mirror")
 
 
+@nightly("an application that makes the view, and two runs")
 def test_a_view_of_the_servers_catalog_is_followed_by_operators(
     run_dag: RunDag, warm: TidemarkHook, lake: Lake, tmp_path: Path
 ) -> None:
@@ -168,7 +170,7 @@ def test_a_view_of_the_servers_catalog_is_followed_by_operators(
     assert lake.rows("v.sold") == [(10, "Köln"), (11, "Bonn")]
 
 
-@pytest.mark.soak
+@nightly("an hour of flights behind the server")
 def test_the_example_replays_its_flights_behind_the_server(
     warm: TidemarkHook, monkeypatch: pytest.MonkeyPatch, server: ConnectServer
 ) -> None:
@@ -194,7 +196,7 @@ def test_a_job_killed_after_its_write_finds_it_on_the_retry(
     assert get_stream(warm.open_store(), "killed").offset.version == 4
 
 
-@pytest.mark.parametrize("how", ["cancelled", "killed"])
+@pytest.mark.parametrize("how", some(["cancelled", "killed"], now=["killed"]))
 def test_a_job_that_is_ended_has_ended_in_the_server_too(
     warm: TidemarkHook, source: str, lake: Lake, server: ConnectServer, how: str
 ) -> None:
@@ -236,11 +238,12 @@ def test_a_server_that_stops_answering_leaves_the_job_counted_as_running(
     _wait_until(lambda: server.running_jobs() == 0, seconds=10)
 
 
-@pytest.mark.soak
+@nightly("two jobs that wait for each other in one server")
 def test_two_jobs_at_once_see_nothing_of_each_other(
     warm: TidemarkHook, source: str, lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("TIDEMARK_TEST_MEETING", str(tmp_path))
+    monkeypatch.setenv("MEETING", str(tmp_path))
+    monkeypatch.setenv("TIDEMARK_DRIVER_ENVIRONMENT", "MEETING, COVERAGE_*")
     for name in ("left", "right"):
         _stream(warm, name)
     with ThreadPoolExecutor(2) as pool:

@@ -72,6 +72,7 @@ def test_a_new_stream_has_nothing_to_deliver_and_no_jvm_is_started_to_learn_it(
     assert (event["from"], event["to"], event["rows"]) == (1, 1, 0)
 
 
+@pytest.mark.quick
 def test_every_way_to_write_delivers_each_change_once_and_announces_it(
     run_dag: RunDag, source: str, lake: Lake, warm_spark: Path, hook: TidemarkHook
 ) -> None:
@@ -172,12 +173,12 @@ def test_nothing_new_may_end_as_skipped_without_an_event(run_dag: RunDag, source
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"write_as": "merge", "target": "t.mirror"}, "a merge needs key columns"),
-        ({"write_as": "upsert", "target": "t.mirror"}, "it must be 'append', 'merge', 'sql'"),
+        ({"write_as": "merge", "target": "t.mirror", "keys": "{{ '' }}"}, "a merge needs key columns"),
+        ({"write_as": "{{ 'upsert' }}", "target": "t.mirror"}, "it must be 'append', 'merge', 'sql'"),
         ({"write_as": "append", "target": "t.nowhere"}, "The target t.nowhere does not exist"),
         ({"write_as": "sql", "sql": "DROP TABLE t.mirror"}, "can be made to happen once"),
         ({"write_as": "sql", "sql": "INSERT INTO t.names SELECT * FROM m", "target": "t.mirror"}, "writes another"),
-        ({"write_as": "append", "target": "t.mirror", "max_commits": "two"}, "a whole number from 1 on"),
+        ({"write_as": "append", "target": "t.mirror", "max_commits": "{{ 'two' }}"}, "a whole number from 1 on"),
     ],
 )
 def test_bad_arguments_fail_the_task_in_words_before_anything_is_written(
@@ -194,7 +195,7 @@ def test_bad_arguments_fail_the_task_in_words_before_anything_is_written(
 
 def test_an_error_that_a_retry_cannot_help_uses_up_no_retries(run_dag: RunDag, source: str, no_spark: Path) -> None:
     with DAG("no_retries", schedule=None) as dag:
-        ConsumeStreamOperator(task_id="k", stream="m", target="t.mirror", write_as="merge", retries=2)
+        ConsumeStreamOperator(task_id="k", stream="m", target="t.mirror", write_as="{{ 'upsert' }}", retries=2)
     failed = run_dag(dag)
     assert failed.task("k") == "failed"
     assert failed.run.get_task_instance("k").try_number == 1

@@ -68,7 +68,7 @@ def test_a_reset_group_is_another_one(run_dag: RunDag, store: ControlStore) -> N
     [
         {"action": "reset"},
         {"action": "pause", "start": "now"},
-        {"action": "stop"},
+        {"action": "{{ 'stop' }}"},
         {"action": "reset", "start": "3"},
         {"action": "reset", "start": "2020-01-01T00:00:00Z"},
         {"action": "pause", "consumer_group": "another"},

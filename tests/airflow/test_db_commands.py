@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from airflow.sdk import RetryAction
 
 from tests.postgresql import PASSWORD, PostgresServer
-from tidemark.cli.store import check, migrate
+from tidemark.cli.store import check, migrate, prune
+from tidemark.control.schema import stores
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
     StoreBusy,
     StoreError,
     StoreNotMigrated,
+    StoreOlderThanLake,
     StoreRefused,
     StoreTooNew,
     StoreUnreachable,
     StoreUrlInvalid,
 )
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.operators._base import TidemarkOperator
+from tidemark.operators._history import drop_old_history
 from tidemark.operators._retries import retry_policy
 
 pytestmark = pytest.mark.airflow
@@ -86,6 +92,38 @@ def test_a_server_that_is_down_ends_the_command_soon(
 
 
 @pytest.mark.usefixtures("database")
+def test_history_is_pruned_as_far_as_it_is_asked_and_a_typo_drops_nothing(
+    refused: Refused, capsys: pytest.CaptureFixture[str]
+) -> None:
+    migrate(ARGUMENTS)
+    capsys.readouterr()
+    prune(Namespace(**vars(ARGUMENTS), keep="90d"))
+    assert {row["dropped"] for row in json.loads(capsys.readouterr().out)} == {"0"}  # Airflow prints text
+    for keep in ("90", "23h", "all"):
+        assert "InvalidArgument" in refused(lambda given, keep=keep: prune(Namespace(**vars(given), keep=keep)))
+
+
+@pytest.mark.usefixtures("database")
+def test_a_task_drops_history_where_the_connection_says_so_and_never_fails_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operator = TidemarkOperator(task_id="any")
+    drop_old_history(operator)  # nothing is said: the store is not even looked at
+    connection = json.loads(os.environ["AIRFLOW_CONN_TIDEMARK_DEFAULT"])
+    connection["extra"]["keep_history"] = "90d"
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps(connection))
+    operator = TidemarkOperator(task_id="another")
+    drop_old_history(operator)  # not migrated yet: a warning
+    store = operator.hook.open_store()
+    store.migrate()
+    drop_old_history(operator)
+    claimed = store.read(lambda c: c.execute(sa.select(stores.c.pruned_at)).scalar_one())
+    assert claimed is not None
+    drop_old_history(operator)
+    assert store.read(lambda c: c.execute(sa.select(stores.c.pruned_at)).scalar_one()) == claimed
+
+
+@pytest.mark.usefixtures("database")
 def test_tasks_refuse_a_store_that_was_not_migrated_and_do_not_migrate_it() -> None:
     store = TidemarkHook().open_store()
     for use in (store.read, store.write):
@@ -100,6 +138,7 @@ def test_tasks_refuse_a_store_that_was_not_migrated_and_do_not_migrate_it() -> N
         (StoreUrlInvalid(url="u", problem="p"), RetryAction.FAIL),
         (StoreNotMigrated(url="u", found=None, needed="1"), RetryAction.FAIL),
         (StoreTooNew(url="u", found="2", needed="1"), RetryAction.FAIL),
+        (StoreOlderThanLake(url="u", target="t", streams="s"), RetryAction.FAIL),
         (StoreUnreachable(url="u", problem="p"), RetryAction.DEFAULT),
         (StoreBusy(url="u", problem="p"), RetryAction.DEFAULT),
         (StoreRefused(url="u", problem="p"), RetryAction.DEFAULT),  # passwords are rotated

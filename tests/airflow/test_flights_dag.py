@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.tiers import nightly
+
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
@@ -46,15 +48,7 @@ def counted(lake: Lake, table: str, version: int | None = None) -> Counter[tuple
     return Counter({row: count for row, count in total.items() if count})
 
 
-def test_a_run_delivers_what_the_board_has(dag: DAG, lake: Lake, run_dag: Callable[..., Outcome]) -> None:
-    run = run_dag(dag, at=datetime(2026, 10, 1, tzinfo=UTC), conf=TWO_HOURS)
-    assert (run.state, run.returned("replay")["hours"]) == ("success", 2)
-    delivered = run.returned("deliver.commit")
-    assert delivered["initial_rows"]
-    assert counted(lake, "board_mirror") == counted(lake, "board", delivered["to"])
-
-
-@pytest.mark.soak
+@nightly("ten starts of Spark")
 def test_two_runs_deliver_every_change_of_the_board_once(dag: DAG, lake: Lake, run_dag: Callable[..., Outcome]) -> None:
     first = run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC), conf=TWO_HOURS)
     assert first.state == "success"

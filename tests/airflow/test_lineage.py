@@ -37,6 +37,7 @@ SOURCE = [
     ("place", {"type": "struct", "fields": [{"name": "city", "type": "string", "nullable": True, "metadata": {}}]}),
     ("tags", {"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "long"}}),
 ]  # fmt: skip
+WIDER: dict[str, Any] = {"schema_evolution": "add"}  # the source has columns that the targets lack
 TARGET = [("id", "long"), ("name", "string"), ("price", "long"), ("own", "string")]
 
 
@@ -110,7 +111,8 @@ def test_a_merge_tells_both_tables_with_version_columns_window_and_rows(
 ) -> None:
     spark_submit(f"{driver(lake)}; {FOR_EVERY_STATEMENT}")
     assert (
-        run_dag(consuming("lineage_merge", target="s.target", write_as="merge", keys=["ID"]), FIRST).state == "success"
+        run_dag(consuming("lineage_merge", target="s.target", write_as="merge", keys=["ID"], **WIDER), FIRST).state
+        == "success"
     )
     start, complete = events("deliver")
     assert (start["eventType"], start["inputs"], start["outputs"]) == ("START", [], [])
@@ -158,7 +160,7 @@ def test_a_failure_tells_the_error_and_no_version_of_what_is_not_written(
     events: Events, lake: Path, run_dag: RunDag, spark_submit: StandIn
 ) -> None:
     spark_submit("echo 'the reason'; exit 3")
-    assert run_dag(consuming("lineage_failed", target="s.target", write_as="append"), FIRST).state == "failed"
+    assert run_dag(consuming("lineage_failed", target="s.target", write_as="append", **WIDER), FIRST).state == "failed"
     failed = events("deliver")[-1]
     assert failed["eventType"] == "FAIL"
     assert "the reason" in failed["run"]["facets"]["errorMessage"]["message"]
@@ -173,7 +175,7 @@ def test_a_clear_and_an_empty_window_are_told_as_they_are(
     events: Events, lake: Path, run_dag: RunDag, spark_submit: StandIn
 ) -> None:
     spark_submit(f"{driver(lake)}; {FOR_EVERY_STATEMENT}")
-    dag = consuming("lineage_again", target="s.target", write_as="append")
+    dag = consuming("lineage_again", target="s.target", write_as="append", **WIDER)
     run_dag(dag, FIRST)
     run_dag(dag, FIRST)
     first, cleared = (event for event in events("deliver") if event["eventType"] == "COMPLETE")
@@ -188,7 +190,7 @@ def test_in_a_group_each_writer_tells_its_own_and_commit_nothing_twice(
     events: Events, lake: Path, run_dag: RunDag, spark_submit: StandIn
 ) -> None:
     with DAG("lineage_group", schedule=None) as dag, stream_transaction("tx", streams="changes"):
-        WriteStreamOperator(task_id="a", target="s.target", write_as="append")
+        WriteStreamOperator(task_id="a", target="s.target", write_as="append", **WIDER)
         WriteStreamOperator(task_id="b", target=["s.other"], write_as="stream_functions:f", tables=["s.target"])
     spark_submit(f"{driver(lake)}; {FOR_EVERY_STATEMENT}")
     assert run_dag(dag, FIRST).state == "success"
@@ -206,7 +208,9 @@ from airflow.sdk import DAG
 from tidemark.operators.consume import ConsumeStreamOperator
 
 with DAG("supervised_lineage"):
-    ConsumeStreamOperator(task_id="deliver", stream="changes", target="s.target", write_as="append")
+    ConsumeStreamOperator(
+        task_id="deliver", stream="changes", target="s.target", write_as="append", schema_evolution="add"
+    )
 """
 
 

@@ -30,7 +30,8 @@ def asked(operator: BaseOperator, instance: Any = INSTANCE) -> dict[str, str]:
 
 
 def test_the_link_names_stream_run_and_task() -> None:
-    task = ConsumeStreamOperator(task_id="k", stream=["a b", "c"], target="t", write_as="append", conn_id="finance")
+    sql = "INSERT INTO t SELECT id FROM `a b` UNION ALL SELECT id FROM c"
+    task = ConsumeStreamOperator(task_id="k", stream=["a b", "c"], write_as="sql", sql=sql, conn_id="finance")
     assert asked(task) == {
         "stream": "a b", "connection": "finance", "dag_id": "d", "run_id": INSTANCE.run_id, "task_id": "k",
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,16 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from tests.airflow.monitor_app import GUEST, NOBODY, Caller
+from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
 from tests.airflow.monitored import DAG
 from tests.airflow.monitored_replications import FLAG, WORST_FIRST, MonitoredReplications, made_in
 from tests.control.replication_model import ME, found
+from tidemark.errors import SourceUnreachable
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
+from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.objects import ask_backfill
+from tidemark.transactions.replication.status import describe
 
 pytestmark = pytest.mark.airflow
 
@@ -154,6 +160,42 @@ def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(ask: Caller, m
         assert "scheduled__" not in answer.text
 
 
+def test_errors_are_shown_to_those_who_may_read_the_dags_of_the_runs_that_met_them(
+    ask: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+    met = ("it went away", FLAG, "row security")
+    seen = [ask(route, **asked).text for route, asked in ROUTES]
+    assert all(words in text for words in met for text in seen)
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
+    hidden = [ask(route, **asked) for route, asked in ROUTES]
+    assert not any(words in answer.text for words in met for answer in hidden)
+    shop = hidden[0].json()["replications"][1]
+    assert (shop["alert_count"], shop["alerts"][0]) == (3, f"shop.payments: {FOR_OTHERS}")
+    objects = {one["name"]: one for one in hidden[1].json()["objects"]}
+    assert (objects["shop.stock"]["flagged"], objects["shop.payments"]["problem"]) == (FOR_OTHERS, FOR_OTHERS)
+    assert objects["shop.orders"]["problem"] is None
+
+
+def test_secrets_are_taken_out_of_errors_before_they_are_stored(tmp_path: Path) -> None:
+    made = made_in(tmp_path)
+    made.store.hide = lambda text: re.sub(f"it went away|row security|{re.escape(FLAG)}", "***", text)
+    made.fill()
+    lifecycle.settle(made.store, "shop", error=SourceUnreachable(source="shop", problem="it went away"), by=ME)
+    status = describe(made.store, "shop")
+    said = [str(status.replication.error), *status.alerts, *(str(one.object.problem) for one in status.objects)]
+    assert sum("***" in text for text in said) >= 6
+    assert not any(secret in text for text in said for secret in ("it went away", "row security", FLAG))
+
+
+def test_the_store_of_a_task_hides_what_airflow_masks(hook: TidemarkHook) -> None:
+    from airflow.sdk.log import mask_secret
+
+    mask_secret("hunter2-of-the-shop")
+    assert hook.open_store().hide("password=hunter2-of-the-shop failed") == "password=*** failed"
+
+
 def test_a_replication_or_connection_that_is_not_there_is_404_in_words(ask: Caller) -> None:
     answer = ask("/api/replication", name="nobody")
     assert (answer.status_code, "nobody" in answer.json()["detail"]) == (404, True)
@@ -183,10 +225,11 @@ def test_a_store_that_cannot_be_read_is_said_in_words(
 ) -> None:
     (tmp_path / "old.db").touch()
     use(f"sqlite:///{tmp_path}/old.db")
-    answer = Caller(app)(route, **asked)
+    ask = Caller(another_app())  # it pauses after what comes
+    answer = ask(route, **asked)
     assert (answer.status_code, "airflow tidemark db migrate" in answer.json()["detail"]) == (503, True)
     use("postgresql+psycopg://tidemark:secret-word@127.0.0.1:1/nowhere")
-    answer = Caller(app)(route, **asked)
+    answer = ask(route, **asked)
     assert (answer.status_code, "does not answer" in answer.json()["detail"]) == (503, True)
     assert "secret-word" not in answer.text
 

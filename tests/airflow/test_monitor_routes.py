@@ -23,10 +23,11 @@ from schemathesis import GenerationMode
 from starlette.routing import Mount
 
 import tidemark
-from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, token
+from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, another_app, token
 from tests.airflow.monitored import DAG, Monitored
 from tidemark.control import schema
 from tidemark.control.store import ControlStore
+from tidemark.model.transactions import TransactionKey
 
 pytestmark = pytest.mark.airflow
 
@@ -73,6 +74,23 @@ def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
             assert ask(example(route), role=GUEST, method=method).status_code == 403, route.path
 
 
+def test_every_answer_carries_the_security_headers_whatever_its_status(app: FastAPI, ask: Caller) -> None:
+    answers = [ask("/"), ask("/page/monitor.js"), ask("/api/streams"), ask("/openapi.json")]
+    answers += [ask(path, role=role) for path in ("/", "/api/streams", "/page/monitor.js") for role in (NOBODY, GUEST)]
+    answers += [
+        ask("/api/stream", name="nobody"),
+        ask("/nowhere"),
+        ask("/page/nothing.js"),
+        ask("/api/streams", limit=0),
+    ]
+    answers += [ask("/api/streams", method="POST"), ask("/api/streams", connection="aws_default")]
+    assert {answer.status_code for answer in answers} == {200, 401, 403, 404, 405, 422}
+    for answer in answers:
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'"), answer.url
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "same-origin"
+
+
 def test_every_route_only_reads(app: FastAPI) -> None:
     assert {method for route in routes_of(app) for method in route.methods} == {"GET"}
 
@@ -117,7 +135,7 @@ def test_streams_come_with_their_standing(ask: Caller) -> None:
 
 def test_streams_come_with_how_their_consumptions_went(ask: Caller) -> None:
     found = {one["name"]: one["health"] for one in ask("/api/streams").json()["streams"]}
-    assert (found["payments"]["consumptions"], found["payments"]["rows_delivered"]) == (12, 24)
+    assert (found["payments"]["consumptions"], found["payments"]["rows_delivered"]) == (12, 12)
     assert (found["payments"]["failures"], found["payments"]["last_error"]) == (0, None)
     stock = found["stock"]
     assert (stock["failures"], stock["failures_in_row"], stock["last_error_type"]) == (3, 3, "IncompatibleSchemaChange")
@@ -127,6 +145,38 @@ def test_streams_come_with_how_their_consumptions_went(ask: Caller) -> None:
     clicks = ask("/api/stream", name="clicks").json()["stream"]["health"]
     assert (clicks["last_run"]["kind"], clicks["last_error"]) == ("hidden", None)  # it may name what is in the DAG
     assert clicks["failures_in_row"] == 1
+
+
+def test_a_stream_has_one_state_the_worst_that_holds(ask: Caller) -> None:
+    found = {one["name"]: one["state"] for one in ask("/api/streams").json()["streams"]}
+    assert found == {
+        "clicks": "failing", "customers": "nearly_stale", "order_changes": "behind", "payments": "up_to_date",
+        "returns": "unreadable", "stock": "stale",
+    }  # fmt: skip
+    assert {name: ask("/api/stream", name=name).json()["stream"]["state"] for name in found} == found
+    first = [one["name"] for one in ask("/api/streams", sort="state").json()["streams"]]
+    assert (first[:2], first[2:4], first[-1]) == (["stock", "clicks"], ["customers", "returns"], "payments")
+
+
+def test_a_stream_that_never_delivered_and_failed_is_not_up_to_date(
+    app: FastAPI, use: Callable[[str], None], tmp_path: Path
+) -> None:
+    made = Monitored(tmp_path / "lake", f"sqlite:///{tmp_path}/control.db").many(2)
+    made._fail("bulk_0001", TransactionKey(DAG, "r", "t"), times=1)
+    use(made.url)
+    found = {one["name"]: one for one in Caller(app)("/api/streams").json()["streams"]}
+    assert [found[name]["lag"]["behind"] for name in ("bulk_0000", "bulk_0001")] == [0, 0]
+    assert [found[name]["state"] for name in ("bulk_0000", "bulk_0001")] == ["undelivered", "failing"]
+
+
+def test_rows_of_a_window_stand_beside_those_of_each_target(ask: Caller) -> None:
+    newest = ask("/api/stream", name="payments").json()["transactions"][0]
+    assert [window["rows"] for window in newest["windows"]] == [1]
+    assert {write["target"].rpartition("/")[2]: write["rows"] for write in newest["writes"]} == {
+        "target0": {"inserted": 1},
+        "target1": {"inserted": 1},
+    }
+    assert ask("/api/stream", name="order_changes").json()["transactions"][0]["windows"][0]["rows"] is None  # open
 
 
 def test_a_page_of_10000_streams_looks_at_no_more_than_it_shows(
@@ -232,7 +282,7 @@ def test_a_store_that_is_not_migrated_stays_so_and_the_command_is_named(
 def test_a_store_that_does_not_answer_is_said_without_its_address(app: FastAPI, use: Callable[[str], None]) -> None:
     use("postgresql+psycopg://tidemark:secret-word@127.0.0.1:1/nowhere")
     started = time.monotonic()
-    answer = Caller(app)("/api/streams")
+    answer = Caller(another_app())("/api/streams")  # it pauses after that
     assert time.monotonic() - started < 50
     assert answer.status_code == 503
     assert "does not answer" in answer.json()["detail"]
@@ -244,7 +294,6 @@ def test_a_lake_that_hangs_is_said_in_the_cell_and_the_page_comes(
     app: FastAPI, monitored: Monitored, use: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tidemark.lake.storage import Storage
-    from tidemark.plugins.monitor.app import build_app
 
     names = Storage.names
 
@@ -257,10 +306,8 @@ def test_a_lake_that_hangs_is_said_in_the_cell_and_the_page_comes(
 
     monkeypatch.setattr(Storage, "names", slow)
     use(monitored.url)
-    fresh = FastAPI()  # has seen nothing yet
-    fresh.mount("/tidemark", build_app())
     started = time.monotonic()
-    found = {one["name"]: one["lag"] for one in Caller(fresh)("/api/streams", wait=0.7).json()["streams"]}
+    found = {one["name"]: one["lag"] for one in Caller(another_app())("/api/streams", wait=0.7).json()["streams"]}
     assert time.monotonic() - started < 50
     released.set()
     assert found["payments"]["state"] == "waiting"

@@ -16,6 +16,7 @@ from tests.airflow.runs import Outcome
 from tests.control.replication_model import ME
 from tests.postgresql import PostgresServer
 from tidemark import metrics
+from tidemark.errors import InvalidArgument
 from tidemark.model.replication import ObjectState, ReplicationState, UnfitValues, WriteMode
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
 from tidemark.operators.replication_objects import AskBackfillOperator
@@ -124,16 +125,17 @@ def test_a_paused_replication_skips_its_run_and_a_resumed_one_goes_on(run_dag: R
     assert (resumed.returned("resume")["state"], resumed.task("prepare")) == ("running", "success")
 
 
-def test_unfit_values_and_max_events_may_be_changed_later_and_the_mode_may_not(
+def test_unfit_values_max_events_and_hidden_columns_may_be_changed_later_and_the_mode_may_not(
     run_dag: RunDag, shop: ReplicatedShop
 ) -> None:
     run_dag(dag_of(create))
-    options = {"unfit_values": "null", "max_events": 10}
+    options = {"unfit_values": "null", "max_events": 10, "mask_columns": "shop.orders.note, *.*.phone"}
     for _ in range(2):
         done = run_dag(dag_of(lambda: create(mode="append_only", options=options)))
         assert done.returned("create")["created"] is False
     kept = get_replication(shop.hook.open_store(), REPLICATION).options
     assert (kept.unfit_values, kept.max_events, kept.mode) == (UnfitValues.NULL, 10, WriteMode.MERGE)
+    assert kept.mask_columns == ("shop.orders.note", "*.*.phone")
 
 
 def test_backfills_are_asked_for_and_stopped_by_name_and_no_name_asks_for_none(
@@ -155,7 +157,8 @@ def test_backfills_are_asked_for_and_stopped_by_name_and_no_name_asks_for_none(
     assert asked.returned("finish")["objects"]["shop.orders"]["state"] == "pending"
     assert ask(["shop.orders"], "stop").returned("ask")["objects"] == {"shop.orders": "stopped"}
     assert ask("shop.nothing").task("ask") == "failed"
-    assert ask("shop.orders", "begin").task("ask") == "failed"
+    with pytest.raises(InvalidArgument, match="start, restart, stop"):
+        ask("shop.orders", "begin")
 
 
 def test_dropping_takes_slot_and_publication_with_it(run_dag: RunDag, shop: ReplicatedShop) -> None:
@@ -178,6 +181,8 @@ def test_dropping_takes_slot_and_publication_with_it(run_dag: RunDag, shop: Repl
         ({"include": ["a.b.c.d"]}, "include"),
         ({"options": {"speed": 1}}, "there is no option speed"),
         ({"options": {"unfit_values": "round"}}, "must be one of fail, null"),
+        ({"options": {"mask_columns": "shop.orders"}}, r"schema\.table\.column"),
+        ({"options": {"hash_columns": ["shop.orders.id"]}}, "has none. Give it the extra"),
         ({"mode": "upsert"}, "must be one of merge, append_only"),
         ({"target": "s3://ana:secret@bucket/lake"}, "password"),
         ({"source_conn_id": "nobody_made_it"}, "nobody_made_it"),
@@ -186,13 +191,10 @@ def test_dropping_takes_slot_and_publication_with_it(run_dag: RunDag, shop: Repl
 def test_bad_input_is_named_and_nothing_is_defined(
     run_dag: RunDag, shop: ReplicatedShop, bad: dict[str, Any], problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    operator = create(**bad)
     from airflow.sdk.exceptions import AirflowNotFoundException
 
-    from tidemark.errors import InvalidArgument
-
     with pytest.raises((InvalidArgument, AirflowNotFoundException), match=problem):
-        operator.execute({"ti": _instance()})  # type: ignore[arg-type]
+        create(**bad).execute({"ti": _instance()})  # type: ignore[arg-type]
     assert list_replications(shop.hook.open_store()) == ()
 
 
@@ -217,10 +219,10 @@ def test_a_run_may_fail_where_a_table_waits_for_a_backfill_that_nobody_asked_for
 
 @pytest.mark.parametrize("days", ["a week", -1, "nan"])
 def test_days_that_are_none_are_named_before_a_job_is_made(shop: ReplicatedShop, days: float | str) -> None:
-    from tidemark.errors import InvalidArgument
     from tidemark.operators.replication_retention import TrimEventLogOperator
 
-    operator = TrimEventLogOperator(task_id="trim", replication="shop", keep_days=days)
+    operator = TrimEventLogOperator(task_id="trim", replication="shop", keep_days="{{ params.days }}")
+    operator.keep_days = days  # as Airflow renders it
     with pytest.raises(InvalidArgument, match="keep_days"):
         operator.execute({"ti": _instance()})  # type: ignore[arg-type]
 

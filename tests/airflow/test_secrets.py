@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 import traceback
@@ -23,6 +22,7 @@ import sqlalchemy as sa
 from airflow.sdk import DAG
 from fastapi import FastAPI
 
+import tidemark
 from tests.airflow.evidence import FOR_EVERY_STATEMENT
 from tests.airflow.monitor_app import Caller
 from tests.airflow.runs import Outcome
@@ -83,6 +83,7 @@ def connect(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         }
         given = {"conn_type": "tidemark", "password": PASSWORD, "extra": extra}
         monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps(given))
+        monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(tmp_path / "jobs"))
         return TidemarkHook()
 
     return define
@@ -101,7 +102,10 @@ def driver(tmp_path: Path, ends: str) -> str:
     """A script in place of spark-submit that keeps what it was given and says all that it knows."""
     return "\n".join(
         (
-            f'cp -p "$spec" {tmp_path}/spec; cp -p "$(dirname "$spec")/secret.properties" {tmp_path}/properties',
+            f'cp -p "$spec" {tmp_path}/spec',
+            'properties=$(printf "%s\\n" "$@" | grep -A1 -x -e --properties-file | tail -1)',
+            f'cat "$properties" "$properties" > {tmp_path}/twice; stat -Lc %a "$properties" > {tmp_path}/mode',
+            f'cat "$properties" > {tmp_path}/properties; ls "$(dirname "$spec")" > {tmp_path}/beside',
             f'echo "$TIDEMARK_STORAGE_OPTIONS" > {tmp_path}/environment',
             f"cat /proc/[0-9]*/cmdline > {tmp_path}/processes 2>/dev/null",
             'echo "tidemark: $TIDEMARK_STORAGE_OPTIONS"; echo "noise $TIDEMARK_STORAGE_OPTIONS"',
@@ -112,9 +116,12 @@ def driver(tmp_path: Path, ends: str) -> str:
 
 
 def left_behind(home: Path, tmp_path: Path, url: str) -> dict[str, bytes]:
-    """Airflow's database (XCom, rendered fields, events), what lies in the lake, the control store, process lists."""
+    """Airflow's database (XCom, rendered fields, events), what lies in the lake and of jobs, the control store, process
+    lists.
+    """
     places = [home / "airflow.db", tmp_path / "spec", tmp_path / "processes", tmp_path / "started"]
-    places += [file for file in (tmp_path / "lake" / "_tidemark").rglob("*") if file.is_file()]
+    roots = (tmp_path / "lake" / "_tidemark", tmp_path / "jobs")
+    places += [file for root in roots for file in root.rglob("*") if file.is_file()]
     found = {str(place): place.read_bytes() for place in places}
     found |= {file.name: file.read_bytes() for file in home.glob("airflow.db-*")}
     engine = sa.create_engine(sa.make_url(url).set(password=PASSWORD) if "postgresql" in url else url)
@@ -222,12 +229,45 @@ def test_what_is_secret_reaches_the_driver_all_the_same(
     started = spark_submit(driver(tmp_path, FOR_EVERY_STATEMENT))
     assert run_dag(mirror("canary_reaches"), FIRST).task("deliver") == "success"
     assert json.loads((tmp_path / "environment").read_text()) == STORAGE == hook.settings.storage_options
-    properties = tmp_path / "properties"
-    assert properties.read_text() == f"spark.hadoop.fs.s3a.secret.key=\\ {CANARY}\\\\5\\n=\n"
-    assert stat.S_IMODE(properties.stat().st_mode) == 0o600
-    assert "secret.properties" in started.read_text()
+    properties = (tmp_path / "properties").read_text()
+    assert properties == f"spark.hadoop.fs.s3a.secret.key=\\ {CANARY}\\\\5\\n=\n"
+    assert (tmp_path / "twice").read_text() == properties * 2  # the launcher reads it, and then spark-submit
+    assert (tmp_path / "mode").read_text() == "600\n"
     assert "--load-spark-defaults" in started.read_text()
     assert "spark.sql.shuffle.partitions=2" in started.read_text()
+
+
+def test_secret_settings_are_in_no_file_that_a_killed_worker_could_leave(
+    spark_submit: StandIn, connect: Connect, tmp_path: Path
+) -> None:
+    from tests.airflow.test_spark_job import RESULT, spec_in
+
+    hook = connect(f"sqlite:///{tmp_path}/control.db")
+    spark_submit(driver(tmp_path, RESULT))
+    SparkJob(hook.settings).run(spec_in(tmp_path))
+    beside = (tmp_path / "beside").read_text().split()
+    assert "spec.json" in beside
+    assert "secret.properties" not in beside
+    assert CANARY in (tmp_path / "properties").read_text()
+
+
+def test_where_no_file_can_be_in_memory_it_is_private_and_gone_once_it_was_read(
+    spark_submit: StandIn, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.airflow.test_spark_job import RESULT, spec_in
+
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    hook = connect(f"sqlite:///{tmp_path}/control.db")
+    main = Path(tidemark.__file__).parent / "jobs" / "__main__.py"
+    begun = f'echo "no spec" > {tmp_path}/begun/spec.json; cp -p "$properties" {tmp_path}/begun/'
+    read = f"{sys.executable} {main} {tmp_path}/begun/spec.json; ls {tmp_path}/begun > {tmp_path}/after"
+    (tmp_path / "begun").mkdir()
+    spark_submit(driver(tmp_path, f"{begun}; {read}; {RESULT}"))
+    SparkJob(hook.settings).run(spec_in(tmp_path))
+    assert "secret.properties" in (tmp_path / "beside").read_text()
+    assert (tmp_path / "mode").read_text() == "600\n"
+    assert CANARY in (tmp_path / "properties").read_text()
+    assert (tmp_path / "after").read_text() == "spec.json\n"  # the driver's first act, whatever its spec is
 
 
 def test_without_secret_settings_spark_finds_its_properties_where_it_always_does(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,10 @@ def test_a_bad_store_url_is_told_without_its_password(connection: Any, url: str)
 
 def test_spark_that_brings_delta_gets_no_packages(connection: Any) -> None:
     assert connection(extra={"spark_packages": "-"}).settings.spark_packages is None
+
+
+def test_history_is_kept_for_ever_unless_the_connection_says_for_how_long(connection: Any) -> None:
+    assert connection(extra={}).settings.keep_history is None
+    assert connection(extra={"keep_history": "90d"}).settings.keep_history == timedelta(days=90)
+    with pytest.raises(InvalidArgument, match="keep_history"):
+        _ = connection(extra={"keep_history": "90"}).settings

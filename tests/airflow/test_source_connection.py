@@ -36,6 +36,13 @@ def test_an_address_is_what_the_connection_says(address: Define) -> None:
     assert found == SourceAddress(SourceKind.POSTGRESQL, "db", 6543, "shop", "ana", CANARY, parameters)
 
 
+def test_the_secret_that_hashes_is_an_extra_that_nothing_shows(address: Define) -> None:
+    found = address(extra=json.dumps({"hash_secret": CANARY * 2, "sslmode": "require"}))
+    assert (found.hash_secret, found.parameters) == (CANARY * 2, {"sslmode": "require"})
+    assert CANARY not in repr(found)
+    assert address().hash_secret is None
+
+
 def test_host_and_port_have_the_defaults_of_the_database(address: Define) -> None:
     found = address(host=None, port=None, password=None)
     assert (found.host, found.port, found.password) == ("localhost", 5432, None)

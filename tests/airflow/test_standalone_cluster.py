@@ -11,10 +11,11 @@ from airflow.sdk import DAG
 
 from tests.airflow.runs import Lake, Outcome
 from tests.airflow.standalone_cluster import CLIENT_CONF, standalone_cluster
+from tests.tiers import nightly
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.soak]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, nightly("a standalone cluster of its own")]
 
 
 def test_a_stream_is_consumed_on_a_standalone_cluster_in_client_mode(

@@ -78,9 +78,9 @@ def test_a_stream_may_start_at_a_time(run_dag: RunDag, source: str, hook: Tidema
         ({"stream": "x", "on": "S"}, "StreamOnStream"),
         ({"stream": "s", "on": "s.source", "mode": "append_only"}, "StreamExists"),
         ({"stream": "x", "on": "s.source", "mode": "insert_only"}, "ExternalTableNotFound"),
-        ({"stream": "x", "on": "s.source", "mode": "all"}, "InvalidArgument"),
+        ({"stream": "x", "on": "s.source", "mode": "{{ 'all' }}"}, "InvalidArgument"),
         ({"stream": "x", "on": "s.source", "at": 99}, "VersionNotFound"),
-        ({"stream": "x", "on": "s.source", "at": "2026-01-01T00:00:00"}, "InvalidArgument"),
+        ({"stream": "x", "on": "s.source", "at": "{{ '2026-01-01T00:00:00' }}"}, "InvalidArgument"),
     ],
 )
 def test_what_cannot_have_a_stream_is_said_by_name(
@@ -199,6 +199,7 @@ def test_the_command_line_shows_streams_in_every_format(run_dag: RunDag, source:
     (shown,) = yaml.safe_load(cli("streams", "show", "S", "--output", "yaml"))
     assert [move["why"] for move in shown["history"]][:2] == ["created", "these were loaded by hand"]
     assert shown["comment"] == "first"
+    assert shown["state"] == rows["s"]["state"]
     assert "these were loaded by hand" in cli("streams", "show", "s")
 
 
@@ -255,7 +256,7 @@ def test_a_stream_by_key_needs_no_row_tracking_and_is_consumed_once(
 
 
 @pytest.mark.parametrize(
-    ("keys", "named"), [("nothing", "InvalidArgument"), ([], "InvalidArgument"), ("id", "StreamExists")]
+    ("keys", "named"), [("nothing", "InvalidArgument"), ("{{ '' }}", "InvalidArgument"), ("id", "StreamExists")]
 )
 def test_keys_that_do_not_fit_are_said_by_name(
     run_dag: RunDag, source: str, said: Callable[[], str], keys: Any, named: str

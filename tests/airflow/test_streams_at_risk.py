@@ -297,9 +297,10 @@ def test_the_command_line_shows_counters_and_follows_a_table_that_was_moved(sour
     store = TidemarkHook().open_store()
     count_failure(store, ["s"], GONE, run=key_of("r"))
     (listed,) = json.loads(tidemark("streams", "list", "--output", "json").stdout)
-    assert listed["failures_in_row"] == "1"
+    assert (listed["failures_in_row"], listed["state"], listed["rows_delivered"]) == ("1", "failing", "0")
     (shown,) = json.loads(tidemark("streams", "show", "s", "--output", "json").stdout)
     assert (shown["failures"], shown["last_error_type"], shown["consumptions"]) == ("1", "VersionVacuumed", "0")
+    assert (shown["state"], shown["transactions"]) == ("failing", [])
     before = get_stream(store, "s")
     source.path.rename(source.path.with_name("renamed"))
     refused = tidemark("streams", "relocate", "s", "--to", "a.target")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.guarantees.world import World, key_of
+from tidemark.transactions.rollback import rollback
 
 pytestmark = pytest.mark.airflow
 
@@ -39,6 +40,23 @@ def test_a_transaction_that_wrote_nothing_is_redone_and_released(tmp_path: Path)
     again = streams(tmp_path, "release", "s")
     assert (again.returncode, "TransactionNotFound" in again.stderr) == (1, True)
     assert world.consume("two").result.windows[0].to_version == 1
+
+
+def test_what_was_submitted_and_left_is_finished_by_hand(tmp_path: Path) -> None:
+    """All is written and reported, and the worker died before its commit, so that the command needs no Spark."""
+    world = World(tmp_path, f"sqlite:///{tmp_path}/control.db")
+    world.clock.now = datetime.now(UTC)
+    world.stream()
+    world.source.append()
+    world.submit(world.open("one"))
+    locked = streams(tmp_path, "finish", "s")
+    assert (locked.returncode, "StreamLocked" in locked.stderr, "worker of one" in locked.stderr) == (1, True, True)
+    rollback(world.store, key_of("one"))
+    finished = streams(tmp_path, "finish", "s")
+    assert (finished.returncode, f"Transaction {key_of('one')} is finished: s (0, 1]" in finished.stdout) == (0, True)
+    assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)
+    again = streams(tmp_path, "finish", "s")
+    assert (again.returncode, "nothing to finish" in again.stdout) == (0, True)
 
 
 def test_streams_are_exported_and_imported_and_a_refusal_is_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,8 +17,16 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 
 def test_a_function_beside_the_dag_file_runs_in_a_submitted_job(
-    run_dag: Callable[..., Outcome], lake: Lake, airflow_home: Path, capfd: pytest.CaptureFixture[str]
+    run_dag: Callable[..., Outcome],
+    lake: Lake,
+    airflow_home: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_CANARY", "postgres://ana:s3cr3t@h/db")
+    monkeypatch.setenv("SHOP_URL", "here")
+    monkeypatch.setenv("TIDEMARK_DRIVER_ENVIRONMENT", "SHOP_*, COVERAGE_*")
     lake.create("t2.orders", "id BIGINT, name STRING", row_tracking=True)
     lake.create("t2.names", "id BIGINT, name STRING")
     with DAG("submitted", schedule=None) as dag:
@@ -33,3 +42,10 @@ def test_a_function_beside_the_dag_file_runs_in_a_submitted_job(
     assert done.returned("consume")["rows"] == 2
     assert "statement 1 of 1" in said
     assert "INFO SparkContext" not in said
+    (seen,) = re.findall(r"sees (.*)", said)
+    assert {"SHOP_URL", "PATH", "PYSPARK_PYTHON"} <= set(seen.split())
+    assert "AIRFLOW" not in seen
+    assert "AIRFLOW_CONN_CANARY" in next(line for line in caplog.text.splitlines() if "Left out" in line)
+    assert "s3cr3t" not in said + caplog.text
+    assert not (lake.root / "_tidemark/jobs").exists()
+    assert not (lake.root / "_tidemark/archives").exists()

@@ -96,17 +96,25 @@ def test_the_next_run_finishes_what_was_begun_and_delivers_every_change_once(
     assert get_stream(hook.open_store(), "g").offset.version == 3
     (event,) = done.events("g")
     assert (event["from"], event["to"]) == (1, 3)
+    (pinned,) = done.returned("tx.begin")
+    assert (pinned["versions"], pinned["estimated_rows"] > 0) == (2, True)
     assert [taken["initial_rows"] for taken in event["taken_over"]] == [True]
     assert done.task("after") == "success"
 
 
-def test_a_group_with_nothing_new_commits_without_a_job(run_dag: RunDag, source: str, spark_submit: StandIn) -> None:
+def test_a_group_with_nothing_new_commits_without_a_job_and_without_a_warning(
+    run_dag: RunDag, source: str, spark_submit: StandIn, caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     started = spark_submit("exit 9")
     done = run_dag(two_targets())
     assert done.state == "success"
     assert not started.exists()
     assert done.returned("tx.mirror") == {}
     assert done.returned("tx.commit")["rows"] == 0
+    said = caplog.text + capfd.readouterr().out
+    assert "this run found nothing new" not in said
+    assert "nothing new; the offset is at version" in said
 
 
 def test_a_writer_outside_a_group_says_where_it_belongs(

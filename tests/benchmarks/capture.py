@@ -68,7 +68,7 @@ class Ways:
         stream = ChangeStream("uid", "s", False, (watched,), options, CREATED, f"file://{path}", CREATED, 0)
         active = first_partitions(stream.uid, CREATED, self.partitions)
         ranges = (TableRange(watched, self.start, self.end),)
-        batch = CaptureBatch(stream, 0, ranges, CREATED, CREATED, active, 10**9, 0, CREATED)
+        batch = CaptureBatch(stream, 0, ranges, CREATED, CREATED, active, 10**9, 0, datetime.now(UTC))
         with Workspace(f"file://{self.home}/_tidemark", "benchmark") as workspace:
             return capture_batch(self.spark, batch, workspace).rows, taken(path)
 

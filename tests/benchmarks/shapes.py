@@ -1,4 +1,4 @@
-"""The shapes S1 to S6: tables with a window each, and twins with the feed on that had the same statements."""
+"""The shapes S1 to S7: tables with a window each, and twins with the feed on that had the same statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 __all__ = ["SHAPES", "Shape", "Window", "build", "build_one", "rows_of"]
 
 COLUMNS = ("id", "grp", "x", "name")
-_FILES = 16
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,7 @@ class Shape:
     statements: Callable[[int], Iterator[str]]
     deletion_vectors: bool = True
     smaller: int = 1  # the table has rows / smaller rows
+    files: int = 16
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _make(spark: SparkSession, shape: Shape, rows: int, path: Path, *, feed: boo
         f"'delta.enableRowTracking' = 'true', 'delta.enableChangeDataFeed' = '{str(feed).lower()}', "
         f"'delta.enableDeletionVectors' = '{str(shape.deletion_vectors).lower()}')"
     )
-    spark.sql(f"INSERT INTO {name} {rows_of(0, rows, _FILES)}")
+    spark.sql(f"INSERT INTO {name} {rows_of(0, rows, shape.files)}")
     start = _head(path)
     for statement in shape.statements(rows):
         spark.sql(statement.replace("{t}", name))
@@ -124,6 +124,11 @@ def _small_updates_around_optimize(rows: int) -> Iterator[str]:
         yield f"UPDATE {{t}} SET x = x + 1 WHERE id % {every} = {number}"
 
 
+def _scattered(rows: int) -> Iterator[str]:
+    yield "DELETE FROM {t} WHERE id % 50 = 0"
+    yield "UPDATE {t} SET x = x + 1 WHERE id % 4 = 1"
+
+
 SHAPES = (
     Shape("S1", "30 appends", _appends),
     Shape("S2", "30 mixed commits, deletion vectors", _mixed),
@@ -131,4 +136,5 @@ SHAPES = (
     Shape("S4", "1 commit, 999 rows", _one_commit),
     Shape("S5", "100 MERGEs of 100, a small table", _merges(100, lambda rows: 100), smaller=40),
     Shape("S6", "OPTIMIZE between 5 small updates", _small_updates_around_optimize),
+    Shape("S7", "2 % deleted, 25 % updated all over one file", _scattered, files=1),
 )

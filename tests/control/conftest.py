@@ -51,17 +51,30 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=STORES)
 def copied_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControlStore]:
-    """A store of each kind that keeps its connections; migrating each would take longer."""
+    """A store of each kind that keeps its connections; migrating each would take longer. On PostgreSQL it is opened
+    with the least rights, as a task opens it.
+    """
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "control.db")
         url = f"sqlite:///{tmp_path}/control.db"
+        ControlStore(url).migrate()
     else:
         server: PostgresServer = request.getfixturevalue("postgresql")
-        url = server.url(server.new_database(template=request.getfixturevalue("migrated_database")))
+        database = server.new_database(template=request.getfixturevalue("migrated_database"))
+        ControlStore(server.url(database)).migrate()  # of a copy it draws the id
+        url = server.url(database, user="tidemark")
     store = ControlStore(url, keep_connections=True)
-    store.migrate()  # of a copy it draws the id
     yield store
     store.close()
+
+
+@pytest.fixture
+def owners_store(copied_store: ControlStore, request: pytest.FixtureRequest) -> ControlStore:
+    """The same store, as who migrates it opens it."""
+    if copied_store.embedded:
+        return copied_store
+    server: PostgresServer = request.getfixturevalue("postgresql")
+    return ControlStore(server.url(copied_store.url.rpartition("/")[2], user="tidemark_owner"))
 
 
 @pytest.fixture

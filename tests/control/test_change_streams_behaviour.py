@@ -21,7 +21,9 @@ from tidemark.errors import (
     WatchedTableChanged,
 )
 from tidemark.model.change_streams import (
+    CLOCKS_DIFFER,
     MICROSECOND,
+    CaptureBatch,
     CaptureResult,
     ChangeStreamOptions,
     ValueCaptureType,
@@ -432,6 +434,22 @@ def test_a_capture_is_one_job_and_none_where_nothing_is_new(world: ChangeStreamW
     (spec,) = specs
     assert (spec.kind, spec.store_id, spec.options["memory"]) == (JobKind.CAPTURE_CHANGES, world.store.store_id, "1g")
     assert once() is None
+
+
+def test_a_clock_that_is_ahead_is_said_and_the_promise_stays_with_this_clock(
+    world: ChangeStreamWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(spec: JobSpec) -> JobResult:
+        batch = from_json(CaptureBatch, spec.options["batch"])
+        result = captured(batch, until=batch.latest + MICROSECOND)
+        return JobResult(facts=to_plain(replace(result, ahead={"db.t": timedelta(hours=1)})))
+
+    world.table.commit(world.clock.go())
+    result = capture(world.store, "s", run=run, places=places(), tables=world.tables)
+    assert result is not None
+    assert result.published_until == world.clock() + CLOCKS_DIFFER + MICROSECOND
+    (said,) = [record.getMessage() for record in caplog.records if "ahead" in record.getMessage()]
+    assert "commits of db.t bear times up to 1:00:00 ahead of this clock" in said
 
 
 def test_a_job_that_failed_leaves_the_batch_open_for_the_next(world: ChangeStreamWorld) -> None:

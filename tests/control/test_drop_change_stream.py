@@ -161,7 +161,7 @@ def test_a_drop_that_fails_on_the_way_leaves_all_of_it(used: Used, monkeypatch: 
     assert counts(used.store) == before
 
 
-def test_what_earlier_releases_left_behind_goes_with_the_migration(used: Used) -> None:
+def test_what_earlier_releases_left_behind_goes_with_the_migration(used: Used, owners_store: ControlStore) -> None:
     """Revision 0005 kept watch list, batches, partitions and load of a change stream that was dropped."""
 
     def back(connection: sa.Connection) -> None:
@@ -171,8 +171,8 @@ def test_what_earlier_releases_left_behind_goes_with_the_migration(used: Used) -
         of = schema.change_streams
         connection.execute(of.update().where(of.c.name == "s").values(dropped_at=used.world.clock.now))
 
-    used.store.write(back)
-    used.store.write(migrate.upgrade)
+    owners_store.write(back)
+    owners_store.write(migrate.upgrade)
     left = counts(used.store)
     assert [left[one.name] for one in OF_STREAMS] == [0, 0, 0, 0]
     assert left["tidemark_change_stream"] == 1

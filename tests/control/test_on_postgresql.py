@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.postgresql import PASSWORD, PostgresServer
-from tidemark.control import engines
+from tidemark.control import engines, schema
 from tidemark.control.store import ControlStore
 from tidemark.errors import StoreBusy, StoreNotMigrated, StoreRefused, StoreUnreachable
 
@@ -142,6 +143,56 @@ def test_reading_can_change_nothing(postgresql: PostgresServer, database: str, s
     with pytest.raises(StoreUnreachable, match="read-only"):  # so says a standby, too, until it is the primary
         reader.read(lambda connection: connection.execute(sa.text("DELETE FROM tidemark_store")))
     assert reader.store_id == store.store_id
+
+
+def test_a_reader_that_answers_others_waits_for_no_lock_and_no_statement_long(
+    postgresql: PostgresServer, database: str, store: ControlStore
+) -> None:
+    short = timedelta(milliseconds=50)
+    lock = ControlStore(postgresql.url(database), patience=AT_ONCE, bounds=engines.Bounds(1, lock=short))
+    slow = ControlStore(postgresql.url(database), patience=AT_ONCE, bounds=engines.Bounds(1, statement=short))
+    assert lock.store_id == slow.store_id
+    with pytest.raises(StoreBusy, match="statement timeout"):
+        slow.read(lambda connection: connection.execute(sa.text("SELECT pg_sleep(600)")))
+
+    def ask_while_locked(connection: sa.Connection) -> None:
+        connection.execute(sa.text("LOCK TABLE tidemark_stream IN ACCESS EXCLUSIVE MODE"))
+        with pytest.raises(StoreBusy, match="lock timeout"):
+            lock.read(lambda other: other.execute(sa.select(schema.streams)))
+
+    store.write(ask_while_locked)
+    assert lock.read(lambda connection: connection.execute(sa.select(schema.streams)).all()) == []
+    for one in (lock, slow):
+        one.close()
+
+
+def test_a_task_that_reads_waits_for_no_lock_without_end(store: ControlStore) -> None:
+    assert store.read(lambda c: c.execute(sa.text("SHOW lock_timeout")).scalar_one()) == "30s"
+
+
+def test_with_all_connections_in_use_the_store_is_busy(postgresql: PostgresServer, database: str) -> None:
+    bounds = engines.Bounds(1, lock=timedelta(milliseconds=50))
+    store = ControlStore(postgresql.url(database), patience=AT_ONCE, bounds=bounds)
+    with pytest.raises(StoreBusy, match="in use"):
+        store.read(lambda _: store.read(lambda _: None))
+    store.close()
+
+
+def test_whoever_waits_for_a_server_that_does_not_answer_is_freed(postgresql: PostgresServer, database: str) -> None:
+    bounds = engines.Bounds(2, statement=timedelta(hours=1))
+    store = ControlStore(postgresql.url(database), patience=AT_ONCE, bounds=bounds)
+    assert store.read(lambda connection: connection.execute(sa.select(schema.streams)).all()) == []
+    asleep = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}' AND wait_event = 'PgSleep'"
+    with ThreadPoolExecutor(1) as reader:
+        waits = reader.submit(store.read, lambda connection: connection.execute(sa.text("SELECT pg_sleep(600)")))
+        while postgresql.sql(asleep) == [(0,)]:
+            assert not waits.done()
+        store.cut()
+        with pytest.raises(StoreUnreachable):
+            waits.result(60)
+    assert store.read(lambda connection: connection.execute(sa.select(schema.streams)).all()) == []
+    store.close()
+    store.cut()  # nothing is open: nothing happens
 
 
 def test_what_became_of_a_transaction_can_be_learnt_later(store: ControlStore) -> None:

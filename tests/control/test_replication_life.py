@@ -58,10 +58,12 @@ class TestDefinitions:
 
     def test_how_values_and_batches_are_handled_can_be_altered_and_nothing_else(self, world: World) -> None:
         made = world.replication
-        wanted = ReplicationOptions(target="other", unfit_values=UnfitValues.NULL, max_events=7, backfill=False)
+        wanted = ReplicationOptions(
+            target="other", unfit_values=UnfitValues.NULL, max_events=7, backfill=False, gives_way_after=60.0
+        )
         for _ in range(2):
             altered = definitions.alter_options(world.store, "R", wanted, by=ME)
-            options = replace(made.options, unfit_values=UnfitValues.NULL, max_events=7)
+            options = replace(made.options, unfit_values=UnfitValues.NULL, max_events=7, gives_way_after=60.0)
             assert altered == world.replication == replace(made, options=options)
         assert acts(world).count("alter options") == 1
         with pytest.raises(InvalidArgument, match="max_events"):
@@ -73,6 +75,7 @@ class TestDefinitions:
         wrong = {
             "target": ReplicationOptions(target=" "),
             "max_events": ReplicationOptions(target="t", max_events=0),
+            "gives_way_after": ReplicationOptions(target="t", gives_way_after=float("inf")),
             "numeric_as": ReplicationOptions(target="t", numeric_as="decimal(39,0)"),
             "backfill_exclude": ReplicationOptions(target="t", backfill_exclude=("a.b.c",)),
         }

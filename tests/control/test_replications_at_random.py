@@ -4,7 +4,6 @@ are made anew. Nothing is lost, nothing is applied twice, and nothing goes back.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from contextlib import suppress
@@ -24,17 +23,17 @@ from hypothesis.stateful import (
 )
 
 from tests.control.replication_model import ME, Ends, WorkerDied, World, at, found
+from tests.tiers import some
 from tidemark.control.store import ControlStore
 from tidemark.errors import TidemarkError
 from tidemark.model.replication import By, LogPosition, ObjectState, ReplicationOptions, ReplicationState
 from tidemark.planning.replication.lifecycle import Act, ObjectAct, leads_to, object_leads_to
 from tidemark.transactions.replication import lifecycle, objects, status
 
-EXAMPLES = int(os.environ.get("TIDEMARK_REPLICATION_LIVES", "10"))
 TABLES = ("s.a", "s.b", "s.c")
 names = st.sampled_from(TABLES[:2])
 ends = st.sampled_from([*Ends, Ends.WELL, Ends.WELL, Ends.WELL])
-some = st.lists(st.sampled_from(TABLES), min_size=1, max_size=3)
+a_few = st.lists(st.sampled_from(TABLES), min_size=1, max_size=3)
 several = st.lists(ends, min_size=7, max_size=7)
 runs = st.sampled_from([By("w", "", "dag/1/t/-1"), By("w", "", "dag/2/t/-1")])
 
@@ -71,7 +70,7 @@ class Replications(RuleBasedStateMachine):
         with suppress(TidemarkError):
             self.world.register(*(found(name, one) for name, one in self.ids.items()))
 
-    @rule(names=some)
+    @rule(names=a_few)
     def commit(self, names: list[str]) -> None:
         self.commit_to(names)
 
@@ -90,11 +89,11 @@ class Replications(RuleBasedStateMachine):
             self.write_down_once(name, how[-number], by)
         self.trim_once(how[-1])
 
-    @rule(names=some, how=several, by=runs)
+    @rule(names=a_few, how=several, by=runs)
     def run_once(self, names: list[str], how: list[Ends], by: By) -> None:
         self.run(names, how, by)
 
-    @rule(names=some, more=some, how=several, again=several, by=runs)
+    @rule(names=a_few, more=a_few, how=several, again=several, by=runs)
     def run_twice(self, names: list[str], more: list[str], how: list[Ends], again: list[Ends], by: By) -> None:
         self.run(names, how, by)
         self.run(more, again, by)
@@ -241,10 +240,12 @@ class Replications(RuleBasedStateMachine):
         self.nothing_is_lost_or_applied_twice()
 
 
-def test_a_replication_at_random(migrated_file: Path) -> None:
+@pytest.mark.parametrize("lives", some((10, 500), now=(10,)))
+@pytest.mark.timeout(3600)
+def test_a_replication_at_random(migrated_file: Path, lives: int) -> None:
     Replications.template = migrated_file
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    how = settings(max_examples=EXAMPLES, stateful_step_count=20, deadline=None, suppress_health_check=slow)
+    how = settings(max_examples=lives, stateful_step_count=20, deadline=None, suppress_health_check=slow)
     run_state_machine_as_test(Replications, settings=how)
 
 

@@ -32,7 +32,7 @@ from tidemark.model.transactions import (
     TransactionState,
     WriteAs,
 )
-from tidemark.transactions.streams import create_stream, get_stream, list_streams, stream_history
+from tidemark.transactions.streams import create_stream, drop_stream, get_stream, list_streams, stream_history
 
 NOW = datetime(2026, 11, 21, 5, 30, 1, 234567, tzinfo=UTC)
 SOURCE = TableRef("db.orders", "file:///lake/db/orders", "table-1")
@@ -230,9 +230,17 @@ def test_streams_are_sorted_alike_on_every_store(store: ControlStore) -> None:
     assert [stream.name for stream in list_streams(store)] == ["10", "2", "_", "A", "a b", "b", "Ä"]
 
 
-def test_an_unknown_stream_is_an_error(store: ControlStore) -> None:
-    with pytest.raises(StreamNotFound):
+def test_an_unknown_stream_is_an_error_with_names_like_it(store: ControlStore) -> None:
+    with pytest.raises(StreamNotFound, match=r"'nothing' does not exist\. Create it"):
         get_stream(store, "nothing")
+    for name in ("Orders_changes", "clicks", "orders_changed", "orders_changes_old"):
+        create_stream(store, name=name, source=SOURCE, mode=StreamMode.STANDARD, at_version=0, who="ann")
+    drop_stream(store, "orders_changed", "ann")
+    with pytest.raises(StreamNotFound) as mistyped:
+        get_stream(store, "odrers_changes")
+    assert "Did you mean 'Orders_changes' or 'orders_changes_old'? Create it" in str(mistyped.value)
+    with pytest.raises(StreamNotFound, match=r"does not exist\. Create it"):
+        get_stream(store, "%")
 
 
 def test_a_store_that_is_not_embedded_is_never_migrated_by_itself(url: str) -> None:

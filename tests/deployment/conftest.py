@@ -12,6 +12,7 @@ import pytest
 from tests.deployment.airflow_deployment import Deployment, running_airflow, wait_for
 from tests.deployment.spark_places import PLACES, SparkPlace
 from tests.postgresql import PostgresServer, postgresql_or_skip
+from tests.tiers import some
 from tidemark.control.store import ControlStore
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.marks import MarkKind, parse_mark
@@ -30,9 +31,9 @@ def store_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["local", *(pytest.param(place, marks=pytest.mark.soak) for place in ELSEWHERE)])
+@pytest.fixture(scope="module", params=some(("local", *ELSEWHERE), now=("local",)))
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkPlace]:
-    """Where the tasks have their Spark; elsewhere than beside the task by `make soak`."""
+    """Where the tasks have their Spark; elsewhere than beside the task by `make test-all`."""
     with PLACES[request.param](tmp_path_factory.mktemp(request.param)) as running:
         yield running
 
@@ -49,6 +50,7 @@ def deployment(
         **place.environment,
         "TIDEMARK_LAKE_ROOT": str(home / "lake"),
         "SHOP_HOLD": str(home / "hold"),
+        "TIDEMARK_DRIVER_ENVIRONMENT": "SHOP_HOLD, COVERAGE_*",
     }
     urls = (server.url(server.new_database()) for server in (postgresql, store_server))
     with running_airflow(home, *urls, environment) as running:

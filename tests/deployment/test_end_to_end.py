@@ -12,11 +12,16 @@ from tests.deployment.airflow_deployment import Deployment, wait_for
 from tests.deployment.conftest import Shop
 from tests.deployment.spark_places import SparkPlace
 from tests.postgresql import PostgresServer
+from tests.tiers import nightly, some
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(900)]
 
+NEW_DATA = "test_new_data_starts_a_run_by_itself"
+TRIGGERER = "tests/airflow/test_real_triggerer.py::test_a_killed_triggerer_misses_no_data_and_repeats_no_announcement"
+OTHERS = "the other ways to end, each a run of a whole Airflow"
 
-@pytest.mark.soak
+
+@nightly("a run more", NEW_DATA)
 def test_a_run_that_is_triggered_by_hand_delivers_what_is_new(deployment: Deployment, shop: Shop) -> None:
     shop.trade()
     assert deployment.finish("by_hand", deployment.trigger("by_hand")) == "success"
@@ -53,15 +58,11 @@ def kill_the_store(deployment: Deployment, store: PostgresServer) -> None:
     store.restart()
 
 
-LONG = (kill_spark, kill_the_scheduler, kill_the_api_server, kill_the_store)  # by `make soak`
-
-
 @pytest.mark.parametrize(
     "strike",
-    [
-        kill_the_worker,
-        *(pytest.param(strike, marks=pytest.mark.soak) for strike in LONG),
-    ],
+    some(
+        (kill_the_worker, kill_spark, kill_the_scheduler, kill_the_api_server, kill_the_store), now=(kill_the_worker,)
+    ),
 )
 def test_whatever_is_killed_in_the_middle_each_change_arrives_once(
     deployment: Deployment,
@@ -79,7 +80,7 @@ def test_whatever_is_killed_in_the_middle_each_change_arrives_once(
     wait_for_no_spark(deployment, place)
 
 
-@pytest.mark.soak
+@nightly(OTHERS, TRIGGERER)
 def test_what_waits_for_data_goes_on_after_the_triggerer_was_killed(
     deployment: Deployment, shop: Shop, place: SparkPlace
 ) -> None:
@@ -93,6 +94,7 @@ def test_what_waits_for_data_goes_on_after_the_triggerer_was_killed(
     shop.check()
 
 
+@nightly(OTHERS)
 def test_a_task_marked_failed_leaves_no_spark_behind_and_the_offset_where_it_was(
     deployment: Deployment, shop: Shop, place: SparkPlace
 ) -> None:
@@ -108,7 +110,7 @@ def test_a_task_marked_failed_leaves_no_spark_behind_and_the_offset_where_it_was
     shop.check()
 
 
-@pytest.mark.soak
+@nightly(OTHERS)
 def test_a_running_task_that_is_cleared_is_ended_and_run_again(
     deployment: Deployment, shop: Shop, place: SparkPlace
 ) -> None:
@@ -123,7 +125,7 @@ def test_a_running_task_that_is_cleared_is_ended_and_run_again(
     wait_for_no_spark(deployment, place)
 
 
-@pytest.mark.soak
+@nightly(OTHERS)
 def test_a_task_that_takes_too_long_leaves_no_spark_behind(
     deployment: Deployment, shop: Shop, place: SparkPlace
 ) -> None:
@@ -134,7 +136,7 @@ def test_a_task_that_takes_too_long_leaves_no_spark_behind(
     shop.release()
 
 
-@pytest.mark.soak
+@nightly("a run more", NEW_DATA)
 def test_a_schedule_delivers_what_a_failed_run_left(deployment: Deployment, shop: Shop) -> None:
     deployment.unpause("on_schedule")
     wait_for(shop.is_delivered, 240, deployment.logs)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.deployment.airflow_deployment import Deployment, running_airflow, wait_for
 from tests.postgresql import PostgresServer
+from tests.tiers import nightly
 from tidemark.control.store import ControlStore
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.transactions.streams import get_stream
@@ -21,7 +22,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.e2e,
-    pytest.mark.soak,
+    nightly("the example DAGs in a whole Airflow"),
     pytest.mark.timeout(1800),
 ]
 DAGS = Path(__file__).parents[2] / "dags"

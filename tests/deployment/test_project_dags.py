@@ -15,6 +15,7 @@ from tests.deployment.airflow_deployment import Deployment, running_airflow, wai
 from tests.deployment.continuous_board import CAPTURE, READER, Board, ReaderRun, committed
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.postgresql import PostgresServer
+from tests.tiers import nightly
 from tests.warm_spark import hand_over, put_in_place, serving
 from tidemark.control.store import ControlStore
 from tidemark.model.streams import Stream, StreamMode, TableRef
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e, pytest.mark.timeout(900)]
 DAGS = Path(__file__).parents[2] / "dags"
 AS_A_PERSON_WOULD = 6  # an answer in the very second in which the task was parked makes the scheduler take it for lost
+IN_ONE_PROCESS = (
+    "tests/airflow/test_change_stream_continuous.py::test_each_partition_is_read_by_a_run_of_its_own_after_its_parents"
+)
 WATCH, ASK = "watch_stale_streams", "recreate_stale_stream"
 
 
@@ -47,6 +51,7 @@ def deployment(postgresql: PostgresServer, tmp_path_factory: pytest.TempPathFact
         yield running
 
 
+@nightly("a whole Airflow of its own, in which a person decides")
 def test_a_stream_left_alone_goes_through_alarm_decision_and_re_base(deployment: Deployment) -> None:
     table = SyntheticTable(deployment.home / "lake/shop/orders")
     for _ in range(3):
@@ -117,6 +122,7 @@ def board(deployment: Deployment, spark: SparkSession) -> Iterator[Board]:
         yield board
 
 
+@nightly("a run of a whole Airflow for each partition", IN_ONE_PROCESS)
 @pytest.mark.spark
 def test_each_partition_is_read_by_runs_of_its_own_and_wakes_its_children(deployment: Deployment, board: Board) -> None:
     board.change("INSERT INTO {t} SELECT id, 0, 'first' FROM range(100, 110)")

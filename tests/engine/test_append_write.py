@@ -25,6 +25,7 @@ def append(spark, path, *, schema=CHANGES, rows=ROWS, evolution=SchemaEvolution.
     prepare_append(frame, stmt, target_schema(open_target(stmt, None))).run()
 
 
+@pytest.mark.quick
 def test_source_columns_are_written_and_metadata_columns_only_where_the_target_has_them(spark, tmp_path):
     make(spark, tmp_path / "plain", [])
     append(spark, tmp_path / "plain")

@@ -101,6 +101,7 @@ def bench(spark, tmp_path):
     bench.lake.close()
 
 
+@pytest.mark.quick
 def test_R1_R2_R31_R40_streams_start_now_are_independent_and_agree_on_row_ids(bench):
     bench.create("s")
     bench.run("INSERT INTO {t} VALUES (3, 'c')")

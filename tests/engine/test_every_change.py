@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engine.lakes import Lake
+from tests.tiers import nightly
 from tidemark.engine.changes.every_change import plan_pages
 from tidemark.engine.changes.rows import read_changes
 from tidemark.errors import InvalidArgument
@@ -61,9 +62,9 @@ def expected(start: int) -> list[Change]:
     ("feed", "vectors"),
     [
         ("false", "true"),
-        pytest.param("true", "false", marks=pytest.mark.soak),
-        pytest.param("true", "true", marks=pytest.mark.soak),
-        pytest.param("false", "false", marks=pytest.mark.soak),
+        pytest.param("true", "false", marks=nightly("the other features of a table")),
+        pytest.param("true", "true", marks=nightly("the other features of a table")),
+        pytest.param("false", "false", marks=nightly("the other features of a table")),
     ],
 )
 def test_each_commit_shows_what_it_did(lake: Lake, feed: str, vectors: str) -> None:
@@ -83,6 +84,7 @@ def test_many_rows_give_the_same(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
     assert every(lake, start) == expected(start)
 
 
+@pytest.mark.quick
 def test_pages_are_whole_commits_without_gap_or_overlap(lake: Lake) -> None:
     start = history(lake, delta__enableDeletionVectors="false")
     for rows in (1, 5, 10, 1_000):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.tiers import some_rows
 from tidemark.client import Version, connect
 from tidemark.errors import (
     DataFileChanged,
@@ -68,6 +69,7 @@ def landing(spark: SparkSession, tmp_path: Path) -> Landing:
     return Landing(spark, tmp_path)
 
 
+@pytest.mark.quick
 def test_a_file_is_seen_once_it_was_refreshed_and_not_before(landing: Landing) -> None:
     landing.put("old.json", (1, "pen"))
     landing.stream()
@@ -191,7 +193,10 @@ def _avro(rows: DataFrame, path: str) -> None:
 
 @pytest.mark.parametrize(
     ("file_format", "write", "options"),
-    [("parquet", _parquet, {}), ("json", _json, {}), ("csv", _csv, {"header": "true"}), ("avro", _avro, {})],
+    some_rows(
+        [("parquet", _parquet, {}), ("json", _json, {}), ("csv", _csv, {"header": "true"}), ("avro", _avro, {})],
+        now=[("csv", _csv, {"header": "true"}), ("avro", _avro, {})],
+    ),
 )
 def test_every_format_is_read_and_its_columns_are_found(
     landing: Landing, file_format: str, write: Callable[[DataFrame, str], None], options: dict[str, str]

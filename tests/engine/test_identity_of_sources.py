@@ -160,3 +160,19 @@ def test_R32_R93_a_clone_has_a_history_of_its_own_and_keeps_the_numbers_of_its_r
     (of_source, of_clone) = (ids[stream][0].rpartition(":") for stream in ("outside", "cloned"))
     assert of_source[2] == of_clone[2]  # the row's number
     assert of_source[0] != of_clone[0]  # so rows that either table makes later never share an id
+
+
+def test_R32_rows_that_the_origin_had_rewritten_get_numbers_of_their_own_in_a_clone_and_keep_them(place: Place) -> None:
+    place.sql("INSERT INTO {s}.outside VALUES (2), (3)", "DELETE FROM {s}.outside WHERE id = 1", "OPTIMIZE {s}.outside")
+    clone = f"{place.path}/clone"
+    place.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE {{s}}.outside {TRACKED}")
+
+    def numbers(stream: str, on: str) -> dict[int, str]:
+        place.lake.create_stream(stream, on=on, show_initial_rows=True)
+        return {row.id: row[ROW_ID].rpartition(":")[2] for row in place.lake.stream(stream).collect()}
+
+    of_source, of_clone = numbers("all", f"{place.schema}.outside"), numbers("cloned", clone)
+    assert of_source.keys() == of_clone.keys()
+    assert all(of_source[number] != of_clone[number] for number in (2, 3))
+    place.sql(f"OPTIMIZE delta.`{clone}`", f"DELETE FROM delta.`{clone}` WHERE id = 2")
+    assert numbers("again", clone) == {3: of_clone[3]}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.statements import make, rows_of, statement
-from tidemark.engine.writes.exactly_once import open_target, target_schema
+from tests.engine.statements import delivering, make, rows_of, statement
+from tidemark.engine.writes.exactly_once import open_target, target_schema, write_statement
 from tidemark.engine.writes.merge import prepare_merge
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey, TargetDoesNotFit
 from tidemark.lake.delta_log import DeltaLog
@@ -29,6 +29,7 @@ def merge(frame, path, *keys, evolution=SchemaEvolution.FAIL):
         prepared.close()
 
 
+@pytest.mark.quick
 def test_inserts_updates_deletes_and_key_changes_arrive_and_nulls_are_keys(spark, tmp_path):
     path = tmp_path / "t"
     make(spark, path, [(1, "a"), (2, "b"), (3, "c"), (None, "n"), (9, "stays")])
@@ -48,6 +49,19 @@ def test_inserts_updates_deletes_and_key_changes_arrive_and_nulls_are_keys(spark
     got = spark.read.format("delta").load(str(path)).collect()
     assert {tuple(row) for row in got} == {(1, "A"), (4, "c"), (None, "N"), (5, "e"), (9, "stays")}
     assert len(got) == 5
+
+
+def test_a_merge_keeps_in_its_commit_how_many_rows_of_the_change_set_it_read(spark, tmp_path):
+    session, path = spark.newSession(), tmp_path / "t"
+    make(session, path, [(1, "a"), (2, "b")])
+    frame = changes(session, (1, "a", "DELETE"), (1, "A", "INSERT"), (2, "b", "INSERT"), (7, "gone", "DELETE"))
+    stmt = statement(path, write_as=WriteAs.MERGE, keys=("id",))
+    prepared = prepare_merge(frame, stmt, target_schema(open_target(stmt, None)), ("id",))
+    evidence = write_statement(session, delivering(), stmt, prepared.run, changes=prepared.changes)
+    prepared.close()
+    again = write_statement(session, delivering(), stmt, prepared.run)
+    assert (evidence.changes, sum(evidence.rows.values())) == (4, 1)
+    assert (again.found, again.changes) == (True, 4)
 
 
 def test_rows_that_are_equal_already_stay_untouched(spark, tmp_path):

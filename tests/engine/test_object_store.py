@@ -10,12 +10,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.object_store import BUCKET, ObjectStore, running_object_store
+from tests.tiers import nightly
 from tidemark.client import Version, connect
 from tidemark.client.lake import Lake
 from tidemark.engine.changes.window import plan_window
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import table_ref
-from tidemark.model.streams import ACTION, StreamMode, StreamWindow, WindowKind
+from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode, StreamWindow, WindowKind
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
@@ -108,3 +109,23 @@ def test_initial_rows_and_every_spelling_of_the_scheme(
     lake.create_stream("first_stream", on=by_s3a, show_initial_rows=True)
     assert rows(lake.stream("first_stream")) == [("INSERT", 1, "a")]
     assert lake.describe_stream("first_stream").stale is False
+
+
+@nightly("two million rows in an object store", "tests/engine/test_large_vectors.py::test_the_standard_changes")
+def test_scattered_changes_of_a_large_file_are_named_by_vectors_in_the_store(
+    spark: SparkSession, store: ObjectStore, root: str, lake: Lake
+) -> None:
+    path, rows = create(spark, root, "large"), 2_000_000
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT CAST(id AS INT), 'a' FROM range(0, {rows}, 1, 1)")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE k % 50 = 0")
+    spark.sql(f"UPDATE delta.`{path}` SET v = 'b' WHERE k % 4 = 1")
+    found = lake.changes(path, at=Version(1)).groupBy(ACTION, IS_UPDATE, "v").count().collect()
+    vectors = [key for key in store.keys(f"{ODD}/_tidemark/log_only/") if "deletion_vectors" in key]
+    assert vectors
+    assert set(map(tuple, found)) == {
+        ("DELETE", False, "a", rows // 50),
+        ("DELETE", True, "a", rows // 4),
+        ("INSERT", True, "b", rows // 4),
+    }
+    lake.close()
+    assert [key for key in store.keys(f"{ODD}/_tidemark/") if "/log_only/" in key] == []

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from tests.engine.lakes import Lake
 from tidemark.engine.workspace import Workspace
+from tidemark.lake.orphans import sweep_directories
 
 pytestmark = pytest.mark.spark
 
@@ -73,11 +76,38 @@ def test_orphans_of_a_workspace_go_by_age(tmp_path: Path) -> None:
 def test_sweeping_bears_an_owner_who_closes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = Workspace(f"file://{tmp_path}", "other")
     other.write(f"{other.new_directory()}/_delta_log/0.json", b"{}")
-    seen = LocalFileSystem.modified
+    seen = LocalFileSystem.rm
 
-    def closed_first(self: LocalFileSystem, path: str) -> datetime:
+    def closed_first(self: LocalFileSystem, path: str, **how: Any) -> None:
+        monkeypatch.setattr(LocalFileSystem, "rm", seen)
         other.close()
-        return seen(self, path)
+        seen(self, path, **how)
 
-    monkeypatch.setattr(LocalFileSystem, "modified", closed_first)
+    monkeypatch.setattr(LocalFileSystem, "rm", closed_first)
     assert Workspace(f"file://{tmp_path}", "mine").sweep(datetime.now(UTC) + timedelta(hours=1)) == 0
+
+
+def test_one_sweep_looks_at_a_bounded_number_and_hours_at_all(tmp_path: Path) -> None:
+    dead = Workspace(f"file://{tmp_path}", "dead")
+    for _ in range(30):
+        dead.write(f"{dead.new_directory()}/_delta_log/0.json", b"{}")
+    later = datetime.now(UTC) + timedelta(days=1)
+    assert 0 < len(sweep_directories(dead.root, older_than=later, at_most=10).removed) < 30
+    for hour in range(1, 40):
+        sweep_directories(dead.root, older_than=later + timedelta(hours=hour), at_most=10)
+    assert list((tmp_path / "log_only").iterdir()) == []
+
+
+def test_half_made_directories_are_swept_and_one_that_is_still_written_to_stays(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    half, written = tmp_path / "log_only" / "half", tmp_path / "log_only" / "written"
+    for directory in (half, written / "_delta_log"):
+        directory.mkdir(parents=True)
+    for name in ("0.json", "1.json"):
+        (written / "_delta_log" / name).write_text("{}")
+    old = (now - timedelta(days=9)).timestamp()
+    for file in (half, written, written / "_delta_log" / "0.json"):
+        os.utime(file, (old, old))
+    assert Workspace(f"file://{tmp_path}", "mine").sweep(now - timedelta(days=7)) == 1
+    assert not half.exists()
+    assert written.exists()

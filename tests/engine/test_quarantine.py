@@ -98,6 +98,7 @@ def test_nested_columns_and_texts_that_are_too_long_or_say_no_number(world: Worl
     ]
 
 
+@pytest.mark.quick
 def test_spaces_at_the_end_of_a_char_key_make_no_other_key(world: World) -> None:
     """A bad half keeps the other half back, and what the target has under the key is found."""
     world.source("id STRING, v STRING").target("id CHAR(4), v VARCHAR(3), w INT", "w IS NULL OR v <> 'q'")

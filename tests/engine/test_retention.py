@@ -126,6 +126,7 @@ def test_R88_files_that_delta_has_forgotten_stay_too(shore: Shore) -> None:
     assert (without.files, shore.rows()) == (0, [*REPLACED, (4, "d", "INSERT")])
 
 
+@pytest.mark.quick
 def test_R88_after_consumption_retention_falls_back(shore: Shore) -> None:
     shore.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 10 days')")
     shore.create()

@@ -17,6 +17,7 @@ from tidemark.planning.change_sets.plan import Candidate, Netting
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.quick
 def test_all_rows_of_the_table_of_minimal_changes(lake: Lake) -> None:
     """Every line of table 5 at once: each key is one line."""
     start = lake.create().sql(

@@ -87,6 +87,7 @@ def desk(empty_desk):
 SEEN = "SELECT id, v, METADATA$ACTION, METADATA$ISUPDATE FROM s"
 
 
+@pytest.mark.quick
 def test_R4_R7_R12_streams_are_made_altered_replaced_and_dropped_by_sql(desk):
     assert desk.status("CREATE STREAM s ON TABLE orders COMMENT = 'first'") == "Stream s successfully created."
     desk.run("INSERT INTO orders VALUES (3, 'c')")

@@ -78,6 +78,7 @@ def test_of_a_full_reload_only_what_really_changed_shows(
     assert shown(client) == []
 
 
+@pytest.mark.quick
 def test_updates_deletes_and_merges_show_what_they_did_and_optimize_nothing(client: Lake, lake: Table) -> None:
     lake.create(**UNTRACKED).sql("INSERT INTO {t} SELECT id, 'a' FROM range(10)", "INSERT INTO {t} VALUES (10, 'a')")
     stream(client, lake)

@@ -12,10 +12,10 @@ from .world import World
 
 @pytest.fixture
 def postgresql_store(postgresql: PostgresServer, migrated_database: str) -> str:
-    """The URL of a control store of its own on PostgreSQL, at this release's revision."""
-    url = postgresql.url(postgresql.new_database(template=migrated_database))
-    ControlStore(url).migrate()
-    return url
+    """The URL of a migrated control store of its own on PostgreSQL, with the least rights for tasks."""
+    database = postgresql.new_database(template=migrated_database)
+    ControlStore(postgresql.url(database)).migrate()
+    return postgresql.url(database, user="tidemark")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -257,7 +257,7 @@ class PartitionWorld:
         (range_,) = batch.ranges
         versions = range(range_.start + 1, range_.end + 1)
         raw = [SourceTransaction(TABLE.table_id, version, self.table.timestamp(version)) for version in versions]
-        published = publish(raw, batch.floor)
+        published = publish(raw, batch.floor, batch.latest)
         made: list[Record] = []
         for one in published:
             for rank, (number, key) in enumerate(self.table.commits[one.transaction.version - 1][1]):

@@ -104,12 +104,17 @@ Told = tuple[str, tuple[Any, ...] | None]
 
 
 def history_of(connection: Any, table: SourceTable) -> dict[int, list[Told]]:
-    """What the trigger on a table has kept of every transaction that was committed, in order; by transaction."""
+    """What the trigger on a table has kept of every transaction that was committed, in order; by transaction.
+
+    An update is the row that was and the row that is, as a table without a key has it in the event log.
+    """
     found: dict[int, list[Told]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT tx, change, coalesce(new, old)::text FROM shop.history ORDER BY number")
-        for tx, change, row in cursor.fetchall():
-            found[tx].append((change, _texts(table, None if row is None else json.loads(row))))
+        cursor.execute("SELECT tx, change, old::text, new::text FROM shop.history ORDER BY number")
+        for tx, change, old, new in cursor.fetchall():
+            halves = [("UPDATE-DELETE", old), ("UPDATE-INSERT", new)] if change == "UPDATE" else [(change, new or old)]
+            for half, row in halves:
+                found[tx].append((half, _texts(table, None if row is None else json.loads(row))))
     return dict(found)
 
 

@@ -1,13 +1,12 @@
 """Four writers change three tables while the change stream is captured, splits and merges; three groups read it.
 
 Each group gets every change of the tables' histories, once, each key's in order, though some of its chunks fail at
-first. TIDEMARK_COMMITS says how many commits; `make soak` makes 1,000.
+first. 40 commits, 400 by `make test-all`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import threading
 from collections import Counter
@@ -21,6 +20,7 @@ import pytest
 from delta.exceptions import DeltaConcurrentModificationException
 
 from tests.guarantees.partition_invariants import Snapshot, require_invariants
+from tests.tiers import some
 from tidemark.control.store import ControlStore
 from tidemark.engine.writes.exactly_once import CONFLICTS
 from tidemark.jobs.run import run as run_job
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(36_000)]
 
-COMMITS = int(os.environ.get("TIDEMARK_COMMITS", "40"))
-SEED = int(os.environ.get("TIDEMARK_SEED", "7"))
+SEED = 7
 TABLES = ("soak.a", "soak.b", "soak.c")
 WRITERS = 4
 KEYS = 40
@@ -171,11 +170,11 @@ def statements(number: int) -> Iterator[tuple[str, str]]:
             yield table, "OPTIMIZE {t}"
 
 
-def write_all(soak: Soak, number: int, failures: list[Exception]) -> None:
+def write_all(soak: Soak, number: int, commits: int, failures: list[Exception]) -> None:
     """A writer's share of the commits; one that loses to another writer tries again."""
     session = own_session(soak.spark)
     try:
-        for _, (table, statement) in zip(range(COMMITS // WRITERS), statements(number), strict=False):
+        for _, (table, statement) in zip(range(commits // WRITERS), statements(number), strict=False):
             for _ in range(50):
                 try:
                     session.sql(statement.format(t=f"delta.`{soak.path(table)}`"))
@@ -224,7 +223,9 @@ def _as_change(transaction: str, kind: str, mod: Any) -> tuple[str, str, str, st
     return transaction, kind, key, *(_text(json.loads(mod[name] or "{}")) for name in ("old_values", "new_values"))
 
 
-def test_every_group_gets_the_whole_history_once(soak: Soak) -> None:
+@pytest.mark.timeout(5400)
+@pytest.mark.parametrize("commits", some((40, 400), now=(40,)))
+def test_every_group_gets_the_whole_history_once(soak: Soak, commits: int) -> None:
     TAKEN.clear()
     appended = soak.create("soak.records", f"server_transaction_id STRING, {RECORDS}")
     mirror = soak.create("soak.mirror", "id BIGINT, v BIGINT, w STRING")
@@ -236,7 +237,7 @@ def test_every_group_gets_the_whole_history_once(soak: Soak) -> None:
     for group in sinks:
         create_group(soak.store, STREAM, group, "earliest")
     failures: list[Exception] = []
-    writers = [threading.Thread(target=write_all, args=(soak, n, failures)) for n in range(WRITERS)]
+    writers = [threading.Thread(target=write_all, args=(soak, n, commits, failures)) for n in range(WRITERS)]
     for writer in writers:
         writer.start()
     rounds = 0
@@ -248,7 +249,7 @@ def test_every_group_gets_the_whole_history_once(soak: Soak) -> None:
     assert failures == []
     _read_to_the_end(soak, sinks, rounds)
     expected = history(soak)
-    assert sum(expected.values()) > COMMITS
+    assert sum(expected.values()) > commits
 
     records = soak.spark.read.format("delta").load(appended.path).collect()
     flat = Counter(_as_change(r.server_transaction_id, r.mod_type, mod) for r in records for mod in r.mods)

@@ -4,7 +4,6 @@ holds each change once and in order, whichever way the slot is read and wherever
 
 from __future__ import annotations
 
-import os
 import random
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from tests.guarantees.replication_tables import SCHEMA, SourceTable
 from tests.guarantees.replication_world import made_source
 from tests.guarantees.replication_writers import Writers, opened
 from tests.postgresql import PostgresServer
+from tests.tiers import some
 from tidemark.databases.postgresql.change_log import read_by_functions, read_by_protocol
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.relations import CatalogSchemas
@@ -27,9 +27,6 @@ from tidemark.databases.postgresql.transactions import TransactionReader
 from tidemark.model.replication import LogPosition, ObjectName, SourceAddress, TableSchema
 from tidemark.model.replication_jobs import CapturedObject
 from tidemark.planning.replication.positions import lsn_of, position_of_lsn
-
-RUNS = int(os.environ.get("TIDEMARK_REPLICATIONS", "10"))
-FIRST = int(os.environ.get("TIDEMARK_REPLICATION_SEED", "0"))
 
 
 class Told(NamedTuple):
@@ -101,11 +98,7 @@ class Reading:
             cursor.execute(f"SELECT pg_drop_replication_slot('{self.slot}')")
 
 
-@pytest.fixture(params=range(FIRST, FIRST + RUNS))
-def seed(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
-
-
+@pytest.mark.parametrize("seed", some(range(200), now=range(4)))
 def test_events_replayed_one_by_one_are_the_source(source_server: PostgresServer, seed: int) -> None:
     chance = random.Random(seed)
     address, tables, writers = made_source(source_server, seed)

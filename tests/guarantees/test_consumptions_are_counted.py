@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.guarantees.world import SHORT, World, key_of
 from tidemark.control.store import ControlStore
 from tidemark.errors import CommitRefused, StoreUnreachable, StreamLocked, StreamStale
 from tidemark.model.health import StreamHealth
-from tidemark.model.transactions import PlannedWrite, WriteAs
+from tidemark.model.transactions import Evidence, PlannedWrite, WriteAs
 from tidemark.transactions.commit import commit
-from tidemark.transactions.counting import count_failure, stream_health, stream_healths
+from tidemark.transactions.counting import changes_of, count_failure, stream_health, stream_healths
 from tidemark.transactions.replay import find_run, replay
 from tidemark.transactions.streams import get_stream
 
@@ -29,7 +31,7 @@ def test_a_commit_counts_once_however_often_it_is_asked_for(world: World) -> Non
     for _ in range(3):
         commit(world.store, transaction.key)
     world.consume("r1")
-    assert health(world) == StreamHealth(consumptions=1, rows_delivered=4)
+    assert health(world) == StreamHealth(consumptions=1, rows_delivered=2)  # of two targets
 
 
 def test_a_window_that_another_run_took_over_counts_once(world: World) -> None:
@@ -39,7 +41,7 @@ def test_a_window_that_another_run_took_over_counts_once(world: World) -> None:
     world.clock.go(SHORT)
     world.source.append()
     world.consume("r2")
-    assert health(world) == StreamHealth(consumptions=2, rows_delivered=4)
+    assert health(world) == StreamHealth(consumptions=2, rows_delivered=2)
 
 
 def test_windows_without_changes_are_counted_apart(world: World) -> None:
@@ -55,11 +57,47 @@ def test_rows_belong_to_the_stream_that_a_statement_reads(world: World) -> None:
     for source in world.sources.values():
         source.append()
     one, two = (target.uri for target in world.targets)
-    writes = (PlannedWrite(WriteAs.APPEND, one, source="s"), PlannedWrite(WriteAs.SQL, two, sql="INSERT"))
+    writes = tuple(PlannedWrite(WriteAs.APPEND, target, source="s") for target in (one, two))
     world.finish(world.open("r1", writes, ("s", "o")))
-    rows = {name: health(world, name).rows_delivered for name in ("s", "o")}
-    of_s, of_all = rows["s"], rows["o"]
-    assert of_s > of_all > 0
+    of_s, of_o = (health(world, name).rows_delivered for name in ("s", "o"))
+    assert (of_s > 0, of_o) == (True, 0)
+
+
+def test_where_only_sql_reads_a_stream_the_target_that_got_most_counts(world: World) -> None:
+    world.source.append()
+    writes = tuple(PlannedWrite(WriteAs.SQL, target.uri, sql="INSERT") for target in world.targets[:2])
+    transaction = world.open("r1", writes)
+    world.finish(transaction)
+    assert health(world).rows_delivered == 1
+    assert changes_of(transaction.windows[0], transaction.plan.statements, ()) is None
+
+
+def test_the_rows_of_a_change_set_are_those_that_a_merge_has_read_or_an_append_has_written(world: World) -> None:
+    world.source.append()
+    one, two = (target.uri for target in world.targets[:2])
+    merge = PlannedWrite(WriteAs.MERGE, one, source="S", keys=("id",), quarantine="q")
+    transaction = world.open("r1", world.writes(0))
+    (window,), (base,) = transaction.windows, transaction.plan.statements
+    statements = [
+        replace(base, number=number, write=write)
+        for number, write in enumerate(
+            (merge, PlannedWrite(WriteAs.QUARANTINE, "q", source="S"), PlannedWrite(WriteAs.APPEND, two, source="s"))
+        )
+    ]
+
+    def evidence(number: int, rows: dict[str, int], changes: int | None = None) -> Evidence:
+        return Evidence(number, "id", 1, 1, base.digest, rows, changes=changes)
+
+    merged, aside, appended = (
+        evidence(0, {"updated": 1}, 5),
+        evidence(1, {"quarantined": 2}),
+        evidence(2, {"inserted": 7}),
+    )
+    assert changes_of(window, statements, (merged, aside, appended)) == 7
+    assert changes_of(window, statements, (merged, aside)) == 7
+    assert changes_of(window, statements, (replace(merged, changes=None), aside, appended)) == 7
+    assert changes_of(window, statements, (replace(merged, changes=None), aside)) is None
+    assert changes_of(replace(window, end=window.start), statements, ()) == 0
 
 
 def test_a_replay_and_a_refused_commit_count_nothing(world: World) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
+from tests.tiers import some
 from tidemark.databases.postgresql.catalog import server_facts
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.slots import slot_status
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(900)]
 
 HERE = Path(__file__).parent
-IN_CI = ("events.written",)
-
-
-def points() -> list[str]:
-    return list(CAPTURE_EVENTS_POINTS if os.environ.get("TIDEMARK_KILLS") == "all" else IN_CI)
 
 
 @pytest.fixture
@@ -48,7 +44,7 @@ def source(source_server: PostgresServer) -> Iterator[SourceWorld]:
     made.close()
 
 
-@pytest.mark.parametrize("point", points())
+@pytest.mark.parametrize("point", some(CAPTURE_EVENTS_POINTS, now=("events.written",)))
 def test_a_capture_that_was_killed_is_gone_on_with(
     spark: SparkSession, source: SourceWorld, tmp_path: Path, point: str
 ) -> None:

@@ -1,11 +1,10 @@
 """Kill -9 while a view's stream, two streams at once, a part of a backlog or a past window is delivered; then retry.
 
-One point for each form; with TIDEMARK_KILLS=all (`make soak`) every one that a client passes.
+Two forms, each at one point; by `make test-all` every one that a client passes.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from tests.guarantees.killed_client import STEPS, VIEW, Case, cases, make_view
 from tests.guarantees.killed_processes import CLIENT_POINTS, run_script
+from tests.tiers import selected, some
 from tidemark.client import connect
 from tidemark.control.store import ControlStore
 from tidemark.lake.delta_log import DeltaLog
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
-ONE_EACH = ("several:write1.after", "bounded:commit.stored", "replay:write1.after")  # the bounded one reads a view
-EVERY_ONE = os.environ.get("TIDEMARK_KILLS") == "all"
-KILLED = [f"{form}:{point}" for form in STEPS for point in CLIENT_POINTS] if EVERY_ONE else list(ONE_EACH)
+NOW = ("several:write1.after", "bounded:commit.stored")  # the bounded one reads a view
+KILLED = [f"{form}:{point}" for form in STEPS for point in CLIENT_POINTS]
 
 BEFORE = [(1, "one", "Bern"), (2, "two", "Basel"), (3, "three", "Chur")]
 AFTER = [(1, "one", "Zug"), (2, "zwei", "Basel"), (4, "four", "Genf")]
@@ -55,7 +54,7 @@ WINDOWS = {"view": 1, "several": 1, "bounded": 3, "replay": 1}
 run = partial(run_script, "killed_client.py")
 
 
-def prepare(spark: SparkSession, home: Path) -> None:
+def prepare(spark: SparkSession, home: Path, killed: list[str]) -> None:
     """Two tables, a view on them, streams and targets for each case; then five commits."""
     customers, cities = (f"delta.`{home}/{name}`" for name in ("customers", "cities"))
     tracked = "USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
@@ -66,7 +65,7 @@ def prepare(spark: SparkSession, home: Path) -> None:
     make_view(spark, home)
     try:
         lake = connect(spark, f"sqlite:///{home}/control.db", lake_root=str(home))
-        for case in cases_of(home):
+        for case in cases(home, killed):
             several = case.form == "several"
             lake.create_stream(f"s_{case.name}", on=f"{home}/customers" if several else VIEW)
             if several:
@@ -82,10 +81,6 @@ def prepare(spark: SparkSession, home: Path) -> None:
     spark.sql(f"UPDATE {cities} SET city = 'Zug' WHERE id = 1")
 
 
-def cases_of(home: Path) -> list[Case]:
-    return list(cases(home, KILLED))
-
-
 def create_targets(spark: SparkSession, case: Case) -> None:
     wanted = BEFORE if case.form != "several" else [row[:2] for row in BEFORE]
     columns = "id INT, name STRING, city STRING" if case.form != "several" else "id INT, name STRING"
@@ -99,18 +94,19 @@ Killed = tuple[Path, dict[str, subprocess.CompletedProcess[str]]]
 
 
 @pytest.fixture(scope="module")
-def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Killed:
     """Each case's first attempt, then one process that retries them all."""
     home = tmp_path_factory.mktemp("killed_forms")
-    prepare(spark, home)
-    first = {name: run(home, name, "--kill") for name in KILLED}
-    retried = run(home, *KILLED)
+    names = selected(request, "name")
+    prepare(spark, home, names)
+    first = {name: run(home, name, "--kill") for name in names}
+    retried = run(home, *names)
     assert retried.returncode == 0, retried.stdout[-4000:] + retried.stderr[-4000:]
     return home, first
 
 
-@pytest.mark.timeout(5400 if EVERY_ONE else 1500)
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.timeout(5400)
+@pytest.mark.parametrize("name", some(KILLED, NOW))
 def test_a_retry_after_a_kill_delivers_each_change_once(spark: SparkSession, killed: Killed, name: str) -> None:
     home, first = killed
     (case,) = cases(home, [name])

@@ -2,12 +2,11 @@
 each event of a history is there once.
 
 One process with a JVM of its own dies, as the whole of a worker and its job would; its run is tried again, then others
-follow. Three points; with TIDEMARK_KILLS=all (`make soak`) every one.
+follow. One point; by `make test-all` every one.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -21,6 +20,7 @@ from tests.guarantees.killed_replication import RUN, TABLES
 from tests.guarantees.replication_tables import SCHEMA
 from tests.guarantees.replication_world import NAME, ReplicationWorld, made_source
 from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
+from tests.tiers import some
 from tidemark.errors import TidemarkError
 from tidemark.kill_points import KILL_AT, REPLICATION_POINTS
 from tidemark.transactions.replication.objects import ask_backfill
@@ -32,12 +32,11 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
-ALL = os.environ.get("TIDEMARK_KILLS") == "all"
-KILLED = REPLICATION_POINTS if ALL else ("events.written", "backfill.written", "segment1.written")
-SERVER_KILLS = 10 if ALL else 1
+KILLED = tuple(REPLICATION_POINTS)
+NOW = ("segment1.written",)
 
 
-@pytest.mark.parametrize("point", KILLED)
+@pytest.mark.parametrize("point", some(KILLED, NOW))
 def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
     spark: SparkSession, source_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
@@ -74,7 +73,7 @@ def mortal_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.mark.parametrize("seed", range(SERVER_KILLS))
+@pytest.mark.parametrize("seed", some(range(10), now=(0,)))
 def test_a_server_that_was_killed_costs_a_run_and_nothing_else(
     spark: SparkSession, mortal_server: PostgresServer, tmp_path: Path, seed: int
 ) -> None:

@@ -1,11 +1,11 @@
 """Kill -9 around the statements of a target and its quarantine, and a retry: each row is in one of the two, once.
 
-Between the two by default; with TIDEMARK_KILLS=all (`make soak`) at every point that a client passes.
+Between the two; by `make test-all` at every point that a client passes.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ import pytest
 
 from tests.guarantees.killed_processes import CLIENT_POINTS, run_script
 from tests.guarantees.killed_quarantine import name_of
+from tests.tiers import some
 from tidemark.client import connect
 from tidemark.control.store import ControlStore
 from tidemark.model.quarantine import CONSTRAINTS, TARGET
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
 
-POINTS = CLIENT_POINTS if os.environ.get("TIDEMARK_KILLS") == "all" else ("write1.after", "write2.after")
+BETWEEN = ("write1.after",)
 
 
 run = partial(run_script, "killed_quarantine.py")
 
 
-def prepare(spark: SparkSession, home: Path) -> None:
+def prepare(spark: SparkSession, home: Path, points: Sequence[str]) -> None:
     """One source, and for each point a stream on it and a target that wants v > 0."""
     source = f"delta.`{home}/source`"
     spark.sql(f"CREATE TABLE {source} (id INT, v INT) USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
     lake = connect(spark, f"sqlite:///{home}/control.db", lake_root=str(home))
-    for point in POINTS:
+    for point in points:
         lake.create_stream(f"s_{name_of(point)}", on=f"{home}/source")
         target = f"delta.`{home}/target_{name_of(point)}`"
         spark.sql(f"CREATE TABLE {target} (id INT, v INT) USING delta")
@@ -45,18 +46,21 @@ def prepare(spark: SparkSession, home: Path) -> None:
 
 
 @pytest.mark.timeout(3600)
-def test_a_kill_around_either_statement_loses_and_doubles_no_row(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("points", some((BETWEEN, tuple(CLIENT_POINTS)), now=(BETWEEN,)), ids=("between", "all"))
+def test_a_kill_around_either_statement_loses_and_doubles_no_row(
+    spark: SparkSession, tmp_path: Path, points: tuple[str, ...]
+) -> None:
     """The constraint is dropped after the kill, so a second look at the target would sort otherwise."""
-    prepare(spark, tmp_path)
-    for point in POINTS:
+    prepare(spark, tmp_path, points)
+    for point in points:
         killed = run(tmp_path, point, "--kill")
         assert killed.returncode == -9, killed.stdout[-3000:] + killed.stderr[-3000:]
         spark.sql(f"ALTER TABLE delta.`{tmp_path}/target_{name_of(point)}` DROP CONSTRAINT positive")
-    retried = run(tmp_path, *POINTS)
+    retried = run(tmp_path, *points)
     assert retried.returncode == 0, retried.stdout[-4000:] + retried.stderr[-4000:]
     store = ControlStore(f"sqlite:///{tmp_path}/control.db")
     bad = spark.read.format("delta").load(f"{tmp_path}/bad")
-    for point in POINTS:
+    for point in points:
         target = f"{tmp_path}/target_{name_of(point)}"
         good = {tuple(row) for row in spark.read.format("delta").load(target).collect()}
         quarantined = bad.where(f"`{TARGET}` = '{target}'").select("id", "v", f"`{CONSTRAINTS}`").collect()

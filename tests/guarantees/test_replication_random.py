@@ -1,13 +1,12 @@
 """A replication at random: writers of every kind while objects are backfilled, events captured and written down; when
 they rest, every target is its source, row by row, and what has no key has each event of its history once.
 
-Ten runs; TIDEMARK_REPLICATIONS says how many (`make soak`: 200). A failing run is repeated by its seed alone, but for
+Two runs, 200 by `make test-all`. A failing run is repeated by its seed alone, but for
 how its jobs and its writers met in time.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,18 +15,17 @@ import pytest
 
 from tests.guarantees.replication_world import ReplicationWorld, made_source
 from tests.postgresql import PostgresServer
+from tests.tiers import some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-RUNS = int(os.environ.get("TIDEMARK_REPLICATIONS", "10"))
-FIRST = int(os.environ.get("TIDEMARK_REPLICATION_SEED", "0"))
 TABLES = ("orders", "lines", "Odd.Names", "kinds", "whole", "readings", "by_index", "visits", "days")
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + RUNS))
+@pytest.mark.parametrize("seed", some(range(200), now=(0, 9)))
 def test_targets_are_their_source_whatever_was_written_meanwhile(
     spark: SparkSession, source_server: PostgresServer, tmp_path: Path, seed: int
 ) -> None:

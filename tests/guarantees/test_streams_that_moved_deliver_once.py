@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import SerialReused
+from tidemark.errors import StoreOlderThanLake
 from tidemark.transactions.transfer import export_streams, import_streams
 
 from .world import World
@@ -33,7 +33,7 @@ def test_a_window_that_was_written_and_not_committed_at_export_is_refused_and_no
     world.source.append()
     world.run_unseen(world.open("one"))
     move(world)
-    with pytest.raises(SerialReused):
+    with pytest.raises(StoreOlderThanLake):
         world.consume("two")
     assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 0)
 
@@ -55,6 +55,6 @@ def test_what_was_committed_after_the_export_is_refused_and_not_written_twice(wo
     world.consume("one")
     world.store = ControlStore(f"sqlite:///{world.root}/new.db", clock=world.clock)
     import_streams(world.store, document, who="ben")
-    with pytest.raises(SerialReused):
+    with pytest.raises(StoreOlderThanLake):
         world.consume("two")
     assert (world.holds(0), world.holds(1)) == ({1: 1}, {1: 1})

@@ -29,7 +29,7 @@ def test_an_attempt_with_another_plan_is_refused_and_the_stored_one_finishes_v2(
 def test_an_attempt_on_other_streams_is_refused(world: World) -> None:
     world.stream("t", "other")
     world.source.append()
-    world.open("one")
+    world.zombie(world.open("one"), steps=1)
     with pytest.raises(PlanChanged):
         world.begin("one", streams=("s", "t"))
 

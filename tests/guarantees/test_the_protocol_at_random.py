@@ -1,4 +1,6 @@
-"""I1–I9 and I11 under random acts: consumers that die anywhere, drivers that outlive them, users at will."""
+"""I1–I9 and I11 under random acts: consumers and clients that die anywhere or fail for good, drivers that outlive
+them, users at will.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.tiers import nightly
 from tidemark.control import transactions
 from tidemark.errors import (
     CommitRefused,
     Fenced,
     JobDeadlineExceeded,
     JobsMayBeAlive,
+    MissingMergeKey,
     PlanChanged,
     StreamLocked,
     SubmitRefused,
@@ -34,12 +38,15 @@ from tidemark.model.marks import parse_mark
 from tidemark.model.transactions import Transaction, TransactionState
 from tidemark.transactions.begin import begin
 from tidemark.transactions.commit import commit
+from tidemark.transactions.extend import extend
+from tidemark.transactions.finish import finish
 from tidemark.transactions.outcomes import Delivered
 from tidemark.transactions.redo import redo
 from tidemark.transactions.replan import replan
 from tidemark.transactions.rollback import rollback
 from tidemark.transactions.streams import advance_stream, get_stream
 from tidemark.transactions.submit import submit
+from tidemark.transactions.unwritten import end_attempt, let_go
 
 from .drivers import Driver, WorkerDied
 from .world import LONG, SHORT, World, key_of
@@ -49,6 +56,7 @@ REFUSALS = (
     Fenced,
     JobDeadlineExceeded,
     JobsMayBeAlive,
+    MissingMergeKey,
     PlanChanged,
     StreamLocked,
     SubmitRefused,
@@ -62,7 +70,10 @@ AGES = st.sampled_from([0, 0, 0, 1, 1, 2, 3])  # of a consumer: 0 comes for the 
 PLANS = st.sampled_from([(0, 1), (1, 0), (1,)])
 STREAMS = st.sampled_from([("s",), ("s", "t"), ("t", "s"), ("t",)])
 TARGETS = st.sampled_from([0, 1])
-DIES = st.sampled_from(["never", "never", "after begin", "in the job", "killed in the job", "before commit"])
+DIES = st.sampled_from(
+    ["never", "never", "after begin", "in the job", "killed in the job", "fails for good", "before commit"]
+)
+FOR_GOOD = MissingMergeKey(target="any", problem="no column")
 
 
 class Consumers(RuleBasedStateMachine):
@@ -89,6 +100,25 @@ class Consumers(RuleBasedStateMachine):
         self, age: int, plan: tuple[int, ...], streams: tuple[str, ...], dies: str, data: st.DataObject
     ) -> None:
         self._consume(self._run(age), plan, streams, dies, data, depth=0)
+
+    @rule(plan=PLANS, streams=STREAMS, dies=DIES, data=st.data())
+    def client_runs(self, plan: tuple[int, ...], streams: tuple[str, ...], dies: str, data: st.DataObject) -> None:
+        """A transaction of a notebook: it takes one stream after the other, and nobody comes back for it."""
+        self._interact(plan, streams, dies, data)
+
+    @rule(stream=st.sampled_from(["s", "t"]), dies=DIES, data=st.data())
+    def user_finishes(self, stream: str, dies: str, data: st.DataObject) -> None:
+        self.next_run += 1
+        by = key_of(f"finish {self.next_run}")
+        run, places = (lambda spec: self._job(spec, dies, data, depth=1)), self.world.places
+        self._refusable(lambda: finish(self.world.store, stream, by=by, owner="ann", run=run, places=places))
+
+    @rule(age=AGES)
+    def consumer_lets_go(self, age: int) -> None:
+        run = self._run(age)
+        before = self._versions(run)
+        self._refusable(lambda: let_go(self.world.store, key_of(run)))
+        self._nothing_new_while_alive(run, before)
 
     @rule(data=st.data(), steps=st.integers(1, 4))
     def late_driver_goes_on(self, data: st.DataObject, steps: int) -> None:
@@ -177,9 +207,37 @@ class Consumers(RuleBasedStateMachine):
 
         before = self._versions(run)
         self._refusable(whole)
+        self._end_attempt(run, dies)
+        self._nothing_new_while_alive(run, before)
+
+    def _interact(self, plan: tuple[int, ...], streams: tuple[str, ...], dies: str, data: st.DataObject) -> None:
+        self.next_run += 1
+        run, key, world = f"client {self.next_run}", key_of(f"client {self.next_run}"), self.world
+
+        def job(spec: JobSpec) -> JobResult:
+            return self._job(spec, dies, data, depth=0)
+
+        def whole() -> None:
+            begin(world.store, key=key, streams=(), writes=(), owner=run)
+            for stream in streams:
+                extend(world.store, key, streams=(stream,), run=job, places=world.places)
+            transaction = extend(world.store, key, writes=world.writes(*plan), run=job, places=world.places)
+            self.copies.append(transaction)
+            if dies == "after begin":
+                raise WorkerDied
+            evidence = submit(world.store, transaction, run=job, places=world.places)
+            if dies == "before commit":
+                raise WorkerDied
+            commit(world.store, key, evidence)
+
+        self._refusable(whole)
+        self._end_attempt(run, dies)
+
+    def _end_attempt(self, run: str, dies: str) -> None:
         if dies == "killed in the job":
             rollback(self.world.store, key_of(run))
-        self._nothing_new_while_alive(run, before)
+        if dies == "fails for good":
+            self._refusable(lambda: end_attempt(self.world.store, key_of(run), FOR_GOOD))
 
     def _run(self, age: int) -> str:
         """A consumer that was seen lately; for age 0 a new one, so that keys do not run out."""
@@ -191,6 +249,9 @@ class Consumers(RuleBasedStateMachine):
         for _ in range(20):
             if dies.endswith("in the job") and data.draw(st.booleans(), "worker dies"):
                 raise WorkerDied
+            if dies == "fails for good" and data.draw(st.booleans(), "job fails"):
+                driver.result = JobResult(error=FOR_GOOD.to_record())
+                return driver.result
             if depth == 0:
                 self._meanwhile(data)
             driver.step()
@@ -248,7 +309,8 @@ class Consumers(RuleBasedStateMachine):
         for stored in self._stored():
             transaction = stored.transaction
             if transaction.result is not None and transaction.plan.statements:
-                assert len(transaction.result.evidence) == len(transaction.plan.statements)
+                nothing = all(window.empty for window in transaction.windows)
+                assert len(transaction.result.evidence) == (0 if nothing else len(transaction.plan.statements))
                 if self.untouched:
                     self._require_delivered(transaction)
 
@@ -385,13 +447,13 @@ TestConsumersAndUsers = pytest.mark.timeout(300)(ConsumersAndUsers.TestCase)
 TestConsumersAndUsers.settings = QUICK
 
 
-@pytest.mark.soak
+@nightly("more random examples", "TestConsumers")
 @pytest.mark.timeout(7200)
 class TestConsumersForLong(Consumers.TestCase):  # type: ignore[name-defined,misc]
     settings = LONG_RUN
 
 
-@pytest.mark.soak
+@nightly("more random examples", "TestConsumersAndUsers")
 @pytest.mark.timeout(7200)
 class TestConsumersAndUsersForLong(ConsumersAndUsers.TestCase):  # type: ignore[name-defined,misc]
     settings = LONG_RUN

@@ -6,7 +6,6 @@ Two judges that know nothing of capture: the table's own snapshots, and, where i
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ from pyspark.sql import SparkSession
 
 from tests.engine.change_streams.captured import Captured, on_one_table
 from tests.engine.lakes import Lake
+from tests.tiers import some
 from tidemark.engine.workspace import Workspace
 from tidemark.model.change_streams import ChangeStreamOptions, ValueCaptureType
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("TIDEMARK_CAPTURED_HISTORIES", "2"))
 BY_KEY = {
     "insert": "INSERT INTO {t} SELECT id + {n} * 100, 'i{n}', id FROM range(3)",
     "update one": "UPDATE {t} SET v = concat(v, '{n}') WHERE k % 3 = {n} % 3",
@@ -73,14 +72,15 @@ PLANS = st.builds(
 )
 
 
+@pytest.mark.parametrize("turn", some(range(30), now=(0,)))
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=2,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
 @given(PLANS)
-def test_records_lead_from_each_version_to_the_next(spark: SparkSession, plan: Plan) -> None:
+def test_records_lead_from_each_version_to_the_next(spark: SparkSession, turn: int, plan: Plan) -> None:
     with tempfile.TemporaryDirectory() as home, Workspace(f"file://{home}/_tidemark", "test") as workspace:
         lake = Lake(spark, Path(home) / "table", workspace)
         lake.create("k BIGINT, v STRING, w BIGINT", delta__enableChangeDataFeed=str(plan.feed).lower())

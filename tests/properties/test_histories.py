@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from functools import reduce
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.properties.histories import Table, act, create, quoted, random_shape
+from tests.tiers import some
 from tidemark.engine.changes.every_change import plan_pages
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
@@ -25,8 +25,6 @@ from tidemark.planning import source_schema
 
 pytestmark = pytest.mark.spark
 
-HISTORIES = int(os.environ.get("TIDEMARK_HISTORIES", "6"))
-FIRST_SEED = int(os.environ.get("TIDEMARK_FIRST_SEED", "0"))
 COMMITS = 12
 WINDOWS = 5
 
@@ -41,7 +39,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         yield room
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + HISTORIES))
+@pytest.mark.parametrize("seed", some(range(300), now=range(3)))
 def test_windows_equal_the_difference_of_snapshots(
     seed: int, spark: SparkSession, workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.tiers import some
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.workspace import Workspace
@@ -22,7 +22,6 @@ from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, StreamMode
 
 pytestmark = pytest.mark.spark
 
-HISTORIES = int(os.environ.get("TIDEMARK_HISTORIES", "30")) // 5
 KEYS = ("a", "b")
 STATEMENTS = {
     "insert": "INSERT INTO {t} SELECT * FROM ({come}) s WHERE s.a NOT IN (SELECT a FROM {t})",
@@ -88,8 +87,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         yield room
 
 
+@pytest.mark.parametrize("turn", some(range(10), now=(0,)))
 @settings(
-    max_examples=HISTORIES, deadline=None, derandomize=True, database=None,
+    max_examples=6, deadline=None, database=None, print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(tracked=st.booleans(), vectors=st.booleans(), done=steps)
@@ -97,6 +97,7 @@ def test_windows_by_key_equal_the_difference_of_full_versions(
     spark: SparkSession,
     workspace: Workspace,
     tmp_path_factory: pytest.TempPathFactory,
+    turn: int,
     tracked: bool,
     vectors: bool,
     done: list[tuple[str, int, int]],

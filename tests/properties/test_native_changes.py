@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F
 
 from tests.properties.histories import OF_ROWS, Table, act, create, random_shape
 from tests.properties.test_histories import as_json
+from tests.tiers import some
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.workspace import Workspace
@@ -24,7 +24,6 @@ from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode
 
 pytestmark = pytest.mark.spark
 
-HISTORIES = int(os.environ.get("TIDEMARK_NATIVE_HISTORIES", "2"))
 COMMITS = 6
 _NATIVE = {
     "spark.databricks.delta.v2.enableMode": "AUTO",
@@ -43,7 +42,7 @@ def native(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.unset(name)
 
 
-@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("seed", some(range(20), now=range(2)))
 def test_windows_equal_native_changes(seed: int, native: SparkSession, tmp_path: Path) -> None:
     table = history(native, tmp_path / "t", seed)
     name = f"spark_catalog.default.native_{seed}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.quarantine_world import new_world
+from tests.tiers import some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("TIDEMARK_QUARANTINE_EXAMPLES", "3"))
 CHECKS = (
     "v > 0",
     "v % 2 = 0",
@@ -47,7 +46,8 @@ def values(given_rows: list[tuple[int | None, str | None]], first: int) -> str:
     return ", ".join(f"({id_}, {literal(v)}, {literal(w)})" for id_, (v, w) in enumerate(given_rows, first))
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("turn", some(range(20), now=(0,)))
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     first=rows,
     second=rows,
@@ -59,6 +59,7 @@ def values(given_rows: list[tuple[int | None, str | None]], first: int) -> str:
 def test_each_row_is_in_the_target_or_in_quarantine_and_the_target_keeps_its_constraints(
     spark: SparkSession,
     tmp_path: Path,
+    turn: int,
     first: list[tuple[int | None, str | None]],
     second: list[tuple[int | None, str | None]],
     checks: set[str],

@@ -4,7 +4,6 @@ own rows at both ends, ids and multiplicity included; append-only, what the inse
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.properties.view_trees import Bag, Node, random_tree
+from tests.tiers import some
 from tidemark.engine.views.catalog import resolve_view
 from tidemark.engine.views.read import read_view_changes, read_view_rows
 from tidemark.engine.workspace import Workspace
@@ -26,8 +26,6 @@ from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, BaseWindow, Stream
 
 pytestmark = pytest.mark.spark
 
-VIEWS = int(os.environ.get("TIDEMARK_VIEWS", "4"))
-FIRST_SEED = int(os.environ.get("TIDEMARK_FIRST_SEED", "0"))
 VIEWS_OF_A_LAKE = 10
 TABLES = 3
 COMMITS = 5
@@ -65,7 +63,7 @@ def dropped(spark: SparkSession, kept: dict[int, list[History]]) -> None:
     kept.clear()
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + VIEWS))
+@pytest.mark.parametrize("seed", some(range(300), now=range(2)))
 def test_a_view_shows_the_difference_of_its_own_rows(
     seed: int, spark: SparkSession, workspace: Workspace, lakes: Callable[[int], list[History]]
 ) -> None:

@@ -6,7 +6,6 @@ n-th segments of all of them are one write.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import defaultdict
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from tests.engine.replication.event_histories import (
     write_down_of,
     write_events,
 )
+from tests.tiers import some
 from tidemark.engine.replication.event_log import EVENT_COLUMNS, EVENT_DDL
 from tidemark.engine.replication.fold import Folding
 from tidemark.engine.replication.object_events import ObjectEvents
@@ -35,7 +35,6 @@ from tidemark.planning.replication.barriers import Barrier, Segment, SegmentKind
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("TIDEMARK_WRITE_DOWN_HISTORIES", "1"))
 CASES = 220
 MOST_TRANSACTIONS = 8
 SCHEMA = schema_of(
@@ -132,10 +131,11 @@ def _events_of(segments: list[tuple[History, Segment]]) -> list[tuple[object, ..
     ]
 
 
-@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=True)
+@pytest.mark.parametrize("turn", some(range(20), now=(0,)))
+@settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=True)
 @given(seed=st.integers(0, 2**32))
 def test_events_written_down_leave_the_rows_that_the_source_had(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, turn: int, seed: int
 ) -> None:
     home: Path = tmp_path_factory.mktemp("histories")
     histories = [_history(number, random.Random(f"{seed}/{number}")) for number in range(CASES)]

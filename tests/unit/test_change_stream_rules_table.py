@@ -19,6 +19,7 @@ SAID = (
     "start_timestamp must not be null",
     "too far in the past",
     "too far in the future",
+    "is known after a capture later than that",
     "start_timestamp must be <= end_timestamp",
     "heartbeat_milliseconds must not be null",
     "heartbeat_milliseconds must be within",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 from tests.unit.lake.delta_directories import born, commit
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
-from tidemark.plugins.monitor.lookout import Lookout, NotYet, Unreadable
+from tidemark.plugins.monitor.lookout import Lookout, NotYet, Sight, Unreadable
 from tidemark.transactions.standing import Standing
 
 START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
@@ -63,24 +64,26 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def lookout(clock: Clock) -> Iterator[Lookout]:
-    made = Lookout(threads=2, keep=5.0, clock=clock)
-    yield made
-    made.close()
+def lookout(clock: Clock) -> Lookout:
+    return Lookout(threads=2, keep=5.0, clock=clock)
+
+
+def look(lookout: Lookout, streams: list[Stream], lake: Lake, *, patience: float) -> dict[str, Sight]:
+    return asyncio.run(lookout.look(streams, lake.tables, patience=patience))
 
 
 def test_a_standing_is_seen_and_kept_for_a_while(lake: Lake, lookout: Lookout, clock: Clock) -> None:
     for now, asked in ((0, 1), (4, 1), (6, 2)):
         clock.now = now
-        (sight,) = lookout.look([lake.stream(1)], lake.tables, patience=10).values()
+        (sight,) = look(lookout, [lake.stream(1)], lake, patience=10).values()
         assert isinstance(sight, Standing)
         assert (sight.head, sight.behind, lake.asked) == (4, 2, asked)
 
 
 def test_a_stream_that_moved_is_asked_anew(lake: Lake, lookout: Lookout) -> None:
-    lookout.look([lake.stream(1)], lake.tables, patience=10)
+    look(lookout, [lake.stream(1)], lake, patience=10)
     moved = replace(lake.stream(1), offset=StreamOffset("id-1", 4))
-    (sight,) = lookout.look([moved], lake.tables, patience=10).values()
+    (sight,) = look(lookout, [moved], lake, patience=10).values()
     assert isinstance(sight, Standing)
     assert sight.behind == 0
 
@@ -88,20 +91,37 @@ def test_a_stream_that_moved_is_asked_anew(lake: Lake, lookout: Lookout) -> None
 def test_a_dead_lake_takes_two_threads_and_no_more_time_than_allowed(lake: Lake, lookout: Lookout) -> None:
     lake.open.clear()
     for _ in range(3):  # the page is read anew
-        sights = lookout.look([lake.stream(n) for n in range(50)], lake.tables, patience=0.05)
+        sights = look(lookout, [lake.stream(n) for n in range(50)], lake, patience=0.05)
         assert all(isinstance(sight, NotYet) for sight in sights.values())
     assert lake.asked == 2
     assert len(lookout._asked) == 2  # the rest was withdrawn: nothing piles up
 
 
+def test_a_table_that_hangs_does_not_keep_others_from_being_read(lake: Lake, clock: Clock, tmp_path: Path) -> None:
+    good = Lake(tmp_path / "good")
+    lake.open.clear()
+    lookout = Lookout(threads=4, each=2, clock=clock)
+    bad = {f"uid-{n}" for n in range(20)}
+
+    def tables(table: TableRef | str) -> DeltaLog:
+        return (lake if table == lake.stream(0).source else good).tables(table)
+
+    streams = [*(lake.stream(n) for n in range(20)), *(good.stream(n) for n in range(20, 30))]
+    for _ in range(2):
+        asyncio.run(lookout.look(streams, tables, patience=0.05))
+    sights = asyncio.run(lookout.look(streams[20:], tables, patience=10))
+    assert all(isinstance(sight, Standing) for sight in sights.values())
+    assert (lake.asked, set(sights) & bad) == (2, set())
+
+
 def test_an_answer_that_comes_late_is_taken(lake: Lake, lookout: Lookout, clock: Clock) -> None:
     lake.open.clear()
-    lookout.look([lake.stream(1)], lake.tables, patience=0.05)
+    look(lookout, [lake.stream(1)], lake, patience=0.05)
     clock.now = 100
-    (late,) = lookout.look([lake.stream(1)], lake.tables, patience=0.05).values()
+    (late,) = look(lookout, [lake.stream(1)], lake, patience=0.05).values()
     assert late == NotYet(100)
     lake.open.set()
-    (sight,) = lookout.look([lake.stream(1)], lake.tables, patience=10).values()
+    (sight,) = look(lookout, [lake.stream(1)], lake, patience=10).values()
     assert isinstance(sight, Standing)
     assert lake.asked == 1
 
@@ -110,7 +130,7 @@ def test_what_cannot_be_read_is_said_in_words(lake: Lake, lookout: Lookout, tmp_
     gone, garbled = lake.stream(1, str(tmp_path / "nowhere")), lake.stream(2, str(tmp_path / "garbled"))
     born(tmp_path / "garbled")
     (tmp_path / "garbled" / "_delta_log" / f"{0:020d}.json").write_text("{")
-    sights = lookout.look([gone, garbled], lake.tables, patience=10)
+    sights = look(lookout, [gone, garbled], lake, patience=10)
     for sight, said in zip(sights.values(), ("There is no table", "part of a Delta log"), strict=True):
         assert isinstance(sight, Unreadable)
         assert said in sight.words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow.cli.cli_config import CLICommand, GroupCommand
 
+from tidemark.cli.clean import clean_command
 from tidemark.cli.replications import replication_commands
 from tidemark.cli.store import store_commands
 from tidemark.cli.streams import stream_commands
@@ -22,4 +23,5 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
         GroupCommand(name="replications", help="List and show replications", subcommands=replication_commands()),
         GroupCommand(name="db", help="Migrate and check the control store", subcommands=store_commands()),
     )
-    return [GroupCommand(name="tidemark", help="Change data capture on Delta tables", subcommands=groups)]
+    subcommands = (*groups, clean_command())
+    return [GroupCommand(name="tidemark", help="Change data capture on Delta tables", subcommands=subcommands)]

@@ -108,7 +108,7 @@ def _object(one: ObjectStatus) -> dict[str, Any]:
         "lag_seconds": None if one.lag_seconds is None else round(one.lag_seconds),
         "behind": one.behind,
         "selected": one.object.selected,
-        "problem": one.object.flagged or one.object.problem,
+        "problem": one.object.flagged or one.object.problem or "; ".join(one.notices) or None,
     }
 
 

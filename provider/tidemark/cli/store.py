@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["store_commands"]
 
 PATIENCE = timedelta(seconds=3)  # somebody waits for the answer
+_KEEP = Arg(  # type: ignore[no-untyped-call]
+    ("--keep",), help="For how long history stays: 90d, 36h, 13w; a day at least", required=True, metavar="LENGTH"
+)
 
 
 def store_commands() -> tuple[ActionCommand, ...]:
@@ -33,6 +36,12 @@ def store_commands() -> tuple[ActionCommand, ...]:
             help="Say whether the control store can be used",
             func=check,
             args=(CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="prune",
+            help="Drop old history from the control store, a little at a time",
+            func=prune,
+            args=(_KEEP, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
     )
 
@@ -60,3 +69,17 @@ def check(args: Namespace) -> None:
         row = {"control_store": store.url, "store_id": store.store_id, "revision": store.revision()}
         store.write(lambda connection: None)  # a writer's rights and turn, too
     print_rows([row], args.output)
+
+
+@suppress_logs_and_warning
+def prune(args: Namespace) -> None:
+    """What was dropped, one row for each kind. Streams, their places and what is open stay; consumers wait for no more
+    than one small step. Stopped in the middle it has dropped what it dropped; a second run goes on.
+    """
+    from tidemark.planning.history import keep_of
+    from tidemark.transactions.pruning import prune as prune_store
+
+    with errors_in_words():
+        keep = keep_of("--keep", args.keep)
+        dropped = prune_store(TidemarkHook(args.conn_id).open_store(), keep)
+    print_rows([{"history": kind, "dropped": count} for kind, count in dropped.items()], args.output)

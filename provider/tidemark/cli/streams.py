@@ -6,23 +6,25 @@ import getpass
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, file_errors_in_words, print_facts, print_rows
-from tidemark.errors import TidemarkError
+from tidemark.cli._stream_facts import counts_of, move_facts, row_of, transaction_facts
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from tidemark.model.health import StreamHealth
-    from tidemark.model.streams import OffsetMove, Stream
+    from tidemark.model.transactions import Transaction
     from tidemark.transactions.transfer import ImportedStream
 
 __all__ = ["stream_commands"]
+
+_LOGS_AT_ONCE = 8
+_TRANSACTIONS = 10
 
 _NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-call]
 _STREAMS = Arg(  # type: ignore[no-untyped-call]
@@ -30,6 +32,12 @@ _STREAMS = Arg(  # type: ignore[no-untyped-call]
 )
 _TO_TABLE = Arg(  # type: ignore[no-untyped-call]
     ("--to",), help="Where the table is now: schema.table, or a path", required=True, metavar="TABLE"
+)
+_TARGETS = Arg(  # type: ignore[no-untyped-call]
+    ("--target",), help="Further targets to look at", nargs="+", action="extend", metavar="TABLE", dest="targets"
+)
+_TO_VERSION = Arg(  # type: ignore[no-untyped-call]
+    ("--to",), help="Where it goes on, if its targets differ", type=int, metavar="VERSION", dest="to_version"
 )
 _TO_FILE = Arg(("--output",), help="The file to write (default: stdout)", metavar="FILE")  # type: ignore[no-untyped-call]
 _FROM_FILE = Arg(("file",), help="What `export` has written; - for stdin")  # type: ignore[no-untyped-call]
@@ -61,6 +69,12 @@ def stream_commands() -> tuple[ActionCommand, ...]:
             args=(_NAME, _TO_TABLE, CONNECTION, ARG_VERBOSE),
         ),
         ActionCommand(
+            name="finish",
+            help="Finish what was submitted on a stream and left, with the plan that was stored",
+            func=finish,
+            args=(_NAME, CONNECTION, ARG_VERBOSE),
+        ),
+        ActionCommand(
             name="release",
             help="Free a stream from its open transaction, if no target holds any of its window",
             func=release,
@@ -71,6 +85,12 @@ def stream_commands() -> tuple[ActionCommand, ...]:
             help="Let the open transaction of a stream be finished on its targets as they are now",
             func=redo,
             args=(_NAME, CONNECTION, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="recover",
+            help="After StoreOlderThanLake: put a stream where its targets are",
+            func=recover,
+            args=(_NAME, _TARGETS, _TO_VERSION, _DRY_RUN, CONNECTION, ARG_VERBOSE),
         ),
         *_transfer_commands(),
     )
@@ -113,7 +133,10 @@ def _transfer_commands() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def list_streams(args: Namespace) -> None:
-    """One row per stream: name, table, mode, offset, head, lag in versions, failures in a row, created_at."""
+    """One row per stream: name, table, mode, state, offset, head, lag in versions, counts, created_at."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from tidemark.model.health import StreamHealth
     from tidemark.transactions.counting import stream_healths
     from tidemark.transactions.streams import list_streams as all_streams
 
@@ -121,26 +144,32 @@ def list_streams(args: Namespace) -> None:
         hook = TidemarkHook(args.conn_id)
         store = hook.open_store()
         counted = stream_healths(store)
-        rows = [_row(hook, stream, counted.get(stream.uid)) for stream in all_streams(store)]
+        with ThreadPoolExecutor(_LOGS_AT_ONCE) as threads:
+            rows = list(
+                threads.map(lambda one: row_of(hook, one, counted.get(one.uid, StreamHealth())), all_streams(store))
+            )
     print_rows(rows, args.output)
 
 
 @suppress_logs_and_warning
 def show_stream(args: Namespace) -> None:
-    """The stream's facts, then every move of its offset; as JSON and YAML one document with the key `history`."""
+    """The stream's facts, its newest transactions with the rows of their change sets and of each target, and every move
+    of its offset; as JSON and YAML one document with the keys `transactions` and `history`.
+    """
     from tidemark.transactions.counting import stream_health
-    from tidemark.transactions.streams import get_stream, stream_history
+    from tidemark.transactions.streams import get_stream, newest_transactions, stream_history
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = hook.open_store()
         stream = get_stream(store, args.name)
         health = stream_health(store, args.name)
-        facts = {**_row(hook, stream, health), "comment": stream.comment}
-        facts |= {"table_id": stream.source.table_id, "uid": stream.uid, **_counts(health)}
+        facts = {**row_of(hook, stream, health), "comment": stream.comment}
+        facts |= {"table_id": stream.source.table_id, "uid": stream.uid, **counts_of(health)}
         facts |= {"keys": ", ".join(stream.keys)} if stream.keys else {}
-        moves = [_move(move) for move in stream_history(store, args.name)]
-    print_facts(facts, {"history": moves}, args.output)
+        taken = [transaction_facts(one, stream) for one in newest_transactions(store, args.name, limit=_TRANSACTIONS)]
+        moves = [move_facts(move) for move in stream_history(store, args.name)]
+    print_facts(facts, {"transactions": taken, "history": moves}, args.output)
 
 
 @suppress_logs_and_warning
@@ -152,6 +181,31 @@ def relocate(args: Namespace) -> None:
         hook = TidemarkHook(args.conn_id)
         moved = relocate_stream(hook.open_store(), args.name, hook.table(args.to), who=getpass.getuser())
     print(f"{moved.name} reads {moved.source.name} at {moved.source.path} on from version {moved.offset.version}.")
+
+
+@suppress_logs_and_warning
+def finish(args: Namespace) -> None:
+    """Runs the Spark job of the stored plan, where targets lack their part; a second run finds nothing to do.
+
+    Refused while the holder's lease is valid: it may be at work. Exit code 1 where the plan fails again.
+    """
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.transactions import TransactionKey
+    from tidemark.transactions.finish import finish as finish_transaction
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = hook.open_store()
+        ended = finish_transaction(
+            store,
+            args.name,
+            by=TransactionKey("airflow tidemark", store.new_id(), "finish"),
+            owner=getpass.getuser(),
+            run=SparkJob(hook.settings).run,
+            places=hook.job_places(),
+            tables=hook.open_table,
+        )
+    print(_said_of_end(args.name, ended))
 
 
 @suppress_logs_and_warning
@@ -173,7 +227,8 @@ def release(args: Namespace) -> None:
         job.require_ready()
         left = replan(store, key, run=job.run, places=hook.job_places())
     if left.state is TransactionState.OPEN:
-        raise SystemExit(f"Transaction {key} is written in part already, so it must be finished: run its task again.")
+        help_ = f"run its task again, or `airflow tidemark streams finish {args.name}`"
+        raise SystemExit(f"Transaction {key} is written in part already, so it must be finished: {help_}.")
     print(f"Transaction {key} is {left.state.value}; the stream {args.name} is free.")
 
 
@@ -189,6 +244,30 @@ def redo(args: Namespace) -> None:
         key = open_transaction(store, args.name).key
         redo_transaction(store, key, tables=hook.open_table)
     print(f"Transaction {key} goes on with the targets as they are now: run its task again.")
+
+
+@suppress_logs_and_warning
+def recover(args: Namespace) -> None:
+    """Says what each target has, then where the stream goes on. A second run finds nothing to recover."""
+    from tidemark.transactions.recover import recover_stream
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        done = recover_stream(
+            hook.open_store(),
+            args.name,
+            who=getpass.getuser(),
+            tables=hook.open_table,
+            targets=args.targets or (),
+            to_version=args.to_version,
+            dry_run=args.dry_run,
+        )
+    for target, end in sorted(done.ends.items()):
+        print(f"{target} has it to version {end}.")
+    if done.released is not None:
+        print(f"Transaction {done.released} is released: it was finished in the time that the store has lost.")
+    went = f"from {done.before.offset.version} to {done.after.offset.version}"
+    print(f"{done.before.name} {'would go on' if args.dry_run else 'goes on'} {went}, with an identity of its own.")
 
 
 @suppress_logs_and_warning
@@ -234,46 +313,13 @@ def import_streams(args: Namespace) -> None:
         print(_said_of(stream, dry_run=args.dry_run))
 
 
-def _row(hook: TidemarkHook, stream: Stream, health: StreamHealth | None) -> dict[str, Any]:
-    head = _head(hook, stream)
-    return {
-        "name": stream.name,
-        "table": stream.source.name,
-        "mode": stream.mode.value,
-        "version": stream.offset.version,
-        "head": head,
-        "behind": head - stream.offset.version if isinstance(head, int) else None,
-        "initial_rows_pending": stream.initial_rows_pending,
-        "failures_in_row": 0 if health is None else health.failures_in_row,
-        "created_at": stream.created_at.isoformat(timespec="seconds"),
-        "anchor": stream.anchor.isoformat(timespec="seconds"),
-    }
-
-
-def _counts(health: StreamHealth) -> dict[str, Any]:
-    """What is not in the row; times in ISO 8601, and what never happened left out."""
-    found = {name: value for name, value in vars(health).items() if value is not None and name != "failures_in_row"}
-    times = {name: value.isoformat(timespec="seconds") for name, value in found.items() if hasattr(value, "isoformat")}
-    return {**found, **times}
-
-
-def _head(hook: TidemarkHook, stream: Stream) -> int | str:
-    """The source's newest version; for a table that cannot be read the name of the error, so that the list goes on."""
-    try:
-        return sum(hook.open_table(base.table).head() for base in stream.bases)
-    except TidemarkError as error:
-        return type(error).__name__
-
-
-def _move(move: OffsetMove) -> dict[str, Any]:
-    return {
-        "moved_at": move.moved_at.isoformat(timespec="seconds"),
-        "from": move.from_version,
-        "to": move.to_version,
-        "why": move.why,
-        "who": move.who,
-        "run": move.run,
-    }
+def _said_of_end(name: str, ended: Transaction | None) -> str:
+    if ended is None:
+        return f"No transaction is open on {name}; there is nothing to finish."
+    if ended.result is None:
+        return f"Transaction {ended.key} was never submitted and is given back; the stream {name} is free."
+    windows = ", ".join(f"{w.stream} ({w.from_version}, {w.to_version}]" for w in ended.result.windows)
+    return f"Transaction {ended.key} is finished: {windows}, {ended.result.rows} rows."
 
 
 def _said_of(stream: ImportedStream, *, dry_run: bool) -> str:

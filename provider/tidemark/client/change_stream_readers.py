@@ -275,6 +275,6 @@ def _target(around: Surroundings, name: str) -> TableRef:
     try:
         return around.tables.reference(name)
     except TableNotFound as error:
-        raise TargetNotFound(target=name) from error
+        raise TargetNotFound(target=name, hint=error.hint) from error
     except NotADeltaTable as error:
         raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.client.change_streams import ChangeStreamsOfALake
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
+from tidemark.client.left_open import LeftOpen
 from tidemark.client.points import Point
 from tidemark.client.rebase import StreamsThatGoOn
 from tidemark.client.replays import replay_window
@@ -47,7 +48,7 @@ __all__ = ["Lake"]
 INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_ONLY}
 
 
-class Lake(StreamsThatGoOn, ChangeStreamsOfALake):
+class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
     """What `connect` returns. Stream names are found whatever their case (R12)."""
 
     def __init__(self, around: Surroundings) -> None:
@@ -323,6 +324,8 @@ class Lake(StreamsThatGoOn, ChangeStreamsOfALake):
 
     def version_of(self, table: str, *, at: Point | None = None, before: Point | None = None) -> int:
         """The version of the Delta table at a point, now if none is given. Raises TableNotFound, VersionNotFound."""
+        if at is not None and before is not None:
+            raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
         found = self._around.tables.reference(table)
         point = at if at is not None else before
         (base,) = place_until(self._around, Source(found, (found,)), point, before=before is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from tidemark.errors import InvalidArgument
@@ -11,7 +12,10 @@ from tidemark.errors import InvalidArgument
 if TYPE_CHECKING:
     from tidemark.lake.delta_log import DeltaLog
 
-__all__ = ["Offset", "Point", "Stream", "Timestamp", "Version", "version_at"]
+__all__ = ["Offset", "Point", "Stream", "Timestamp", "Version", "as_point", "version_at"]
+
+_MOST_DIGITS = 18  # Delta counts versions in 64 bits
+_FORMS = "a version number, or a time with a zone, as 2026-01-31T12:00:00Z"
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,31 @@ class Stream:
     name: str
 
 
-Point = Version | Timestamp | Offset | Stream
+Point = Version | Timestamp | Offset | Stream | int | str | datetime
+"""A whole number, or its digits, is a version; a time, or its ISO 8601 text, a moment with its zone."""
+
+
+def as_point(argument: str, point: Point) -> Version | Timestamp | Offset | Stream:
+    """The point that was meant. Raises InvalidArgument for what is none, and for a time without a zone."""
+    if isinstance(point, Version | Timestamp | Offset | Stream):
+        return point
+    if isinstance(point, Integral) and not isinstance(point, bool):
+        return Version(int(point))
+    if isinstance(point, str) and point.strip().isdecimal() and len(point.strip()) <= _MOST_DIGITS:
+        return Version(int(point))
+    when = _time(point)
+    if when is None or when.tzinfo is None:
+        raise InvalidArgument(argument=argument, value=point, problem=f"give {_FORMS}")
+    return Timestamp(when)
+
+
+def _time(point: object) -> datetime | None:
+    if isinstance(point, datetime):
+        return point
+    try:
+        return datetime.fromisoformat(point.strip()) if isinstance(point, str) else None
+    except ValueError:
+        return None
 
 
 def version_at(log: DeltaLog, point: Version | Timestamp | Offset, *, now: datetime, before: bool) -> int:

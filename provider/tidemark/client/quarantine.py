@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tidemark.client.catalog import PATH
 from tidemark.client.surroundings import Surroundings
-from tidemark.engine.writes.quarantine_table import create_quarantine_table
+from tidemark.engine.writes.quarantine_table import create_in_catalog, create_quarantine_table
 from tidemark.errors import TableNotFound
 from tidemark.lake.tables import place_of
-from tidemark.planning.statements import path_name
 
 __all__ = ["make_quarantine"]
 
@@ -22,8 +21,10 @@ def make_quarantine(around: Surroundings, name: str | None) -> str:
         return around.tables(name).uri
     except TableNotFound:
         in_catalog = around.lake_root is None and not PATH.match(name)
-        place = name if in_catalog else path_name(place_of(name, around.lake_root or "/")[0])
-        create_quarantine_table(around.spark, place, lambda: _is_there(around, name))
+        if in_catalog:
+            create_in_catalog(around.spark, name, lambda: _is_there(around, name))
+        else:
+            create_quarantine_table(around.spark, place_of(name, around.lake_root or "/")[0], around.options)
         return around.tables(name).uri
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemark.client.points import Point, Stream, Version, version_at
+from tidemark.client.points import Point, Stream, Version, as_point, version_at
 from tidemark.engine.views.catalog import resolve_view
 from tidemark.errors import (
     ExternalTableNotFound,
@@ -136,8 +136,8 @@ def place_at(
     """
     if at is not None and before is not None:
         raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
-    point = at if at is not None else before
-    place = place_now(around, source) if point is None else _place(around, source, point, before=before is not None)
+    argument, point = ("at", at) if at is not None else ("before", before)
+    place = place_now(around, source) if point is None else _place(around, source, argument, point)
     for base in place:
         require_tracked_at(around.tables(base.table), base.table.name, base.version, stream=reader, keys=source.keys)
     return place
@@ -149,13 +149,14 @@ def place_until(
     """Each table's version at an END, which includes what happened at it (R110); now where it is left out. Row tracking
     is not asked for.
     """
-    return place_now(around, source) if end is None else _place(around, source, end, before=before)
+    return place_now(around, source) if end is None else _place(around, source, "before" if before else "end", end)
 
 
-def _place(around: Surroundings, source: Source, point: Point, *, before: bool) -> tuple[BaseOffset, ...]:
+def _place(around: Surroundings, source: Source, argument: str, given: Point) -> tuple[BaseOffset, ...]:
+    point, before = as_point(argument, given), argument == "before"
     if isinstance(point, Version) and source.view is not None:
         problem = "the tables of a view have a version each; give a time, an offset from now, or a stream"
-        raise InvalidArgument(argument="before" if before else "at", value=point.version, problem=problem)
+        raise InvalidArgument(argument=argument, value=point.version, problem=problem)
     if isinstance(point, Stream):
         return _place_of_stream(around, source, get_stream(around.store, point.name), before=before)
     now = around.store.clock()

@@ -10,8 +10,10 @@ from pyspark.errors import AnalysisException
 from tidemark.client.sql_answers import backlog_answer, rows_answer
 from tidemark.client.sql_points import point_of, start_of
 from tidemark.client.temporary_views import TemporaryViews
+from tidemark.client.transaction import LakeTransaction
 from tidemark.errors import StatementRefused, TidemarkError
 from tidemark.model.streams import Addressing, StreamMode
+from tidemark.model.transactions import TransactionKey
 from tidemark.planning.statements import (
     ParsedStatement,
     parse_statement,
@@ -78,11 +80,12 @@ def pass_on(lake: Lake, around: Surroundings, text: str, *, consumes: bool = Tru
             "CHANGES, AT | BEFORE and BACKLOG cannot stand in a write that reads a stream; write them on their own"
         )
         raise StatementRefused(problem=problem, sql=text)
-    return _consume(lake, around, text)
+    return _consume(around, text)
 
 
-def _consume(lake: Lake, around: Surroundings, text: str) -> DataFrame:
-    with lake.transaction() as transaction:
+def _consume(around: Surroundings, text: str) -> DataFrame:
+    key = TransactionKey("client", around.store.new_id(), "transaction")
+    with LakeTransaction(around, key, checks=False) as transaction:
         transaction.sql(text)
         return rows_answer(around.spark, transaction.commit())
 

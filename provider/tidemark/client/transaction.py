@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from tidemark.client.quarantine import make_quarantine
 from tidemark.client.surroundings import Surroundings, logger
+from tidemark.engine.writes.check import check_write
 from tidemark.engine.writes.pinned_streams import PinnedStreams
 from tidemark.engine.writes.sql import query_text
 from tidemark.errors import (
@@ -25,6 +27,7 @@ from tidemark.model.transactions import (
     PlannedWrite,
     SchemaEvolution,
     TransactionKey,
+    TransactionState,
     WriteAs,
 )
 from tidemark.planning.quarantine import with_quarantine
@@ -38,6 +41,7 @@ from tidemark.transactions.rollback import rollback
 from tidemark.transactions.sources import window_from
 from tidemark.transactions.streams import get_stream, list_streams
 from tidemark.transactions.submit import submit
+from tidemark.transactions.targets import open_target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,13 +54,17 @@ class LakeTransaction:
 
     Every read of a stream gives (offset, start of the transaction], however often and whatever others commit (R20,
     R21). A write is checked and stored when it is asked for, locks the streams that it reads (R23), and runs at the
-    commit, in order: before it no target has a trace. Each write reaches its target once. Reading alone moves no
-    offset (R16); each stream that a write names moves to the start of the transaction, or none does (R22).
+    commit, in order: before it no target has a trace. Columns, keys and SQL are checked then; what only the rows show,
+    keys that are not unique and broken constraints, comes at the commit. Each write reaches its target once. Reading
+    alone moves no offset (R16); each stream that a write names moves to the start of the transaction, or none does
+    (R22). A transaction that was submitted on such a stream and left, by whomever, is finished first.
     """
 
-    def __init__(self, around: Surroundings, key: TransactionKey) -> None:
+    def __init__(self, around: Surroundings, key: TransactionKey, *, checks: bool = True) -> None:
+        """Without `checks` a write is refused at the commit only, for one that follows at once."""
         self._around = around
         self._key = key
+        self._checks = checks
         self._started = around.store.clock()
         self._heads = {stream.uid: self._ends(stream) for stream in list_streams(around.store)}
         self._windows: dict[str, StreamWindow] = {}
@@ -95,32 +103,34 @@ class LakeTransaction:
         """A SELECT runs now, with streams known by their names. A write is recorded and runs at the commit.
 
         Writes are INSERT INTO, INSERT OVERWRITE, MERGE INTO, UPDATE and DELETE on Delta tables; the first must read a
-        stream. Raises StatementRefused, TargetNotFound, TargetNotDelta, StreamLocked.
+        stream. Raises StatementRefused, TargetNotFound, TargetNotDelta, StreamLocked, and CommitRefused where the
+        stream was read before and has moved since.
         """
         self._require_open()
         parsed = parse_statement(text)
-        windows = self._streams_in(parsed)
+        streams = self._streams_in(parsed)
+        tables = self._tables_in(parsed, streams)
         if parsed.kind is StatementKind.SELECT:
-            spark = self._around.spark
-            return spark.sql(query_text(parsed, self._pinned(windows), self._tables_in(parsed, windows)))
+            windows = [self._window(name) for name in streams]
+            return self._around.spark.sql(query_text(parsed, self._pinned(windows), tables))
         if parsed.target is None:
             raise StatementRefused(problem="it has no target", sql=text)
-        if not windows and not self._locked:
+        if not streams and not self._locked:
             raise StatementRefused(problem="the first statement of a transaction must read a stream", sql=text)
-        tables = self._tables_in(parsed, windows)
-        self._record(windows, PlannedWrite(WriteAs.SQL, parsed.target.name, sql=text, tables=tables))
+        self._record(streams, PlannedWrite(WriteAs.SQL, parsed.target.name, sql=text, tables=tables))
         return None
 
     def append(
         self, stream: str, target: str, *, schema_evolution: str = "fail", quarantine: str | None = None
     ) -> None:
         """Record an INSERT of all the stream's rows into `target`; those that break a constraint of it go to the table
-        `quarantine`, which is created where it does not exist. Raises QuarantineDoesNotFit.
+        `quarantine`, which is created where it does not exist. Raises TargetDoesNotFit, QuarantineDoesNotFit, and as
+        `sql` does.
         """
         self._require_open()
         evolution = SchemaEvolution(schema_evolution)
         write = PlannedWrite(WriteAs.APPEND, target, source=stream, schema_evolution=evolution, quarantine=quarantine)
-        self._record((self._window(stream),), write)
+        self._record((stream,), write)
 
     def merge(
         self,
@@ -132,7 +142,8 @@ class LakeTransaction:
         quarantine: str | None = None,
     ) -> None:
         """Record a MERGE of the stream into `target` by `keys`: per key the INSERT image, else the DELETE. A key whose
-        INSERT image breaks a constraint stays as it is there, and all its rows go to the table `quarantine`.
+        INSERT image breaks a constraint stays as it is there, and all its rows go to the table `quarantine`. Raises
+        MissingMergeKey, and as `append` does; AmbiguousMergeKey comes at the commit.
         """
         self._require_open()
         evolution = SchemaEvolution(schema_evolution)
@@ -144,13 +155,14 @@ class LakeTransaction:
             schema_evolution=evolution,
             quarantine=quarantine,
         )
-        self._record((self._window(stream),), write)
+        self._record((stream,), write)
 
     def commit(self) -> CommitResult | None:
         """Run the recorded writes and move the offsets; None where nothing was written, and then nothing moves.
 
         On failure all is rolled back: what no target has yet is shut out and the streams are free again (R18). Where
-        one target has its part already, the transaction stays pinned and the next one on its streams finishes it.
+        one target has its part already, the transaction stays pinned; the next one on its streams, or `Lake.finish`,
+        finishes it.
         """
         self._require_open()
         self._end()
@@ -164,7 +176,7 @@ class LakeTransaction:
             self._result = commit(around.store, self._key, tables=around.tables)
         except TidemarkError as error:
             count_failure(around.store, (), error, run=self._key, transaction=self._key, hide=around.without_secrets)
-            self._undo()
+            self._undo(error)
             raise
         except BaseException:
             rollback(around.store, self._key)
@@ -192,18 +204,17 @@ class LakeTransaction:
             self._windows[stream.uid] = window_from(stream, self._heads.get(stream.uid, at_offset), self._started)
         return self._windows[stream.uid]
 
-    def _streams_in(self, parsed: ParsedStatement) -> tuple[StreamWindow, ...]:
+    def _streams_in(self, parsed: ParsedStatement) -> tuple[str, ...]:
         known = {stream.name.casefold() for stream in list_streams(self._around.store)}
         target = None if parsed.target is None else parsed.target.name
-        return tuple(self._window(name) for name in parsed.names if name.casefold() in known and name != target)
+        return tuple(name for name in parsed.names if name.casefold() in known and name != target)
 
-    def _tables_in(self, parsed: ParsedStatement, windows: Sequence[StreamWindow]) -> dict[str, str]:
+    def _tables_in(self, parsed: ParsedStatement, streams: Sequence[str]) -> dict[str, str]:
         """Paths of the Delta tables that the statement names; what is none stays for Spark to find."""
-        streams = {window.stream_name.casefold() for window in windows}
         target = None if parsed.target is None else parsed.target.name
         found = {}
         for name in parsed.names:
-            if name.casefold() in streams or name == target:
+            if name in streams or name == target:
                 continue
             try:
                 found[name] = self._around.tables(name).uri
@@ -221,17 +232,31 @@ class LakeTransaction:
             )
         return self._frames[label]
 
-    def _record(self, windows: Sequence[StreamWindow], write: PlannedWrite) -> None:
-        """Lock the streams at the windows that were read, and store the statement, before anything runs."""
-        try:
-            self._write_ahead(windows, write)
-        except (SourceError, StreamError) as error:
-            names = [window.stream_name for window in windows]
-            count_failure(self._around.store, names, error, run=self._key, hide=self._around.without_secrets)
-            raise
+    def _record(self, streams: Sequence[str], write: PlannedWrite) -> None:
+        """Lock the streams, at the windows that were read if they were, check the statement and store it: before
+        anything runs.
+        """
+        around = self._around
+        target = open_target(write.target, around.tables)
+        with self._counted(streams, SourceError, StreamError):
+            windows = self._lock_all(streams)
+        if self._checks:
+            with self._counted(streams, TidemarkError):
+                check_write(around.spark, write, self._pinned(windows), target)
+        writes = with_quarantine(write, make_quarantine(around, write.quarantine))
+        extend(around.store, self._key, writes=writes, tables=around.tables, limits=around.limits)
         self._writes += 1
 
-    def _write_ahead(self, windows: Sequence[StreamWindow], write: PlannedWrite) -> None:
+    @contextmanager
+    def _counted(self, streams: Sequence[str], *kinds: type[TidemarkError]) -> Iterator[None]:
+        """An error of these kinds is a failure to consume the streams."""
+        try:
+            yield
+        except kinds as error:
+            count_failure(self._around.store, streams, error, run=self._key, hide=self._around.without_secrets)
+            raise
+
+    def _lock_all(self, streams: Sequence[str]) -> list[StreamWindow]:
         around = self._around
         if not self._begun:
             begin(
@@ -244,46 +269,63 @@ class LakeTransaction:
                 limits=around.limits,
             )
             self._begun = True
-        for window in windows:
-            if window.stream_uid not in self._locked:
-                self._lock(window)
-        writes = with_quarantine(write, make_quarantine(around, write.quarantine))
-        extend(around.store, self._key, writes=writes, tables=around.tables, limits=around.limits)
+        uids = [get_stream(around.store, name).uid for name in streams]
+        return [
+            self._windows[uid] if uid in self._locked else self._lock(name)
+            for uid, name in zip(uids, streams, strict=True)
+        ]
 
-    def _lock(self, window: StreamWindow) -> None:
+    def _lock(self, name: str) -> StreamWindow:
+        """The window that the stream is held at, which is the one that was read, if it was. What another transaction
+        has submitted on it and left is finished before (step 4).
+        """
         around = self._around
-        ends = {base.table: base.end for base in window.bases}
-
-        def as_pinned(table: TableRef | str) -> DeltaLog:
-            log = around.tables(table)
-            return _LogUntil(log, ends[table]) if isinstance(table, TableRef) else log
-
         held = extend(
             around.store,
             self._key,
-            streams=(window.stream_name,),
-            tables=as_pinned,
+            streams=(name,),
+            tables=around.tables,
+            sources=lambda table: self._as_it_was(name, table),
             read_at=self._started,
             limits=around.limits,
+            run=around.run,
+            places=around.places,
         )
+        window = next(one for one in held.windows if one.stream_name.casefold() == name.casefold())
+        if self._windows.setdefault(window.stream_uid, window) != window:
+            problem = f"another transaction has moved {name} since it was read; read it again in a new transaction"
+            raise CommitRefused(key=str(self._key), problem=problem)
         self._locked.add(window.stream_uid)
-        if window not in held.windows:
-            raise CommitRefused(
-                key=str(self._key), problem=f"another transaction has moved {window.stream_name} since it was read"
-            )
+        return window
+
+    def _as_it_was(self, name: str, table: TableRef | str) -> DeltaLog:
+        """The log of a table, up to where the transaction began for one that the stream reads."""
+        log = self._around.tables(table)
+        stream = get_stream(self._around.store, name)
+        ends = self._heads.get(stream.uid, tuple(base.version for base in stream.bases))
+        pairs = zip(stream.bases, ends, strict=True)
+        until = [max(base.version, end) for base, end in pairs if base.table == table]
+        return _LogUntil(log, until[0]) if until else log
 
     def _end(self) -> None:
         self._ended = True
         for pinned in self._frames.values():
             pinned.close()
 
-    def _undo(self) -> None:
+    def _undo(self, error: TidemarkError) -> None:
         around = self._around
         rollback(around.store, self._key)
         try:
-            replan(around.store, self._key, run=around.run, places=around.places, limits=around.limits)
-        except TidemarkError as error:  # the commit's own error is the one to be seen
-            logger.warning("transaction %s stays pinned: %s", self._key, error)
+            left = replan(around.store, self._key, run=around.run, places=around.places, limits=around.limits)
+            held = left.windows if left.state is TransactionState.OPEN else ()
+            why = "targets hold their part of it"
+        except TidemarkError as problem:  # the commit's own error is the one to be seen
+            held, why = get_transaction(around.store, self._key).windows, str(problem)
+        if held:
+            said = f"Transaction {self._key} stays open, since {why}. When this is mended, the next transaction on"
+            names = " or ".join(window.stream_name for window in held)
+            error.add_note(f"{said} {names} finishes it first; so does lake.finish({held[0].stream_name!r}).")
+            logger.warning("Transaction %s stays open, since %s", self._key, why)
 
     def _release(self) -> None:
         if self._begun:

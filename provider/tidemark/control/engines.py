@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,12 +16,13 @@ from sqlalchemy.pool import NullPool, QueuePool
 from tidemark.control.urls import SQLITE, shown
 from tidemark.errors import StoreRefused, StoreUrlInvalid
 
-__all__ = ["Access", "begin", "engine_of", "one_migration_at_a_time", "transaction_of", "was_committed"]
+__all__ = ["Access", "Bounds", "begin", "engine_of", "one_migration_at_a_time", "transaction_of", "was_committed"]
 
 SQLITE_BUSY_MS = 30_000
 OLDEST_POSTGRESQL = 13  # pg_xact_status
 MIGRATION_LOCK = 0x7469_6465_6D61_726B  # "tidemark", as PostgreSQL's advisory locks are numbered
 POSTGRESQL_BEGIN = "SET LOCAL idle_in_transaction_session_timeout = '15s'; SET LOCAL lock_timeout = '30s'"
+POSTGRESQL_READ = "SET LOCAL lock_timeout = '30s'"  # a reader waits for others' locks as long as a writer does
 ONE_WRITER = "LOCK TABLE tidemark_store IN SHARE ROW EXCLUSIVE MODE"  # no snapshot is taken before it is granted
 POSTGRESQL_CONNECT = {
     "application_name": "tidemark",
@@ -28,10 +32,22 @@ POSTGRESQL_CONNECT = {
     "keepalives_count": 3,  # a network that swallows everything is noticed after a minute
     "tcp_user_timeout": 30_000,
 }
-
-
 IN_THE_FUTURE = "22023"
 ACCESS = "tidemark_access"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long one that answers others, such as a page, waits for each step of a read, and with how many connections.
+
+    `connect` is in whole seconds: a driver knows no others. A server that has stopped keeps none of them: see
+    `ControlStore.cut`.
+    """
+
+    connections: int
+    connect: int = 3
+    lock: timedelta = timedelta(seconds=2)
+    statement: timedelta = timedelta(seconds=4)
 
 
 class Access(Enum):
@@ -49,28 +65,32 @@ ON_POSTGRESQL: dict[Access, dict[str, Any]] = {
 }
 
 
-def engine_of(url: sa.URL, *, keep_connections: bool) -> sa.Engine:
+def engine_of(url: sa.URL, *, keep_connections: bool, bounds: Bounds | None = None) -> sa.Engine:
     """An engine that has not connected yet. Raises StoreUrlInvalid where the driver is not installed.
 
     Without `keep_connections` each transaction has a connection of its own, so that a task which waits hours for its
-    job holds none meanwhile.
+    job holds none meanwhile. With `bounds` they are kept, and a read ends in time.
     """
     if url.get_backend_name() == SQLITE:
+        busy = SQLITE_BUSY_MS if bounds is None else _milliseconds(bounds.lock)
         engine = sa.create_engine(url, poolclass=NullPool)
-        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "connect", partial(_configure_sqlite, busy=busy))
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     settings = {name: value for name, value in POSTGRESQL_CONNECT.items() if name not in url.query}
     settings["prepare_threshold"] = None  # poolers hand a session's statements to others
     pool: dict[str, Any] = {"poolclass": NullPool}
-    if keep_connections:
+    if keep_connections or bounds is not None:
         pool = {"poolclass": QueuePool, "pool_pre_ping": True, "pool_recycle": 300}
+    if bounds is not None:
+        settings["connect_timeout"] = bounds.connect
+        pool |= {"pool_size": bounds.connections, "max_overflow": 0, "pool_timeout": bounds.lock.total_seconds()}
     try:
         engine = sa.create_engine(url, connect_args=settings, **pool)
     except ImportError as error:  # psycopg, or the library that it wraps
         problem = f"its driver cannot be loaded ({error}); pip install 'airflow-provider-tidemark[postgres]'"
         raise StoreUrlInvalid(url=shown(url), problem=problem) from error
-    event.listen(engine, "begin", _begin_postgresql)
+    event.listen(engine, "begin", partial(_begin_postgresql, POSTGRESQL_READ if bounds is None else _reading(bounds)))
     return engine
 
 
@@ -112,11 +132,20 @@ def _is_postgresql(connection: sa.Connection) -> bool:
     return connection.dialect.name == "postgresql"
 
 
-def _configure_sqlite(dbapi_connection: Any, _record: object) -> None:
+def _reading(bounds: Bounds) -> str:
+    lock, statement = _milliseconds(bounds.lock), _milliseconds(bounds.statement)
+    return f"SET LOCAL lock_timeout = {lock}; SET LOCAL statement_timeout = {statement}"
+
+
+def _milliseconds(time: timedelta) -> int:
+    return time // timedelta(milliseconds=1)
+
+
+def _configure_sqlite(dbapi_connection: Any, _record: object, *, busy: int = SQLITE_BUSY_MS) -> None:
     """WAL lets readers go on while one writes; the driver's own implicit BEGIN is switched off."""
     dbapi_connection.isolation_level = None
     cursor = dbapi_connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_MS}")
+    cursor.execute(f"PRAGMA busy_timeout = {busy}")
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
@@ -128,19 +157,19 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN" if _access(connection) is Access.READ else "BEGIN IMMEDIATE")
 
 
-def _begin_postgresql(connection: sa.Connection) -> None:
+def _begin_postgresql(reading: str, connection: sa.Connection) -> None:
     """Writers take turns, as on SQLite: none ever meets a conflict or a deadlock, and each sees what the last has done.
 
     One that stands still in the midst of its turn is ended by the server before the next one gives up waiting.
+    Nobody waits for a lock without end. `reading`: what is set for a read.
     """
     version = int((connection.dialect.server_version_info or (0,))[0])
     if version < OLDEST_POSTGRESQL:
         problem = f"it is PostgreSQL {version}, and {OLDEST_POSTGRESQL} is the oldest that will do"
         raise StoreRefused(url=shown(connection.engine.url), problem=problem)
     access = _access(connection)
-    if access is not Access.READ:
-        turn = (ONE_WRITER,) if access is Access.WRITE else ()
-        connection.exec_driver_sql("; ".join((POSTGRESQL_BEGIN, *turn)))
+    turn = (ONE_WRITER,) if access is Access.WRITE else ()
+    connection.exec_driver_sql(reading if access is Access.READ else "; ".join((POSTGRESQL_BEGIN, *turn)))
 
 
 def _access(connection: sa.Connection) -> Access:

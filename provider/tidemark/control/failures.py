@@ -18,7 +18,7 @@ class Failure(Enum):
     CONFLICT = "conflict"  # another transaction came first; the work has had no effect
     DUPLICATE = "duplicate"  # a unique key is taken; run again, the work sees who has it
     LOST = "lost"  # the connection is gone or cannot be had now
-    BUSY = "busy"  # a lock was waited for long enough
+    BUSY = "busy"  # a lock or a statement was waited for long enough
     REFUSED = "refused"  # the server is there and says no: login, database, rights, settings
     UNUSABLE = "unusable"  # the file of an SQLite store cannot be opened, read or written
     OTHER = "other"  # an error of the statement itself
@@ -29,6 +29,7 @@ BY_STATE = {
     "40P01": Failure.CONFLICT,  # deadlock_detected
     "23505": Failure.DUPLICATE,  # unique_violation
     "55P03": Failure.BUSY,  # lock_not_available: after lock_timeout
+    "57014": Failure.BUSY,  # query_canceled: after statement_timeout
     "25006": Failure.LOST,  # read_only_sql_transaction: a standby, until the failover is through
     "25P03": Failure.LOST,  # idle_in_transaction_session_timeout
     "57P01": Failure.LOST,  # admin_shutdown

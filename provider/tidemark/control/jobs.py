@@ -12,7 +12,7 @@ from tidemark.control.schema import job_targets, jobs
 from tidemark.model.jobs import JobKind
 from tidemark.model.transactions import Statement
 
-__all__ = ["StoredJob", "count_writes", "end", "given_another_table", "insert", "may_be_alive"]
+__all__ = ["StoredJob", "count_writes", "end", "given_another_table", "insert", "may_be_alive", "without_end"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,18 @@ def may_be_alive(connection: sa.Connection, transaction_id: str, *, now: datetim
     A late fence is harmless, so fences do not count: what it shuts is already done or never used again.
     """
     query = sa.select(sa.func.max(jobs.c.deadline)).where(jobs.c.transaction_id == transaction_id, _alive(now))
+    latest: datetime | None = connection.execute(query).scalar_one()
+    return latest
+
+
+def without_end(connection: sa.Connection, transaction_id: str) -> datetime | None:
+    """The latest deadline of the transaction's writing jobs of which nobody has kept that they ended; None: of all.
+
+    More than `may_be_alive`: a deadline alone is proof only with a fence behind it (V11).
+    """
+    query = sa.select(sa.func.max(jobs.c.deadline)).where(
+        jobs.c.transaction_id == transaction_id, _writing(), jobs.c.ended_at.is_(None)
+    )
     latest: datetime | None = connection.execute(query).scalar_one()
     return latest
 

@@ -32,6 +32,7 @@ class SortBy(StrEnum):
     CREATED = "created"
     ADVANCED = "advanced"  # the time of the last offset advance, creation included (R81)
     HELD = "held"  # since when a transaction holds the stream
+    STATE = "state"  # as far as the store knows: those that fail, most failures first, then those that never delivered
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ _ORDER: dict[SortBy, sa.ColumnElement[object]] = {
     SortBy.CREATED: streams.c.created_at,
     SortBy.ADVANCED: streams.c.anchor,
     SortBy.HELD: transactions.c.opened_at,
+    SortBy.STATE: sa.case(
+        (stream_health.c.failures_in_row > 0, -stream_health.c.failures_in_row),
+        (sa.func.coalesce(stream_health.c.consumptions, 0) == 0, 0),
+        else_=1,
+    ),
 }
 
 
@@ -155,6 +161,8 @@ def _uids(wanted: list[sa.ColumnElement[bool]], sort: SortBy, descending: bool, 
     query = sa.select(streams.c.uid).where(*wanted).order_by(*_ordering(sort, descending)).limit(limit).offset(offset)
     if sort is SortBy.HELD:
         query = query.select_from(streams.outerjoin(transactions, transactions.c.id == streams.c.held_by))
+    if sort is SortBy.STATE:
+        query = query.select_from(streams.outerjoin(stream_health, stream_health.c.stream_uid == streams.c.uid))
     return query.subquery("wanted")
 
 

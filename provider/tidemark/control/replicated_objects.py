@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tidemark.control.replications import keep_move
 from tidemark.control.schema import replicated_objects, replications
 from tidemark.errors import ObjectNotFound
-from tidemark.model.codec import from_json, to_json
+from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.replication import (
     BackfillProgress,
     By,
@@ -25,6 +25,7 @@ from tidemark.model.replication import (
     TableSchema,
     WriteMode,
 )
+from tidemark.model.replication_catalog import HeldColumn, SeenTable
 from tidemark.model.streams import TableRef
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "left_in",
     "move",
     "note_changes",
+    "note_look",
     "note_schema",
     "of_replication",
     "place",
@@ -56,7 +58,9 @@ class StoredObject:
 
     `captured_schema`: the newest that the event log has an event of. `keys`: the key as the catalog has it now.
     `excluded`: columns that no event shows.
-    `changed_until`: no event at or behind it was captured; None: none at all. `expected_rows`: by statistics.
+    `changed_until`: no event at or behind it was captured; None: none at all. `expected_rows`: by statistics. `seen`:
+    what the last look at the catalog has found; `held`: columns that a name of theirs hides; `notices`: what somebody
+    should look at, in words.
     """
 
     object: Replicated
@@ -65,6 +69,9 @@ class StoredObject:
     excluded: tuple[str, ...]
     changed_until: LogPosition | None
     expected_rows: int
+    seen: SeenTable | None = None
+    held: tuple[HeldColumn, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 def by_uid(connection: sa.Connection, uid: str) -> StoredObject:
@@ -194,10 +201,12 @@ def place(
     progress: BackfillProgress | None,
     at: datetime,
     by: By,
+    seen: SeenTable | None = None,
 ) -> bool:
     """The target is a copy as of `snapshot` with every event before `applied`, if the object still is as it was read,
     and that is not before what its target had; True if it was so. `shows`: all that was committed by then is in it.
-    To an append-only target a copy adds rows and takes the place of no event, so `applied` stays where it was.
+    To an append-only target a copy adds rows and takes the place of no event, so `applied` stays where it was. `seen`:
+    the catalog at the snapshot; None where it is not known.
     """
     behind = applied < snapshot and one.mode is not WriteMode.APPEND_ONLY
     if behind or (one.applied is not None and applied < one.applied):
@@ -212,6 +221,7 @@ def place(
         "progress": None if progress is None else to_json(progress),
         "flagged": None,
         "problem": None,
+        **({} if seen is None else {"seen": to_json(seen)}),
     }
     moved = connection.execute(replicated_objects.update().where(_standing(one)).values(values)).rowcount == 1
     if moved:
@@ -253,8 +263,12 @@ def begin_at(connection: sa.Connection, uid: str, position: LogPosition | None, 
 
 
 def known_as(connection: sa.Connection, uid: str, source_id: str) -> None:
-    """The source is another cluster, where the object has this id; "" for one that is not known there."""
-    connection.execute(replicated_objects.update().where(_of.uid == uid).values(source_id=source_id))
+    """The source is another cluster, where the object has this id; "" for one that is not known there. What was seen of
+    another table says nothing of it.
+    """
+    same = _of.source_id == source_id
+    values = {"source_id": source_id, **{name: sa.case((same, _of[name]), else_=None) for name in ("seen", "held")}}
+    connection.execute(replicated_objects.update().where(_of.uid == uid).values(values))
 
 
 def note_changes(connection: sa.Connection, uid: str, until: LogPosition) -> None:
@@ -265,6 +279,27 @@ def note_changes(connection: sa.Connection, uid: str, until: LogPosition) -> Non
 def note_schema(connection: sa.Connection, uid: str, schema: TableSchema) -> None:
     """The event log has an event of this schema, and none of a newer one."""
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(captured_columns=to_json(schema)))
+
+
+def note_look(
+    connection: sa.Connection,
+    stored: StoredObject,
+    *,
+    seen: SeenTable | None,
+    held: Sequence[HeldColumn],
+    notices: Sequence[str],
+) -> None:
+    """What a look at the catalog of the source has found, and what it asks somebody to look at, if that is not so
+    already.
+    """
+    if (stored.seen, stored.held, stored.notices) == (seen, tuple(held), tuple(notices)):
+        return
+    values = {
+        "seen": None if seen is None else to_json(seen),
+        "held": to_json(tuple(held)) if held else None,
+        "notices": to_json(tuple(notices)) if notices else None,
+    }
+    connection.execute(replicated_objects.update().where(_of.uid == stored.object.uid).values(values))
 
 
 def set_problem(connection: sa.Connection, uid: str, problem: str | None) -> None:
@@ -326,4 +361,7 @@ def _stored(row: Mapping[str, Any] | sa.RowMapping) -> StoredObject:
         excluded=tuple(json.loads(row["excluded"])),
         changed_until=row["changed_until"],
         expected_rows=row["expected_rows"],
+        seen=None if row["seen"] is None else from_json(SeenTable, row["seen"]),
+        held=() if row["held"] is None else from_plain(tuple[HeldColumn, ...], json.loads(row["held"])),
+        notices=() if row["notices"] is None else tuple(json.loads(row["notices"])),
     )

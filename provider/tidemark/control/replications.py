@@ -45,6 +45,7 @@ __all__ = [
     "set_selection",
 ]
 
+NEWEST_MOVES = 1_000
 _of = replications.c
 
 
@@ -269,6 +270,17 @@ def history(connection: sa.Connection, uid: str, *, limit: int) -> tuple[Replica
     of = replication_moves.c
     query = sa.select(replication_moves).where(of.replication_uid == uid).order_by(of.id.desc()).limit(limit)
     return tuple(_move(row) for row in connection.execute(query).mappings())
+
+
+def last_runs(connection: sa.Connection, uid: str) -> Mapping[str | None, str]:
+    """The run that moved each object last, by the object's uid; by None the one that moved the replication itself. Only
+    the newest moves are looked through: there is one for each capture.
+    """
+    of = replication_moves.c
+    own = (of.replication_uid == uid) & of.run.is_not(None)
+    query = sa.select(of.object_uid, of.run).where(own).order_by(of.id.desc()).limit(NEWEST_MOVES)
+    found = connection.execute(query).mappings().all()
+    return {row["object_uid"]: row["run"] for row in reversed(found)}
 
 
 def _standing(replication: Replication) -> sa.ColumnElement[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +11,13 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from tidemark.control import migrate
 from tidemark.control.engines import (
     Access,
+    Bounds,
     begin,
     engine_of,
     one_migration_at_a_time,
@@ -23,11 +26,13 @@ from tidemark.control.engines import (
 )
 from tidemark.control.failures import Failure, as_store_error, failure_of
 from tidemark.control.schema import stores
+from tidemark.control.sockets import OpenSockets
 from tidemark.control.urls import SQLITE, parse_url, shown
-from tidemark.errors import StoreNotMigrated, StoreTooNew, StoreUnreachable
+from tidemark.errors import StoreBusy, StoreNotMigrated, StoreTooNew, StoreUnreachable
 
 __all__ = ["PATIENCE", "Clock", "ControlStore", "utc_now"]
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 Clock = Callable[[], datetime]
 
@@ -66,6 +71,9 @@ class ControlStore:
 
     Raises StoreUrlInvalid when made; StoreUnreachable, StoreRefused and StoreBusy when used. None shows a password.
     `keep_connections` is for servers that ask often; a task connects for each transaction and holds nothing between.
+    `bounds` is for those that answer others meanwhile: each step of a read ends in time, by StoreBusy or
+    StoreUnreachable, but on a server that has stopped, where `cut` frees whoever waits. `hide` takes secrets out of
+    texts of errors that are to be stored; `origin`, where the URL was said, goes into errors.
     """
 
     def __init__(
@@ -77,14 +85,20 @@ class ControlStore:
         embedded: bool | None = None,
         patience: timedelta = PATIENCE,
         keep_connections: bool = False,
+        bounds: Bounds | None = None,
+        hide: Callable[[str], str] = str,
+        origin: str = "",
     ) -> None:
         self.clock = clock
+        self.hide = hide
         self.new_id = new_id
         self.patience = patience
         parsed = parse_url(url)
         self.url = shown(parsed)
+        self._place = f"{self.url} ({origin})" if origin else self.url
         self.embedded = parsed.get_backend_name() == SQLITE if embedded is None else embedded
-        self._engine = engine_of(parsed, keep_connections=keep_connections)
+        self._engine = engine_of(parsed, keep_connections=keep_connections, bounds=bounds)
+        self._sockets = OpenSockets(self._engine)
         self._ready = False
         self._store_id: str | None = None
 
@@ -121,9 +135,9 @@ class ControlStore:
             return
         found = self.revision()
         if not migrate.known(found):
-            raise StoreTooNew(url=self.url, found=found, needed=migrate.HEAD)
+            raise StoreTooNew(url=self._place, found=found, needed=migrate.HEAD)
         if found != migrate.HEAD and not self.embedded:
-            raise StoreNotMigrated(url=self.url, found=found, needed=migrate.HEAD)
+            raise StoreNotMigrated(url=self._place, found=found, needed=migrate.HEAD)
         if found != migrate.HEAD:
             self.migrate()
         self._ready = True
@@ -140,11 +154,15 @@ class ControlStore:
         """Let go of pooled connections; the store may be used again."""
         self._engine.dispose()
 
+    def cut(self) -> None:
+        """Break every connection to a server: whoever waits on one gets StoreUnreachable. It may be used again."""
+        self._sockets.cut()
+
     def _upgrade(self, connection: sa.Connection) -> None:
         one_migration_at_a_time(connection)
         found = migrate.current(connection)
         if not migrate.known(found):
-            raise StoreTooNew(url=self.url, found=found, needed=migrate.HEAD)
+            raise StoreTooNew(url=self._place, found=found, needed=migrate.HEAD)
         migrate.upgrade(connection)
         if connection.execute(sa.select(stores.c.store_id)).first() is None:
             connection.execute(stores.insert().values(store_id=self.new_id(), created_at=self.clock()))
@@ -185,7 +203,7 @@ class ControlStore:
                 f"the connection was lost while it was storing ({lost.error.orig}), and whether it has stored "
                 "cannot be learnt now; it is safe to run the task again"
             )
-            raise StoreUnreachable(url=self.url, problem=problem) from error
+            raise StoreUnreachable(url=self._place, problem=problem) from error
 
     def _ask(self, number: str) -> bool:
         with self._engine.connect() as connection:
@@ -199,6 +217,7 @@ class ControlStore:
             retry=retry_if_exception(_worth_another_run),
             stop=self._patience_is_over,
             wait=wait_random_exponential(multiplier=0.02, max=1.0),
+            before_sleep=self._say_retry,
             reraise=True,
         )
         result: T = retrying(act, *arguments)
@@ -210,15 +229,36 @@ class ControlStore:
             return state.attempt_number >= DUPLICATE_RUNS
         return (state.seconds_since_start or 0.0) >= self.patience.total_seconds()
 
+    def _say_retry(self, state: RetryCallState) -> None:
+        """A store that is away is told of at each retry; that another transaction came first is everyday."""
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, _Undecided) or (isinstance(error, DBAPIError) and failure_of(error) is Failure.LOST):
+            log.warning(
+                "The control store %s is away (%s). Retry %s, %.1f s after the first; given up after %.0f s.",
+                self._place,
+                self.hide(_first_line(error)),
+                state.attempt_number,
+                state.seconds_since_start or 0.0,
+                self.patience.total_seconds(),
+            )
+
     @contextmanager
     def _in_our_words(self) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
-            ours = as_store_error(error, self.url)
+            ours = as_store_error(error, self._place)
             if ours is None:
                 raise
             raise ours from error
+        except NoConnectionFree as error:
+            raise StoreBusy(url=self._place, problem="all connections to it are in use") from error
+
+
+def _first_line(error: BaseException) -> str:
+    """Of what the driver said: the rest repeats it for each address of the host."""
+    said = str(error.orig if isinstance(error, DBAPIError) else "its answer to a commit was lost")
+    return next(iter(said.strip().splitlines()), type(error).__name__)
 
 
 def _worth_another_run(error: BaseException) -> bool:

@@ -15,6 +15,7 @@ from tidemark.errors import StreamNotFound
 from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.streams import Addressing, BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.model.views import ViewQuery
+from tidemark.planning.alike import alike
 
 __all__ = [
     "UsedUid",
@@ -35,6 +36,7 @@ __all__ = [
     "lookup",
     "lookup_all",
     "move_of",
+    "names_of",
     "rebase",
     "relocate",
     "renew_anchor",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 NAMES_AT_ONCE = 500  # in one statement: every database allows as many
+_COMPARED = 10_000  # with a name that is not there
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,15 @@ def find(connection: sa.Connection, name: str) -> Stream:
     """The live stream of that name. Raises StreamNotFound."""
     stream = lookup(connection, name)
     if stream is None:
-        raise StreamNotFound(stream=name)
+        raise StreamNotFound(stream=name, hint=_meant(connection, name))
     return stream
+
+
+def _meant(connection: sa.Connection, name: str) -> str:
+    """Up to three live streams with names like it."""
+    names = connection.execute(sa.select(streams.c.name).where(streams.c.dropped_at.is_(None)).limit(_COMPARED))
+    found = [repr(one) for one in alike(name, names.scalars())]
+    return f"Did you mean {' or '.join(found)}? " if found else ""
 
 
 def by_uid(connection: sa.Connection, uid: str) -> Stream:
@@ -91,6 +101,16 @@ def with_uid(connection: sa.Connection, uid: str) -> UsedUid | None:
     """The stream that has or had the uid, or None: a question, not a failure."""
     row = connection.execute(sa.select(streams).where(streams.c.uid == uid)).mappings().first()
     return None if row is None else UsedUid(stream_of(row), dropped=row["dropped_at"] is not None)
+
+
+def names_of(connection: sa.Connection, uids: Iterable[str]) -> dict[str, str]:
+    """Uid → name of those of the uids whose stream lives."""
+    asked = sorted(uids)
+    found: dict[str, str] = {}
+    for start in range(0, len(asked), NAMES_AT_ONCE):
+        query = _live().where(streams.c.uid.in_(asked[start : start + NAMES_AT_ONCE]))
+        found.update((row["uid"], row["name"]) for row in connection.execute(query).mappings())
+    return found
 
 
 def live(connection: sa.Connection) -> tuple[Stream, ...]:
@@ -152,6 +172,7 @@ def _insert(connection: sa.Connection, stream: Stream, *, rebased_from: str | No
             view_bases=None if stream.view is None else to_json(stream.view_bases),
             key_columns=to_json(stream.keys) if stream.keys else None,
             rebased_from=rebased_from,
+            known_serial=stream.serial,
         )
     )
 
@@ -180,7 +201,8 @@ def advance_offset(
     why: str,
     run: str | None,
 ) -> bool:
-    """Move the offset, if it stands at `expected` and does not go back (I4); True if it was so. The move is logged.
+    """Move the offset, if it stands at `expected` and does not go back (I4); True if it was so. The move is logged;
+    of runs in a row that found nothing, the last alone.
 
     `bases`: where a stream on a view stands then in each base table; `to` is their sum.
     """
@@ -189,7 +211,9 @@ def advance_offset(
     move = streams.update().where(standing, streams.c.offset_version <= to).values(**values)
     if connection.execute(move).rowcount != 1:
         return False
-    _log(connection, OffsetMove(uid, expected, to, at, who, why, run))
+    moved = OffsetMove(uid, expected, to, at, who, why, run)
+    if run is None or expected != to or not _logged_again(connection, moved):
+        _log(connection, moved)
     return True
 
 
@@ -292,6 +316,18 @@ def _log(connection: sa.Connection, move: OffsetMove) -> None:
             run=move.run,
         )
     )
+
+
+def _logged_again(connection: sa.Connection, stays: OffsetMove) -> bool:
+    """Whether the newest entry said the same of an earlier run, and tells of this one now."""
+    own = sa.select(offset_moves).where(offset_moves.c.stream_uid == stays.stream_uid)
+    newest = connection.execute(own.order_by(offset_moves.c.id.desc()).limit(1)).mappings().one()
+    said = (newest["from_version"], newest["to_version"], newest["why"])
+    if newest["run"] is None or said != (stays.from_version, stays.to_version, stays.why):
+        return False
+    entry = offset_moves.update().where(offset_moves.c.id == newest["id"])
+    connection.execute(entry.values(moved_at=stays.moved_at, who=stays.who, run=stays.run))
+    return True
 
 
 def move_of(row: sa.RowMapping | Mapping[str, Any]) -> OffsetMove:

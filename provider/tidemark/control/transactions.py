@@ -30,6 +30,7 @@ __all__ = [
     "add_windows",
     "by_id",
     "close",
+    "columns_of",
     "current",
     "insert",
     "latest",
@@ -40,6 +41,7 @@ __all__ = [
     "record_evidence",
     "release",
     "relocate_window",
+    "remove_statements",
     "renew_lease",
     "renumber",
     "retarget",
@@ -62,6 +64,12 @@ class StoredTransaction:
     def lead(self) -> str:
         """Uid of the lead stream: the first of the transaction, fixed at begin (step 7)."""
         return self.transaction.windows[0].stream_uid
+
+    @property
+    def all_evidence(self) -> Mapping[int, Evidence]:
+        """What is known of each statement, by its number: of a transaction that has ended from its result."""
+        result = self.transaction.result
+        return {**self.evidence, **({one.number: one for one in result.evidence} if result is not None else {})}
 
 
 def current(connection: sa.Connection, key: TransactionKey) -> StoredTransaction | None:
@@ -122,28 +130,29 @@ def of_run(connection: sa.Connection, stream_uid: str, run: str) -> tuple[Stored
 
 def insert(connection: sa.Connection, transaction_id: str, transaction: Transaction, serial: int) -> None:
     """Write a transaction ahead: windows, versions and plan by value, before anything acts on them (V2)."""
-    key = transaction.key
-    result = transaction.result
-    connection.execute(
-        transactions.insert().values(
-            id=transaction_id,
-            dag_id=key.dag_id,
-            run_id=key.run_id,
-            task_id=key.task_id,
-            map_index=key.map_index,
-            state=transaction.state.value,
-            serial=serial,
-            owner=transaction.owner,
-            lease_until=transaction.lease_until,
-            submitted=transaction.submitted,
-            job_deadline=transaction.job_deadline,
-            opened_at=transaction.opened_at,
-            closed_at=None if result is None else result.committed_at,
-            result=None if result is None else to_json(result),
-        )
-    )
+    connection.execute(transactions.insert().values(id=transaction_id, **columns_of(transaction, serial)))
     add_windows(connection, transaction_id, transaction.windows, first=0)
     add_statements(connection, transaction_id, transaction.plan.statements)
+
+
+def columns_of(transaction: Transaction, serial: int) -> dict[str, object]:
+    """What its row says of it."""
+    key, result = transaction.key, transaction.result
+    return {
+        "dag_id": key.dag_id,
+        "run_id": key.run_id,
+        "task_id": key.task_id,
+        "map_index": key.map_index,
+        "state": transaction.state.value,
+        "serial": serial,
+        "owner": transaction.owner,
+        "lease_until": transaction.lease_until,
+        "submitted": transaction.submitted,
+        "job_deadline": transaction.job_deadline,
+        "opened_at": transaction.opened_at,
+        "closed_at": None if result is None else result.committed_at,
+        "result": None if result is None else to_json(result),
+    }
 
 
 def add_windows(connection: sa.Connection, transaction_id: str, added: Sequence[StreamWindow], *, first: int) -> None:
@@ -176,6 +185,13 @@ def add_statements(connection: sa.Connection, transaction_id: str, added: Sequen
                 **_target_columns(statement.target, statement.base_version),
             )
         )
+
+
+def remove_statements(connection: sa.Connection, transaction_id: str, numbers: Sequence[int]) -> None:
+    """Take statements out of the plan; only when no job can be alive and no target holds them (I6, I7)."""
+    for number in numbers:
+        own = (statements.c.transaction_id == transaction_id) & (statements.c.number == number)
+        connection.execute(statements.delete().where(own))
 
 
 def set_serial(connection: sa.Connection, transaction_id: str, serial: int) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
 from tidemark.errors import NotYetSupported
 from tidemark.model.replication import FoundObject, LogPosition, Replication, SourceAddress, SourceKind, SourceProblem
+from tidemark.model.replication_catalog import SeenTable
 
 __all__ = ["Source", "open_source"]
 
@@ -32,6 +33,12 @@ class Source(Protocol):
 
     def discover(self, replication: Replication) -> tuple[FoundObject, ...]:
         """Every table of the catalog, also what is not selected."""
+        ...
+
+    def seen(self, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
+        """What else the catalog has of these tables now, by source id: by it a later look knows what the log does not
+        tell. One that is gone has nothing.
+        """
         ...
 
     def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[SourceProblem, ...]:

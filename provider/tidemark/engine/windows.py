@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from tidemark.engine.external_tables.window import explain_file_window, read_fil
 from tidemark.engine.views.catalog import resolve_view
 from tidemark.engine.views.plan import plan_view_changes
 from tidemark.engine.views.read import read_view_changes, read_view_rows
-from tidemark.errors import TableNotFound, ViewChanged, ViewError
+from tidemark.errors import TableNotFound, VersionVacuumed, ViewChanged, ViewError
 from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
 from tidemark.planning.change_sets.plan import explain_pages
 
@@ -40,6 +41,17 @@ def read_window(
     told the plan in a line. Raises SourceRecreated (R82, R91), ViewChanged (R83), StreamStale (R84),
     TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange, DataFileChanged.
     """
+    with _lost_to(window.stream_name):
+        return _read(spark, window, workspace, options, say)
+
+
+def _read(
+    spark: SparkSession,
+    window: StreamWindow,
+    workspace: Workspace,
+    options: Mapping[str, str] | None,
+    say: Callable[[str], None] | None,
+) -> DataFrame:
     if window.mode is StreamMode.INSERT_ONLY:
         return read_file_window(spark, window, workspace, options, say=say)
     if window.view is None:
@@ -55,11 +67,21 @@ def read_window(
 
 def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What `read_window` would read for a window of changes, in plain values, without Spark; same errors."""
-    if window.mode is StreamMode.INSERT_ONLY:
-        return explain_file_window(window, options)
-    if window.view is None:
-        return explain_pages(plan_table_window(window, options))
-    return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()
+    with _lost_to(window.stream_name):
+        if window.mode is StreamMode.INSERT_ONLY:
+            return explain_file_window(window, options)
+        if window.view is None:
+            return explain_pages(plan_table_window(window, options))
+        return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()
+
+
+@contextmanager
+def _lost_to(stream: str) -> Iterator[None]:
+    """Files that are gone are told with the stream that needs them."""
+    try:
+        yield
+    except VersionVacuumed as gone:
+        raise VersionVacuumed(**{**gone.facts, "reader": f"the stream {stream!r}"}) from gone
 
 
 def require_same_view(spark: SparkSession, view: ViewQuery, stream: str) -> None:

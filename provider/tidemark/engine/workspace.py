@@ -1,20 +1,19 @@
-"""Where log-only tables live: one new directory for each, under the lake root and never under a table."""
+"""Where log-only tables live, log and deletion vectors: one new directory for each, under the lake root and never under
+a table.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-import fsspec
-
 from tidemark.lake.failures import storage_errors_named
+from tidemark.lake.orphans import LOG_ONLY, open_fresh, sweep_directories
 
 __all__ = ["Workspace"]
-
-_ROOM = "log_only"
 
 
 def _random_name() -> str:
@@ -37,7 +36,7 @@ class Workspace:
         options: Mapping[str, Any] | None = None,
         new_name: Callable[[], str] = _random_name,
     ) -> None:
-        self.root = f"{root_uri.rstrip('/')}/{_ROOM}"
+        self.root = f"{root_uri.rstrip('/')}/{LOG_ONLY}"
         self.owner_id = owner_id
         self._options = dict(options or {})
         self._new_name = new_name
@@ -73,43 +72,14 @@ class Workspace:
             self._made.pop()
 
     def sweep(self, older_than: datetime) -> int:
-        """Remove directories of any owner whose log was written before `older_than` (left by a process that died).
-
-        Returns how many. A second run finds nothing to do.
+        """Remove directories of any owner in which nothing was written since `older_than`: a process that died left
+        them. Returns how many. A second run finds nothing to do.
         """
-        with storage_errors_named(self.root):
-            return self._sweep(older_than)
-
-    def _sweep(self, older_than: datetime) -> int:
-        filesystem, root = self._at(self.root)
-        if not filesystem.exists(root):
-            return 0
-        orphans = [
-            entry
-            for entry in filesystem.ls(root, detail=False)
-            if (written := self._written_at(filesystem, entry)) is not None and written < older_than
-        ]
-        for orphan in orphans:
-            with suppress(FileNotFoundError):  # another job sweeps too
-                filesystem.rm(orphan, recursive=True)
-        return len(orphans)
-
-    def _written_at(self, filesystem: Any, directory: str) -> datetime | None:
-        try:
-            times = [filesystem.modified(file) for file in filesystem.find(directory)]
-        except FileNotFoundError:  # its owner has closed meanwhile
-            return None
-        return min((_utc(time) for time in times), default=None)
+        return len(sweep_directories(self.root, self._options, older_than=older_than).removed)
 
     def _at(self, uri: str) -> tuple[Any, str]:
-        uncached = {} if _is_local(uri) else {"use_listings_cache": False}
-        filesystem, path = fsspec.core.url_to_fs(uri, **{**uncached, **self._options})
-        return filesystem, path
+        return open_fresh(uri, self._options)
 
 
 def _is_local(uri: str) -> bool:
     return uri.startswith(("file:", "/"))
-
-
-def _utc(time: datetime) -> datetime:
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

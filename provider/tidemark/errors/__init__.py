@@ -7,14 +7,14 @@ TidemarkError
 ├── SourceError                 the table that a stream reads
 │   ├── TableNotFound (SourceMoved) · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
-│   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog · FileNotDescribed
+│   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog · FileNotDescribed · NotAFile
 │   ├── VersionVacuumed · VersionNotFound
 │   └── ExternalTableNotFound · ExternalTableExists · FilesHaveNoSchema · FileFormatNotInstalled · DataFileChanged
 ├── StreamError                 the stream itself
 │   ├── StreamNotFound · StreamExists · StreamOnStream
 │   ├── StreamStale · SourceRecreated · TrackingInterrupted
 │   ├── KeyNotUnique · KeyColumnChanged
-│   ├── StreamLocked · RebaseRefused · RelocationRefused
+│   ├── StreamLocked (StreamLeftOpen) · RebaseRefused · RecoveryRefused · RelocationRefused
 │   └── DocumentUnreadable · ImportRefused
 ├── ChangeStreamError           a change stream, its partitions and its readers
 │   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
@@ -23,9 +23,10 @@ TidemarkError
 │   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
-│   ├── SourceUnreachable · SourceRefused · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
+│   ├── SourceUnreachable · SourceRefused (SourceLocked) · SourceIsAnother · SourceSetBack · SourceDriverNotInstalled
 │   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
-│   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed · BackfillInterrupted
+│   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed
+│       BackfillInterrupted (BackfillGaveWay)
 │       BackfillNeeded · ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
@@ -41,9 +42,10 @@ TidemarkError
 │   └── StorageUnreachable · StorageRefused · DataFileUnreadable
 ├── StoreError
 │   └── StoreUrlInvalid · StoreUnreachable · StoreRefused · StoreBusy · StoreNotMigrated · StoreTooNew
+│       StoreOlderThanLake
 └── JobError
     └── JobDied · JobLeftNoResult · JobCancelled · JobDeadlineExceeded · JobFailed · JavaNotFound · SparkNotFound
-        SparkMasterUnfit
+        SparkMasterUnfit · DirectoryNotPrivate
 """
 
 from __future__ import annotations
@@ -77,6 +79,7 @@ from tidemark.errors.external_tables import (
 )
 from tidemark.errors.jobs import (
     ConnectClientNotFound,
+    DirectoryNotPrivate,
     JavaNotFound,
     JobCancelled,
     JobDeadlineExceeded,
@@ -105,6 +108,7 @@ from tidemark.errors.protocol import (
     TransactionOpen,
 )
 from tidemark.errors.replication import (
+    BackfillGaveWay,
     BackfillInterrupted,
     BackfillNeeded,
     EventLogChanged,
@@ -124,6 +128,7 @@ from tidemark.errors.replication import (
     SlotLost,
     SourceDriverNotInstalled,
     SourceIsAnother,
+    SourceLocked,
     SourceRefused,
     SourceSetBack,
     SourceUnreachable,
@@ -140,6 +145,7 @@ from tidemark.errors.sources import (
     LakeError,
     LogIncomplete,
     NotADeltaTable,
+    NotAFile,
     RowTrackingDisabled,
     SourceError,
     SourceMoved,
@@ -156,6 +162,7 @@ from tidemark.errors.stores import (
     StoreBusy,
     StoreError,
     StoreNotMigrated,
+    StoreOlderThanLake,
     StoreRefused,
     StoreTooNew,
     StoreUnreachable,
@@ -167,10 +174,12 @@ from tidemark.errors.streams import (
     KeyColumnChanged,
     KeyNotUnique,
     RebaseRefused,
+    RecoveryRefused,
     RelocationRefused,
     SourceRecreated,
     StreamError,
     StreamExists,
+    StreamLeftOpen,
     StreamLocked,
     StreamNotFound,
     StreamOnStream,
@@ -198,6 +207,7 @@ from tidemark.errors.views import ViewChanged, ViewError, ViewNotUnderstood, Vie
 __all__ = [
     "PASSING",
     "AmbiguousMergeKey",
+    "BackfillGaveWay",
     "BackfillInterrupted",
     "BackfillNeeded",
     "CaptureChanged",
@@ -214,6 +224,7 @@ __all__ = [
     "CorruptLog",
     "DataFileChanged",
     "DataFileUnreadable",
+    "DirectoryNotPrivate",
     "DiscardedBatchCaptured",
     "DocumentUnreadable",
     "EventLogChanged",
@@ -243,6 +254,7 @@ __all__ = [
     "LogIncomplete",
     "MissingMergeKey",
     "NotADeltaTable",
+    "NotAFile",
     "NotYetSupported",
     "ObjectFailed",
     "ObjectNotFound",
@@ -255,6 +267,7 @@ __all__ = [
     "PlanChanged",
     "QuarantineDoesNotFit",
     "RebaseRefused",
+    "RecoveryRefused",
     "RelocationRefused",
     "ReplicationError",
     "ReplicationExists",
@@ -271,6 +284,7 @@ __all__ = [
     "SourceDriverNotInstalled",
     "SourceError",
     "SourceIsAnother",
+    "SourceLocked",
     "SourceMoved",
     "SourceRecreated",
     "SourceRefused",
@@ -288,12 +302,14 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "StoreNotMigrated",
+    "StoreOlderThanLake",
     "StoreRefused",
     "StoreTooNew",
     "StoreUnreachable",
     "StoreUrlInvalid",
     "StreamError",
     "StreamExists",
+    "StreamLeftOpen",
     "StreamLocked",
     "StreamNotFound",
     "StreamOnStream",

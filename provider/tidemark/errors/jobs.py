@@ -7,6 +7,7 @@ from tidemark.model.jobs import ErrorRecord
 
 __all__ = [
     "ConnectClientNotFound",
+    "DirectoryNotPrivate",
     "JavaNotFound",
     "JobCancelled",
     "JobDeadlineExceeded",
@@ -54,6 +55,12 @@ class JavaNotFound(JobError):
 
 class SparkNotFound(JobError):
     """There is no spark-submit on the PATH of this worker. Install it, for example with: {command}"""
+
+
+class DirectoryNotPrivate(JobError):
+    """The files of jobs must lie in a directory of the worker's user alone, but {directory} {problem}. Remove it, or
+    name another place: [tidemark] jobs_root in airflow.cfg, or TIDEMARK_JOBS_ROOT.
+    """
 
 
 class SparkMasterUnfit(JobError):

@@ -23,9 +23,7 @@ class TransactionError(TidemarkError):
 
 
 class PlanChanged(TransactionError):
-    """Transaction {key} was begun with another plan ({problem}). Its window may be half written under the stored plan;
-    put the old plan back and retry, or free its streams with `airflow tidemark streams release`.
-    """
+    """Transaction {key} was begun with another plan ({problem}), and it cannot be taken back: {reason}. {help}"""
 
 
 class Superseded(TransactionError):
@@ -51,8 +49,9 @@ class TransactionNotFound(TransactionError):
 
 
 class TransactionOpen(TransactionError):
-    """Stream {stream!r} cannot be {action} while transaction {key} is open on it. Finish that first, or free the
-    stream with `airflow tidemark streams release`.
+    """Stream {stream!r} cannot be {action} while transaction {key} is open on it. Finish that first: run its task
+    again, or `airflow tidemark streams finish`, from a notebook lake.finish({stream!r}). If no target has any of it,
+    `airflow tidemark streams release` frees the stream.
     """
 
 

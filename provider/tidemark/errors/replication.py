@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemark.errors.tree import TidemarkError
 
 __all__ = [
+    "BackfillGaveWay",
     "BackfillInterrupted",
     "BackfillNeeded",
     "EventLogChanged",
@@ -24,6 +25,7 @@ __all__ = [
     "SlotLost",
     "SourceDriverNotInstalled",
     "SourceIsAnother",
+    "SourceLocked",
     "SourceRefused",
     "SourceSetBack",
     "SourceUnreachable",
@@ -86,6 +88,12 @@ class SourceRefused(ReplicationError):
     """{source} refused {what}: {problem}. {remedy}"""
 
 
+class SourceLocked(SourceRefused):
+    """{source}: {what} is locked by somebody else: {problem}. Nothing was changed, and nobody waits behind this session
+    any more; try again. {remedy}
+    """
+
+
 class SourceDriverNotInstalled(ReplicationError):
     """Reading from {kind} needs {package}: {command}"""
 
@@ -135,6 +143,12 @@ class SlotBlocked(ReplicationError):
 class BackfillInterrupted(ReplicationError):
     """The backfill of {object} was interrupted: {problem}. The target is as it was; the next one starts from the
     beginning.
+    """
+
+
+class BackfillGaveWay(BackfillInterrupted):
+    """The backfill of {object} gave way to other sessions of the source: {problem}. The target is as it was; the next
+    one starts from the beginning.
     """
 
 

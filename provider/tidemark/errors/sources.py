@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidemark.errors.tree import TidemarkError
 
 __all__ = [
@@ -12,6 +14,7 @@ __all__ = [
     "LakeError",
     "LogIncomplete",
     "NotADeltaTable",
+    "NotAFile",
     "RowTrackingDisabled",
     "SourceError",
     "SourceMoved",
@@ -30,9 +33,14 @@ class SourceError(TidemarkError):
 
 
 class TableNotFound(SourceError):
-    """There is no table at {path}: the directory does not exist or holds no _delta_log. Check the name or the lake
-    root. If a stream's table was renamed or moved: airflow tidemark streams relocate STREAM --to its new name.
+    """There is no table at {path}: the directory does not exist, or holds no commit of one. {hint} If a stream's table
+    was renamed or moved: airflow tidemark streams relocate STREAM --to its new name.
     """
+
+    hint: str
+
+    def __init__(self, *, hint: str = "Check the name or the lake root.", **facts: Any) -> None:
+        super().__init__(hint=hint, **facts)
 
 
 class NotADeltaTable(SourceError):
@@ -77,6 +85,12 @@ class CorruptLog(SourceError):
     """{file} cannot be read as part of a Delta log: {problem}"""
 
 
+class NotAFile(SourceError):
+    """{path} is no file that can be read: {problem}. It was not opened. Take it away, or put the file there that
+    belongs there.
+    """
+
+
 class FileNotDescribed(SourceError):
     """A commit in ({start}, {end}] of {table} takes the file {file} away without saying {what}: Delta's protocol lets a
     writer leave that out, but these changes cannot be read without it. To go on behind that commit, advance the stream
@@ -86,8 +100,13 @@ class FileNotDescribed(SourceError):
 
 class VersionVacuumed(SourceError):
     """Data files of {table} that the range ({start}, {end}] needs are gone ({count}, the first {first}): VACUUM has
-    removed them. The changes in this range are lost for this stream; recreate it to go on from now.
+    removed them. The changes in this range are lost for {reader}. AdvanceStreamOperator passes them over,
+    RebaseStreamOperator puts a stream onto the table as it is now; in a notebook, lake.advance_stream and
+    lake.rebase_stream do. VacuumTableOperator, or lake.vacuum, in place of VACUUM leaves what streams need.
     """
+
+    def __init__(self, *, reader: str = "who reads them now", **facts: Any) -> None:
+        super().__init__(reader=reader, **facts)
 
 
 class VersionNotFound(SourceError):

@@ -8,6 +8,7 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "StoreNotMigrated",
+    "StoreOlderThanLake",
     "StoreRefused",
     "StoreTooNew",
     "StoreUnreachable",
@@ -46,4 +47,12 @@ class StoreNotMigrated(StoreError):
 class StoreTooNew(StoreError):
     """The control store {url} is at revision {found}, which this release, made for {needed}, does not know: a newer one
     has migrated it. Install that release of airflow-provider-tidemark here, too.
+    """
+
+
+class StoreOlderThanLake(StoreError):
+    """The control store {url} is older than the lake: {target} holds transactions of streams that this store never
+    ordered: {streams}. It was put back from an older backup, or the streams were imported from an older export. Nothing
+    was written, no window was pinned. Put a newer backup back, or let each of these streams go on from there with
+    `airflow tidemark streams recover`; see "Restore the control store" in the documentation.
     """

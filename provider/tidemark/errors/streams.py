@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidemark.errors.tree import TidemarkError
 
 __all__ = [
@@ -10,10 +12,12 @@ __all__ = [
     "KeyColumnChanged",
     "KeyNotUnique",
     "RebaseRefused",
+    "RecoveryRefused",
     "RelocationRefused",
     "SourceRecreated",
     "StreamError",
     "StreamExists",
+    "StreamLeftOpen",
     "StreamLocked",
     "StreamNotFound",
     "StreamOnStream",
@@ -27,7 +31,12 @@ class StreamError(TidemarkError):
 
 
 class StreamNotFound(StreamError):
-    """Stream {stream!r} does not exist. Create it, or list the streams with `airflow tidemark streams list`."""
+    """Stream {stream!r} does not exist. {hint}Create it, or list the streams with `airflow tidemark streams list`."""
+
+    hint: str
+
+    def __init__(self, *, stream: str, hint: str = "") -> None:
+        super().__init__(stream=stream, hint=hint)
 
 
 class StreamExists(StreamError):
@@ -73,9 +82,23 @@ class KeyColumnChanged(StreamError):
 
 
 class StreamLocked(StreamError):
-    """Stream {stream!r} is held by the open transaction {holder} until {until}. It is free when that
-    ends; try again.
+    """Stream {stream!r} is held by the open transaction {holder} of {owner} until {until}, or longer if that goes on.
+    It is free when that ends; try again. If {owner} is gone, the next transaction after that time goes on with it.
     """
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__(**{"owner": "another consumer", **facts})
+
+
+class StreamLeftOpen(StreamLocked):
+    """Stream {stream!r} is held by the transaction {holder} of {owner}, which was submitted and then left; its lease
+    ran out at {until}. Targets may hold their part, so it must be finished: by the next transaction on the stream, by
+    lake.finish({stream!r}), or by `airflow tidemark streams finish`.
+    """
+
+
+class RecoveryRefused(StreamError):
+    """Stream {stream!r} was not recovered, and stands where it stood: {problem}."""
 
 
 class RebaseRefused(StreamError):

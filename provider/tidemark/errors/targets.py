@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidemark.errors.tree import TidemarkError
 
 __all__ = [
@@ -26,7 +28,10 @@ class TargetError(TidemarkError):
 
 
 class TargetNotFound(TargetError):
-    """The target {target} does not exist. Create it as a Delta table first."""
+    """The target {target} does not exist. Create it as a Delta table first, or mend its name. {hint}"""
+
+    def __init__(self, *, hint: str = "", **facts: Any) -> None:
+        super().__init__(hint=hint, **facts)
 
 
 class TargetNotDelta(TargetError):

@@ -9,6 +9,8 @@ from tidemark.model.jobs import ErrorRecord
 
 __all__ = ["InvalidArgument", "NotYetSupported", "TidemarkError"]
 
+_PLACES = frozenset({"file", "first", "location", "old_path", "path", "place", "table"})  # facts that others name
+
 
 class TidemarkError(Exception):
     """{message}"""
@@ -26,7 +28,16 @@ class TidemarkError(Exception):
 
 def _message(kind: type[TidemarkError], facts: dict[str, Any]) -> str:
     text = " ".join((kind.__doc__ or "").split())
-    return text.format_map({name: value for name, value in facts.items()})
+    return text.format_map(
+        {name: _in_one_line(value) if name in _PLACES else value for name, value in facts.items()}
+    ).strip()
+
+
+def _in_one_line(value: Any) -> Any:
+    """A name as a line of a log can show it: with a newline in it, it would begin another; without UTF-8, none."""
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in value)
 
 
 class NotYetSupported(TidemarkError):

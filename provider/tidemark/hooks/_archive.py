@@ -6,11 +6,12 @@ import hashlib
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import tidemark
 
-__all__ = ["spark_side_archive"]
+__all__ = ["forgetting_the_archive", "spark_side_archive"]
 
 _ROOMS = ("databases", "engine", "errors", "jobs", "lake", "model", "planning")
 _MODULES = ("__init__.py", "kill_points.py")
@@ -20,16 +21,26 @@ _MADE = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold: equal content m
 def spark_side_archive(directory: Path) -> Path:
     """A zip of the modules that a driver needs, in `directory`, named by the hash of its content.
 
-    Reads source files, imports nothing. A second call with the same sources finds the file; two at once both succeed.
+    Reads source files, imports nothing. It is made of them each time, and replaces whatever has its name: nothing that
+    lay there is run. Two calls at once both succeed.
     """
     sources = dict(_sources(Path(tidemark.__file__).parent))
     digest = hashlib.sha256()
     for name, content in sources.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     archive = directory / f"tidemark-{digest.hexdigest()[:16]}.zip"
-    if not archive.exists():
-        _write(archive, sources)
+    _write(archive, sources)
     return archive
+
+
+@contextmanager
+def forgetting_the_archive(directory: Path) -> Iterator[None]:
+    """No archive stays in `directory` after the context: each failed job would keep one."""
+    try:
+        yield
+    finally:
+        for archive in directory.glob("tidemark-*.zip"):
+            archive.unlink(missing_ok=True)
 
 
 def _sources(package: Path) -> Iterator[tuple[str, bytes]]:

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from airflow.sdk.exceptions import AirflowException
 
 from tidemark.errors import NotYetSupported, SparkMasterUnfit
 from tidemark.hooks._driver_log import TAIL_LINES, follow
-from tidemark.hooks._files import write_private
+from tidemark.hooks._files import secret_file
+from tidemark.hooks._job_files import SECRETS
 from tidemark.hooks._secrets import is_secret_setting, mask
 from tidemark.hooks.connect_driver import is_connect
 
 __all__ = ["Submission", "cluster_settings", "master_of", "require_client_mode", "spark_connection"]
 
-_SECRETS = "secret.properties"
 _CLUSTER_MODE = (
     "Its driver would be on another host, where nobody could be sure that it has ended. Leave out deploy-mode, or make "
     "it client: the driver runs beside the task, its executors on the cluster."
@@ -101,9 +101,10 @@ class Submission(SparkSubmitHook):
     """One `spark-submit` in a process group of its own.
 
     Lines of the job that begin with `tidemark: ` go to the task log; everything goes to `spark_log`. Settings in `conf`
-    that are secret by their name go by a private file beside `spark_log`, which is gone when the driver is; the others
-    can be seen in process lists. `environment` is that of spark-submit, and so of a driver in client mode: on YARN and
-    Kubernetes the hook itself would make arguments of it.
+    that are secret by their name go by a file in memory, or where there are none by a private one beside `spark_log`,
+    which is gone when the driver is; the others can be seen in process lists. `environment` is all that spark-submit
+    gets, and so a driver in client mode: on YARN and Kubernetes the hook itself would make arguments of it, and
+    elsewhere add it to the worker's. `inherited`: descriptors that live as long as the driver.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Submission(SparkSubmitHook):
         spark_log: Path,
         conf: Mapping[str, str],
         environment: Mapping[str, str],
+        inherited: Sequence[int] = (),
         **arguments: Any,
     ) -> None:
         require_client_mode(conf.get("spark.submit.deployMode"))
@@ -123,11 +125,11 @@ class Submission(SparkSubmitHook):
         super().__init__(
             conn_id=connection.conn_id,
             conf={name: value for name, value in conf.items() if name not in self._secret_settings},
-            properties_file=str(spark_log.with_name(_SECRETS)) if self._secret_settings else None,
             deploy_mode="client" if _of_a_cluster_manager(master_of(connection)) else None,
             **arguments,
         )
-        self._env = dict(environment)
+        self._environment = dict(environment)
+        self._inherited = tuple(inherited)
 
     def get_connection(self, conn_id: str) -> Connection:  # type: ignore[override]
         """The connection that was given; it has been looked up and checked before."""
@@ -148,8 +150,9 @@ class Submission(SparkSubmitHook):
 
     def submit(self, application: str = "", **kwargs: Any) -> None:
         """Run `application` to its end, whatever its exit code: it is judged together with what the job wrote."""
-        with self._secrets_at_hand(), contextlib.suppress(AirflowException):
-            super().submit(application, start_new_session=True, **kwargs)
+        with self._secrets_at_hand() as read_from, contextlib.suppress(AirflowException):
+            inherited = (*self._inherited, *read_from)
+            super().submit(application, start_new_session=True, env=self._environment, pass_fds=inherited, **kwargs)
 
     def _build_spark_common_args(self) -> list[str]:
         """A file of properties would stand in the place of Spark's own defaults; with this it comes after them."""
@@ -157,16 +160,14 @@ class Submission(SparkSubmitHook):
         return [*arguments, "--load-spark-defaults"] if self._secret_settings else arguments
 
     @contextlib.contextmanager
-    def _secrets_at_hand(self) -> Iterator[None]:
+    def _secrets_at_hand(self) -> Iterator[tuple[int, ...]]:
+        """Descriptors that spark-submit has to inherit."""
         if not self._secret_settings:
-            yield
+            yield ()
             return
-        file = self.spark_log.with_name(_SECRETS)
-        write_private(file, "".join(f"{name}={_escaped(value)}\n" for name, value in self._secret_settings.items()))
-        try:
-            yield
-        finally:
-            file.unlink(missing_ok=True)
+        text = "".join(f"{name}={_escaped(value)}\n" for name, value in self._secret_settings.items())
+        with secret_file(self.spark_log.with_name(SECRETS), text) as (self._properties_file, read_from):
+            yield read_from
 
 
 def _escaped(value: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from collections import deque
@@ -36,7 +35,6 @@ SERVER_URL = "SPARK_REMOTE"
 SPARK_SETTINGS = "TIDEMARK_SPARK_SETTINGS"
 _LEAVE = Path(tidemark.__file__).parent / "jobs" / "remote_session.py"
 _LEAVE_SECONDS = 90.0
-_OTHER_SPARKS = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "PYSPARK_GATEWAY_PORT", "MASTER")
 _CLIENT = ("pyspark", "grpc", "grpc_status", "pandas", "delta")
 
 
@@ -80,17 +78,26 @@ def require_connect_client() -> None:
 class ConnectDriver(LoggingMixin):
     """One driver. Lines of the job that begin with `tidemark: ` go to the task log; everything goes to `spark_log`.
 
-    `url` names server and session; it travels by environment, as everything secret does.
+    `url` names server and session; it travels by environment, as everything secret does, and `environment` is all that
+    the driver gets beside it. `inherited`: descriptors that live as long as the driver.
     """
 
-    def __init__(self, url: str, *, spark_log: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        spark_log: Path,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        inherited: Sequence[int] = (),
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.url = url
         self.spark_log = spark_log
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._arguments = tuple(arguments)
-        known = {name: value for name, value in os.environ.items() if name not in _OTHER_SPARKS}
-        self._environment = {**known, **environment, SERVER_URL: url}
+        self._environment = {**environment, SERVER_URL: url}
+        self._inherited = tuple(inherited)
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -118,6 +125,7 @@ class ConnectDriver(LoggingMixin):
             errors="replace",
             cwd=cwd,
             env=self._environment,
+            pass_fds=self._inherited,
             start_new_session=True,
         )
         with process:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,23 @@ _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor
 class TidemarkSettings:
     """Where state, lake and Spark are. What may be secret (`control_store`, options, Spark settings) is not printed.
 
-    `lake_root` is a canonical URI. `spark_conn_id` None: jobs run on `spark_master`. `home` is a local directory.
+    `lake_root` is a canonical URI. `spark_conn_id` None: jobs run on `spark_master`. `jobs_root`: the local directory
+    of job files, which is the worker's user's alone. `driver_environment`: names of what of the worker's environment
+    a driver gets beside what all get. `home`: Airflow's.
+    `keep_history`: tasks drop what is older from the control store; None: only `db prune` does.
     """
 
     control_store: str = field(repr=False)
     lake_root: str
     home: Path
+    jobs_root: Path
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     spark_conn_id: str | None = None
     spark_master: str = "local[*]"
     spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark_packages: str | None = DELTA_PACKAGE
+    driver_environment: tuple[str, ...] = ()
+    keep_history: timedelta | None = None
 
     @property
     def workspace(self) -> str:
@@ -41,11 +48,10 @@ class TidemarkSettings:
         return f"{self.lake_root}/_tidemark"
 
     @property
-    def jobs_root(self) -> Path:
-        """Local directory for job directories: in the lake when that is local, else under Airflow's home."""
-        if self.lake_root.startswith("file://"):
-            return Path(self.workspace.removeprefix("file://")) / "jobs"
-        return self.home / "tidemark" / "jobs"
+    def former_jobs_roots(self) -> tuple[Path, ...]:
+        """Where earlier releases kept the files of jobs; what they left there is swept."""
+        in_the_lake = self.lake_root.startswith("file://")
+        return ((Path(self.workspace.removeprefix("file://")) if in_the_lake else self.home / "tidemark") / "jobs",)
 
 
 def settings_from(
@@ -53,9 +59,11 @@ def settings_from(
 ) -> TidemarkSettings:
     """Settings of a connection's `extra`, else of the configuration `options`, else the embedded defaults.
 
-    Raises InvalidArgument where a value does not parse, for a lake root with a password in it, and for a SQLite store
-    under an executor that spans hosts; StoreUrlInvalid for what cannot be a control store.
+    Raises InvalidArgument where a value does not parse, for a lake root with a password in it, for a driver environment
+    with what may never pass, and for a SQLite store under an executor that spans hosts; StoreUrlInvalid for what cannot
+    be a control store.
     """
+    from tidemark.hooks._driver_environment import names_from
     from tidemark.hooks._secrets import require_no_password
     from tidemark.lake.storage import canonical_uri
 
@@ -68,12 +76,27 @@ def settings_from(
         control_store=store or f"sqlite:///{home / 'tidemark.db'}",
         lake_root=canonical_uri(os.path.expanduser(lake_root)),
         home=home,
+        jobs_root=_jobs_root(options.get("jobs_root") or None, home),
         storage_options=_json_object(extra, "storage_options"),
         spark_conn_id=_text(extra, "spark_conn_id"),
         spark_master=options.get("spark_master") or "local[*]",
         spark_conf=_mapping(extra, "spark_conf"),
         spark_packages=None if packages == _SPARK_BRINGS_DELTA else packages,
+        driver_environment=names_from(extra.get("driver_environment") or options.get("driver_environment") or ()),
+        keep_history=_length(extra, "keep_history"),
     )
+
+
+def _jobs_root(given: str | None, home: Path) -> Path:
+    """Not in the lake: whoever may write that would write what drivers run. Users that share a home have each their
+    own.
+    """
+    if given is None:
+        return home / f"tidemark-jobs-{os.getuid()}"
+    place = Path(given).expanduser()
+    if not place.is_absolute():
+        raise InvalidArgument(argument="jobs_root", value=given, problem="it must be an absolute path on the worker")
+    return place
 
 
 def _store_url(url: str | None, password: str | None) -> str | None:
@@ -118,6 +141,13 @@ def _runs_on_one_host(executor: str) -> bool:
 def _text(extra: Mapping[str, Any], name: str) -> str | None:
     value = extra.get(name)
     return str(value).strip() or None if value is not None else None
+
+
+def _length(extra: Mapping[str, Any], name: str) -> timedelta | None:
+    from tidemark.planning.history import keep_of
+
+    text = _text(extra, name)
+    return None if text is None else keep_of(name, text)
 
 
 def _mapping(extra: Mapping[str, Any], name: str) -> Mapping[str, str]:

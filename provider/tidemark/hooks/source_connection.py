@@ -25,13 +25,16 @@ PASSED_ON = frozenset(
 )  # fmt: skip
 """Extras that are parameters of the database's own client."""
 
+HASH_SECRET = "hash_secret"
+"""The extra by which columns are hashed. Airflow hides what is called a secret."""
+
 LEFT_TO_AIRFLOW = frozenset({"cursor", "application_name", "sqlalchemy_scheme", "sqlalchemy_query"})
 """Extras that other hooks use of the same connection and that mean nothing here."""
 
 
 def source_address(conn_id: str) -> SourceAddress:
-    """Where the connection leads to, ready for a job's environment. Its password is told to Airflow's masker, in each
-    form in which it may be written.
+    """Where the connection leads to, ready for a job's environment. Its password and its hash secret are told to
+    Airflow's masker, in each form in which they may be written.
 
     Raises AirflowNotFoundException for a connection that is not there, InvalidArgument as `address_of`.
     """
@@ -41,6 +44,7 @@ def source_address(conn_id: str) -> SourceAddress:
 
     connection = BaseHook.get_connection(conn_id)
     mask(connection.password or "")
+    mask(_secret(connection.extra_dejson) or "")
     return address_of(connection)
 
 
@@ -62,16 +66,22 @@ def address_of(connection: Connection) -> SourceAddress:
         user=connection.login,
         password=connection.password or None,
         parameters=_parameters(connection, connection.extra_dejson),
+        hash_secret=_secret(connection.extra_dejson),
     )
 
 
 def _parameters(connection: Connection, extra: Mapping[str, Any]) -> dict[str, str]:
-    unknown = sorted(set(extra) - PASSED_ON - LEFT_TO_AIRFLOW)
+    unknown = sorted(set(extra) - PASSED_ON - LEFT_TO_AIRFLOW - {HASH_SECRET})
     asked = [name for name in unknown if extra[name] not in (None, "", False)]
     if asked:
-        known = ", ".join(sorted(PASSED_ON))
+        known = ", ".join(sorted({*PASSED_ON, HASH_SECRET}))
         raise _unfit(connection, f"its extra {', '.join(asked)} is not supported here; those that are: {known}")
     return {name: _text(value) for name, value in extra.items() if name in PASSED_ON and value not in (None, "")}
+
+
+def _secret(extra: Mapping[str, Any]) -> str | None:
+    value = extra.get(HASH_SECRET)
+    return None if value in (None, "") else str(value)
 
 
 def _text(value: Any) -> str:

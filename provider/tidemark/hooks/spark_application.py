@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import uuid4
 
 from tidemark.errors import JobDied
+from tidemark.hooks._files import private_directory
+from tidemark.hooks._job_files import alive
 from tidemark.hooks.spark_job import SparkJob
 
 __all__ = ["SparkApplication"]
@@ -24,9 +27,14 @@ class SparkApplication(SparkJob):
         Whether a second run is harmless is up to the application.
         """
         self.require_ready()
-        with tempfile.TemporaryDirectory(prefix="tidemark-") as directory:
-            submission = self._submission = self._new_submission(Path(directory), arguments)
-            with self._ending_the_session(submission), self._ending_the_group(submission):
-                submission.submit(str(application), cwd=directory)
+        directory = private_directory(self._settings.jobs_root) / str(uuid4())
+        directory.mkdir(mode=0o700)
+        try:
+            with alive(directory) as inherited:
+                submission = self._submission = self._new_submission(directory, arguments, inherited)
+                with self._ending_the_session(submission), self._ending_the_group(submission):
+                    submission.submit(str(application), cwd=str(directory))
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
         if submission.exit_code != 0:
             raise JobDied(key=name, exit_code=submission.exit_code, tail="\n".join(submission.tail))

@@ -29,7 +29,10 @@ from tidemark.errors import (
     SparkNotFound,
     TidemarkError,
 )
-from tidemark.hooks._files import write_private
+from tidemark.hooks._archive import forgetting_the_archive
+from tidemark.hooks._driver_environment import DriverEnvironment, driver_environment
+from tidemark.hooks._files import private_directory, write_private
+from tidemark.hooks._job_files import alive, sweep_hourly
 from tidemark.metrics import job_ended
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
@@ -101,11 +104,12 @@ class SparkJob:
     def run(self, spec: JobSpec) -> JobResult:
         """Submit and wait; a failed job's error comes back in the result.
 
-        Beside `spec.result_uri` the job has a directory of its own: spec (mode 0600) and Spark's log. It is removed
-        when the job went well and kept otherwise. Raises what `require_ready` raises before anything is started, and
-        JobDied, JobLeftNoResult, JobCancelled or JobDeadlineExceeded after: then the whole process group has ended, and
-        what it had a Spark Connect server do. JobMayRunOn says that the server could not be asked. A result that is
-        there already is never trusted: it is removed first.
+        Beside `spec.result_uri` the job has a directory of its own: spec (mode 0600), archive and Spark's log. It is
+        removed when the job went well; otherwise spec and log are kept, for seven days. Result and directory lie where
+        only the worker's user can write. Raises what `require_ready` raises before anything is started, and JobDied,
+        JobLeftNoResult, JobCancelled or JobDeadlineExceeded after: then the whole process group has ended, and what it
+        had a Spark Connect server do. JobMayRunOn says that the server could not be asked. A result that is there
+        already is never trusted: it is removed first. What dead jobs have left is removed once an hour.
         """
         began, outcome = time.monotonic(), "failed"
         try:
@@ -123,9 +127,15 @@ class SparkJob:
         self._runs_on = None
         result = local_path(spec.result_uri)
         directory = self._prepare(spec, result)
-        submission = self._submission = self._new_submission(directory, [str(directory / _SPEC)])
-        with self._deadline(spec), self._ending_the_session(submission, result), self._ending_the_group(submission):
-            submission.submit(str(_APPLICATION), cwd=str(directory))
+        with alive(directory) as inherited:
+            submission = self._submission = self._new_submission(directory, [str(directory / _SPEC)], inherited)
+            with (
+                forgetting_the_archive(directory),
+                self._deadline(spec),
+                self._ending_the_session(submission, result),
+                self._ending_the_group(submission),
+            ):
+                submission.submit(str(_APPLICATION), cwd=str(directory))
         failed = True
         try:
             answer = self._answer(spec, result, submission)
@@ -144,39 +154,44 @@ class SparkJob:
 
     def require_ready(self) -> None:
         """Raises JavaNotFound, SparkNotFound, ConnectClientNotFound, SparkMasterUnfit, NotYetSupported,
-        AirflowNotFoundException where no job could start.
+        DirectoryNotPrivate, AirflowNotFoundException where no job could start.
         """
         from tidemark.hooks._submission import require_client_mode, spark_connection
         from tidemark.hooks.connect_driver import is_connect, require_connect_client
         from tidemark.hooks.java import require_java
 
+        private_directory(self._settings.jobs_root)
         if is_connect(spark_connection(self._settings.spark_conn_id, self._settings.spark_master)):
             require_connect_client()
             return
         require_client_mode(self._settings.spark_conf.get("spark.submit.deployMode"))
-        environment = {**os.environ, **self._environment()}
+        environment = self._environment()
         require_java(environment)
         if shutil.which("spark-submit", path=environment["PATH"]) is None:
             raise SparkNotFound(command="pip install 'airflow-provider-tidemark[spark]'")
 
     def _prepare(self, spec: JobSpec, result: Path) -> Path:
-        directory = result.parent / result.name.partition(".")[0]
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sweep_hourly((self._settings.jobs_root, *self._settings.former_jobs_roots), datetime.now(UTC))
+        directory = private_directory(result.parent) / result.name.partition(".")[0]
+        directory.mkdir(mode=0o700, exist_ok=True)
         result.unlink(missing_ok=True)
         self._cancel_marker = local_path(spec.cancel_uri)
         write_private(directory / _SPEC, to_json(spec))
         return directory
 
-    def _new_submission(self, directory: Path, arguments: Sequence[str]) -> Driver:
+    def _new_submission(self, directory: Path, arguments: Sequence[str], inherited: Sequence[int] = ()) -> Driver:
         from tidemark.hooks._submission import spark_connection
         from tidemark.hooks.connect_driver import is_connect
 
         connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
-        if is_connect(connection):
-            return self._connect_driver(connection, directory, arguments)
-        return self._spark_submit(connection, directory, arguments)
+        if left_out := self._known().left_out_text:
+            log.info("Left out of the driver's environment (driver_environment names what it needs): %s", left_out)
+        submit = self._connect_driver if is_connect(connection) else self._spark_submit
+        return submit(connection, directory, arguments, inherited)
 
-    def _spark_submit(self, connection: Connection, directory: Path, arguments: Sequence[str]) -> Driver:
+    def _spark_submit(
+        self, connection: Connection, directory: Path, arguments: Sequence[str], inherited: Sequence[int]
+    ) -> Driver:
         from tidemark.hooks._archive import spark_side_archive
         from tidemark.hooks._secrets import SECRET_SPARK_SETTINGS
         from tidemark.hooks._submission import Submission, cluster_settings, master_of
@@ -189,39 +204,49 @@ class SparkJob:
             spark_log=directory / _SPARK_LOG,
             conf={**_JOB_SETTINGS, **shown, **fitting, **DELTA_SETTINGS, **settings.spark_conf},
             packages=",".join(filter(None, (settings.spark_packages, *self._packages))) or None,
-            py_files=str(spark_side_archive(settings.jobs_root.parent / "archives")),
+            py_files=str(spark_side_archive(directory)),
             application_args=list(arguments),
             environment=self._environment(),
+            inherited=inherited,
             name="tidemark",
         )
 
-    def _connect_driver(self, connection: Connection, directory: Path, arguments: Sequence[str]) -> Driver:
+    def _connect_driver(
+        self, connection: Connection, directory: Path, arguments: Sequence[str], inherited: Sequence[int]
+    ) -> Driver:
         """A session of its own for each job, named here: so it can be ended when the driver is dead."""
         from tidemark.hooks.connect_driver import SPARK_SETTINGS, ConnectDriver, server_url
 
         environment = self._environment()
         ours = str(Path(tidemark.__file__).parent.parent)
-        environment["PYTHONPATH"] = os.pathsep.join(
-            entry for entry in (environment.get("PYTHONPATH", os.environ.get("PYTHONPATH")), ours) if entry
-        )
+        environment["PYTHONPATH"] = os.pathsep.join(entry for entry in (environment.get("PYTHONPATH"), ours) if entry)
         environment[SPARK_SETTINGS] = json.dumps(dict(self._settings.spark_conf))
         return ConnectDriver(
             server_url(connection, str(uuid4())),
             spark_log=directory / _SPARK_LOG,
             arguments=arguments,
             environment=environment,
+            inherited=inherited,
         )
 
+    def _known(self) -> DriverEnvironment:
+        """What of the worker's environment the driver gets."""
+        return driver_environment(os.environ, self._settings.driver_environment)
+
     def _environment(self) -> dict[str, str]:
-        """Secrets travel here and nowhere else. Worker and driver use one Python; pip's own spark-submit comes last."""
+        """All that the driver gets. Secrets travel here and nowhere else. Worker and driver use one Python; pip's own
+        spark-submit comes last.
+        """
+        known = self._known().passed
         environment = {
+            **known,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "PATH": os.pathsep.join((os.environ.get("PATH", os.defpath), sysconfig.get_path("scripts"))),
+            "PATH": os.pathsep.join((known.get("PATH", os.defpath), sysconfig.get_path("scripts"))),
         }
         if self._python_path:
-            known = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-            environment["PYTHONPATH"] = os.pathsep.join((*self._python_path, *known))
+            more = [entry for entry in known.get("PYTHONPATH", "").split(os.pathsep) if entry]
+            environment["PYTHONPATH"] = os.pathsep.join((*self._python_path, *more))
         if self._settings.storage_options:
             environment[STORAGE_OPTIONS] = json.dumps(dict(self._settings.storage_options))
         if self._source is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from tidemark.control.store import ControlStore
+    from tidemark.hooks._origins import ConnectionExtra
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.streams import TableRef
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_CONN_ID", "TidemarkHook"]
 
 DEFAULT_CONN_ID = "tidemark_default"
+_OPTIONS = ("lake_root", "control_store", "spark_master", "driver_environment", "jobs_root")
 
 
 class TidemarkHook(BaseHook):
@@ -46,42 +48,63 @@ class TidemarkHook(BaseHook):
     def settings(self) -> TidemarkSettings:
         """Parsed once; what is secret in it is told to Airflow's masker first.
 
-        Raises AirflowNotFoundException for a missing connection other than the default, and what settings_from raises.
+        Raises AirflowNotFoundException for a missing connection other than the default, InvalidArgument for one of
+        another type, and what settings_from raises; these say where the value came from.
         """
         from airflow.sdk.configuration import conf
 
+        from tidemark.errors import InvalidArgument, StoreUrlInvalid
+        from tidemark.hooks._origins import with_origin
         from tidemark.hooks._secrets import mask_connection
         from tidemark.hooks.settings import settings_from
 
-        extra, password = self._connection()
-        options = {name: _option(name) for name in ("lake_root", "control_store", "spark_master")}
-        mask_connection(extra, password=password, store_url=extra.get("control_store") or options["control_store"])
-        return settings_from(
-            extra,
-            password=password,
-            options=options,
-            home=Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser(),
-            executor=conf.get("core", "executor", fallback="LocalExecutor"),
-        )
+        said = self._said
+        store_url = said.extra.get("control_store") or self._options["control_store"]
+        mask_connection(dict(said.extra), password=said.password, store_url=store_url)
+        try:
+            return settings_from(
+                said.extra,
+                password=said.password,
+                options=self._options,
+                home=Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser(),
+                executor=conf.get("core", "executor", fallback="LocalExecutor"),
+            )
+        except (InvalidArgument, StoreUrlInvalid) as error:
+            raise with_origin(error, said, self._options) from error
 
-    def _connection(self) -> tuple[dict[str, Any], str | None]:
+    def origin_of(self, name: str) -> str:
+        """Where the setting `name` was said, in words: the connection, the environment, or the default."""
+        return self._said.origin(name, self._options)
+
+    @cached_property
+    def _options(self) -> dict[str, str]:
+        return {name: _option(name) for name in _OPTIONS}
+
+    @cached_property
+    def _said(self) -> ConnectionExtra:
+        from tidemark.hooks._origins import ConnectionExtra, refuse_other_type
+
         try:
             connection = self.get_connection(self.conn_id)
         except AirflowNotFoundException:
             if self.conn_id != DEFAULT_CONN_ID:
                 raise
-            return {}, None
-        return connection.extra_dejson, connection.password
+            return ConnectionExtra(self.conn_id, {}, there=False)
+        refuse_other_type(self.conn_id, connection.conn_type, self.conn_type)
+        return ConnectionExtra(self.conn_id, connection.extra_dejson, connection.password)
 
     def open_store(self, *, patience: timedelta | None = None) -> ControlStore:
-        """The control store; opening does no I/O, and only a SQLite store migrates itself on first use.
+        """The control store; opening does no I/O, and only a SQLite store migrates itself on first use. What Airflow
+        masks is taken out of errors that are stored.
 
         `patience`: how long a server that cannot be reached is tried again, half a minute by default. Raises
         StoreUrlInvalid.
         """
         from tidemark.control.store import PATIENCE, ControlStore
 
-        return ControlStore(self.settings.control_store, patience=PATIENCE if patience is None else patience)
+        patience = PATIENCE if patience is None else patience
+        origin = self.origin_of("control_store")
+        return ControlStore(self.settings.control_store, patience=patience, hide=_without_secrets, origin=origin)
 
     def table_uri(self, name: str) -> str:
         """The canonical URI of a table's name (path, ``delta.`path` ``, `schema.table`).
@@ -92,7 +115,8 @@ class TidemarkHook(BaseHook):
         from tidemark.lake.tables import resolve
 
         require_no_password("table", name)
-        return resolve(name, self.settings.lake_root, self.settings.storage_options)[0]
+        settings = self.settings
+        return resolve(name, settings.lake_root, settings.storage_options, origin=self.origin_of("lake_root"))[0]
 
     def table_place(self, name: str) -> str:
         """The canonical URI where the table lies, or would if it were made. Raises InvalidArgument as `table_uri`."""
@@ -108,7 +132,8 @@ class TidemarkHook(BaseHook):
         from tidemark.lake.tables import table_ref
 
         require_no_password("table", name)
-        return table_ref(name, self.settings.lake_root, self.settings.storage_options)
+        settings = self.settings
+        return table_ref(name, settings.lake_root, settings.storage_options, origin=self.origin_of("lake_root"))
 
     def external_table(self, name: str) -> TableRef:
         """What a stream on the external table reads. Raises ExternalTableNotFound, InvalidArgument as `table_uri`."""
@@ -149,3 +174,10 @@ def _option(name: str) -> str:
     from airflow.sdk.configuration import conf
 
     return os.environ.get(f"TIDEMARK_{name.upper()}") or conf.get("tidemark", name, fallback="") or ""
+
+
+def _without_secrets(text: str) -> str:
+    """Without what Airflow masks in logs."""
+    from airflow.sdk.log import redact  # type: ignore[attr-defined]
+
+    return str(redact(text))

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobError
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
 LOG_LEVEL = "spark.log.level"
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
 SOURCE = "TIDEMARK_SOURCE"
+SECRETS = "secret.properties"  # where the system has no files in memory
 UNSURE = 3
 SECONDS_TO_LEAVE = 3.0  # when there is no time: the worker kills five seconds after it has asked
 
 
 def main(arguments: list[str]) -> int:
-    """Read the spec, run the job, write the result."""
+    """Read the spec, run the job, write the result. Spark has read its secrets by now, so their file goes first."""
     (spec_path,) = arguments
+    Path(spec_path).with_name(SECRETS).unlink(missing_ok=True)
     spec = read_spec(spec_path)
     options = json.loads(os.environ.get(STORAGE_OPTIONS) or "{}")
     return _remote_job(spec, options) if SERVER_URL in os.environ else _local_job(spec, options)

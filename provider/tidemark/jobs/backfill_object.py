@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tidemark.engine.replication.backfill import backfill_object as run_backfill
-from tidemark.engine.workspace import Workspace
 from tidemark.errors import InvalidArgument
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.files import write_text
@@ -34,7 +33,7 @@ def backfill_object(job: JobContext) -> JobResult:
     def leave(progress: BackfillProgress) -> None:
         write_text(place, to_json(progress))
 
-    with Workspace(job.spec.workspace, f"{ask.object.uid}-{ask.number}", options=job.options) as workspace:
+    with job.new_workspace(f"{ask.object.uid}-{ask.number}") as workspace:
         report = run_backfill(
             job.session,
             job.spec.store_id,

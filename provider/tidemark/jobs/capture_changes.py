@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tidemark.engine.change_streams.capture import capture_batch
-from tidemark.engine.workspace import Workspace
 from tidemark.jobs.context import JobContext
 from tidemark.model.change_streams import CaptureBatch
 from tidemark.model.codec import from_json, to_plain
@@ -19,6 +18,6 @@ def capture_changes(job: JobContext) -> JobResult:
     """
     batch = from_json(CaptureBatch, job.spec.options["batch"])
     job.stop_if_due()
-    with Workspace(job.spec.workspace, f"{batch.stream.uid}-{batch.number}", options=job.options) as workspace:
+    with job.new_workspace(f"{batch.stream.uid}-{batch.number}") as workspace:
         result = capture_batch(job.session, batch, workspace, job.options, say=job.progress.say)
     return JobResult(facts=to_plain(result))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tidemark.engine.replication.capture import capture_events as capture
-from tidemark.engine.workspace import Workspace
 from tidemark.errors import InvalidArgument
 from tidemark.jobs.context import JobContext
 from tidemark.model.codec import from_json, to_plain
@@ -22,7 +21,7 @@ def capture_events(job: JobContext) -> JobResult:
     if job.source is None:
         raise InvalidArgument(argument="source", value=None, problem="the job was not told which database to read")
     job.stop_if_due()
-    with Workspace(job.spec.workspace, f"capture-{ask.replication_uid}", options=job.options) as workspace:
+    with job.new_workspace(f"capture-{ask.replication_uid}") as workspace:
         report = capture(
             job.session,
             job.spec.store_id,

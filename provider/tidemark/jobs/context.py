@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tidemark.engine.workspace import Workspace
 from tidemark.engine.writes.exactly_once import Delivering
+from tidemark.errors import StorageRefused, StorageUnreachable
 from tidemark.jobs.progress import Progress
+from tidemark.lake.orphans import sweep_directories
 from tidemark.model.jobs import JobSpec
 from tidemark.model.replication import SourceAddress
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["JobContext"]
+
+ORPHANS_AFTER = timedelta(days=7)  # as long as Delta itself keeps files that nobody needs; no job lives as long
+_LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
@@ -34,3 +40,18 @@ class JobContext:
     def delivering(self) -> Delivering:
         """What the statements of the job's transaction share."""
         return Delivering(self.spec.store_id, self.spec.key, self.spec.windows, self.options, self.stop_if_due)
+
+    def new_workspace(self, owner_id: str) -> Workspace:
+        """The job's own directories. What processes that died have left there goes first, some of it in each job; what
+        cannot be removed is said and stays.
+        """
+        workspace = Workspace(self.spec.workspace, owner_id, options=self.options)
+        try:
+            older_than = self.started_at - ORPHANS_AFTER
+            left = sweep_directories(workspace.root, self.options, older_than=older_than, at_most=_LOOKED_AT).left
+        except (StorageRefused, StorageUnreachable) as error:
+            left = {workspace.root: error.facts["problem"]}
+        if left:
+            place, problem = next(iter(left.items()))
+            self.progress.say(f"not removed, though nobody needs it: {place} ({problem}), one of {len(left)}")
+        return workspace

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from tidemark.engine.writes.quarantine_table import create_quarantine_table
-from tidemark.errors import TableNotFound
 from tidemark.jobs.context import JobContext
-from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.jobs import JobResult
-from tidemark.planning.statements import path_name
 
 __all__ = ["QUARANTINE_TABLE", "create_quarantine"]
 
@@ -21,13 +18,4 @@ def create_quarantine(job: JobContext) -> JobResult:
     """
     path = job.spec.options[QUARANTINE_TABLE]
     job.stop_if_due()
-    create_quarantine_table(job.session, path_name(path), lambda: _is_there(job, path))
-    return JobResult(facts={path: DeltaLog.open(path, job.options).head()})
-
-
-def _is_there(job: JobContext, path: str) -> bool:
-    try:
-        DeltaLog.open(path, job.options)
-    except TableNotFound:
-        return False
-    return True
+    return JobResult(facts={path: create_quarantine_table(job.session, path, job.options).head()})

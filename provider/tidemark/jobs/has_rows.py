@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tidemark.engine.windows import read_window
-from tidemark.engine.workspace import Workspace
 from tidemark.jobs.context import JobContext
 from tidemark.model.jobs import JobResult
 
@@ -15,7 +14,7 @@ def has_rows(job: JobContext) -> JobResult:
     windows raises.
     """
     assert job.spec.key is not None  # the worker asks as the task that it runs
-    with Workspace(job.spec.workspace, f"has-rows-{job.spec.key.run_id}", options=job.options) as workspace:
+    with job.new_workspace(f"has-rows-{job.spec.key.run_id}") as workspace:
         found = {
             window.stream_name: not read_window(
                 job.session, window, workspace, job.options, say=job.progress.say

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tidemark.engine.workspace import Workspace
 from tidemark.errors import LakeNotShared
 from tidemark.jobs.context import JobContext
 from tidemark.lake.storage import Storage
@@ -18,7 +17,7 @@ def probe(job: JobContext) -> JobResult:
     """Facts: `spark`, its version. Raises LakeNotShared, naming the file that one side wrote and the other has not
     read. Nothing stays; a second run does the same anew.
     """
-    with Workspace(job.spec.workspace, "probe", options=job.options) as workspace:
+    with job.new_workspace("probe") as workspace:
         directory = workspace.new_directory()
         workspace.write(f"{directory}/{FROM_WORKER}", directory.encode())
         _spark_reads(job, f"{directory}/{FROM_WORKER}", directory)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from datetime import timedelta
 from itertools import pairwise
 
-from tidemark.engine.workspace import Workspace
 from tidemark.engine.writes.append import prepare_append
 from tidemark.engine.writes.exactly_once import look, open_target, target_schema, write_statement
 from tidemark.engine.writes.function import load_function, run_function
@@ -24,16 +22,13 @@ from tidemark.planning.delivery import Finding
 
 __all__ = ["write"]
 
-ORPHANS_AFTER = timedelta(days=7)  # as long as Delta itself keeps files that nobody needs
-
 
 def write(job: JobContext) -> JobResult:
     """Deliver the windows to every target. A second run writes only what is missing and returns the same evidence.
 
     What can be refused (columns, keys, SQL) is refused for all statements before the first is written.
     """
-    workspace = Workspace(job.spec.workspace, _owner(job), options=job.options)
-    workspace.sweep(job.started_at - ORPHANS_AFTER)
+    workspace = job.new_workspace(_owner(job))
     try:
         streams = PinnedStreams(job.session, job.spec.windows, workspace, job.options, say=job.progress.say)
         with ExitStack() as kept:
@@ -112,8 +107,9 @@ def _written(
 ) -> tuple[Evidence, ...]:
     if statement.write.write_as is not WriteAs.FUNCTION:
         ready = prepared.get(statement.number)
-        run, split = (ready.run, ready.split) if ready is not None else (_already_there, None)
-        return (write_statement(job.session, job.delivering, statement, run, split),)
+        if ready is None:
+            return (write_statement(job.session, job.delivering, statement, _already_there),)
+        return (write_statement(job.session, job.delivering, statement, ready.run, ready.split, ready.changes),)
     name = statement.write.function
     together = [s for s in job.spec.statements if s.write.write_as is WriteAs.FUNCTION and s.write.function == name]
     if all(look(job.delivering, s).finding is Finding.DELIVERED for s in together):

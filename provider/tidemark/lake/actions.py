@@ -4,13 +4,13 @@ wants it; malformed ones are named.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidemark.errors import CorruptLog
 from tidemark.lake import fields
+from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import AddFile, ChangeFile, DeletionVector, Metadata, Protocol, RemoveFile
 
 __all__ = [
@@ -55,8 +55,8 @@ def parse_lines(data: bytes, wanted: frozenset[bytes], file: str) -> Iterator[tu
 
 def _parsed(line: bytes, file: str) -> tuple[str, dict[str, Any]]:
     try:
-        ((kind, body),) = json.loads(line.decode()).items()
-    except (ValueError, AttributeError, RecursionError) as error:
+        ((kind, body),) = parsed(line.decode()).items()
+    except (ValueError, AttributeError) as error:
         raise CorruptLog(file=file, problem=f"not an action: {error}") from error
     if not isinstance(body, dict):
         raise CorruptLog(file=file, problem=f"the action {kind} has no body")
@@ -76,7 +76,7 @@ def add_file(body: Mapping[str, Any]) -> AddFile:
         partition_values=_partition(body),
         modification_time=fields.optional_whole(body, "modificationTime", least=-(2**63)) or 0,
         data_change=changes_data(body),
-        stats=fields.optional_text(body, "stats"),
+        stats=fields.said_text(body, "stats"),
         deletion_vector=_vector(body),
         base_row_id=fields.optional_whole(body, "baseRowId"),
         default_row_commit_version=fields.optional_whole(body, "defaultRowCommitVersion"),
@@ -91,7 +91,7 @@ def remove_file(body: Mapping[str, Any]) -> RemoveFile:
         deletion_timestamp=fields.optional_whole(body, "deletionTimestamp", least=-(2**63)),
         size=fields.optional_whole(body, "size"),
         partition_values=fields.partition_values(body),
-        stats=fields.optional_text(body, "stats"),
+        stats=fields.said_text(body, "stats"),
         deletion_vector=_vector(body),
         base_row_id=fields.optional_whole(body, "baseRowId"),
         default_row_commit_version=fields.optional_whole(body, "defaultRowCommitVersion"),
@@ -140,10 +140,7 @@ def row_id_mark(body: Mapping[str, Any]) -> int | None:
     """
     if fields.text(body, "domain") != ROW_TRACKING_DOMAIN or fields.truth(body, "removed", default=False):
         return None
-    try:
-        said = json.loads(fields.text(body, "configuration"))
-    except RecursionError as error:
-        raise ValueError("configuration is nested too deeply") from error
+    said = parsed(fields.text(body, "configuration"))
     if not isinstance(said, dict):
         raise ValueError("configuration is not an object")
     return fields.whole(said, "rowIdHighWaterMark", least=-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import fsspec
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.storage import canonical_uri
+from tidemark.model.foreign_json import foreign_object
 
 __all__ = ["MARK", "LogEntry", "entries", "event_logs_root", "has_batch", "logs_root", "remove_log"]
 
@@ -74,9 +74,5 @@ def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:
 
 
 def _mark_in(user_metadata: str | None) -> Mapping[str, object]:
-    try:
-        said = json.loads(user_metadata or "null")
-    except ValueError:
-        return {}
-    mark = said.get(MARK) if isinstance(said, dict) else None
+    mark = foreign_object(user_metadata).get(MARK)
     return mark if isinstance(mark, dict) else {}

@@ -6,14 +6,14 @@ checksum that is missing or damaged says nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import CorruptLog
+from tidemark.errors import CorruptLog, NotAFile
 from tidemark.lake import actions
 from tidemark.lake.segments import checksum_name, commit_name
+from tidemark.model.foreign_json import foreign_object, parsed
 from tidemark.model.table_log import Metadata, Protocol
 
 if TYPE_CHECKING:
@@ -112,12 +112,11 @@ class _Checksum:
 
     @classmethod
     def read(cls, storage: Storage, version: int) -> _Checksum:
-        """What stands in it; nothing, if it is not there or not JSON."""
+        """What stands in it; nothing, if it is not there, no file or not JSON."""
         try:
-            said = json.loads(storage.read_bytes(checksum_name(version)))
-        except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):
+            return cls(foreign_object(storage.read_bytes(checksum_name(version))))
+        except (FileNotFoundError, IsADirectoryError, NotAFile):
             return cls({})
-        return cls(said if isinstance(said, dict) else {})
 
     def state(self, name: str) -> Any:
         """Its `metadata`, `protocol` or row-id `mark`; None where it does not say."""
@@ -144,7 +143,7 @@ def _form(value: Metadata | Protocol | int) -> object:
     """What two values have alike that say the same, in whatever order."""
     if isinstance(value, Metadata):
         settings = dict(value.configuration)
-        return value.table_id, json.loads(value.schema_json), value.partition_columns, settings
+        return value.table_id, parsed(value.schema_json), value.partition_columns, settings
     if isinstance(value, Protocol):
         features = frozenset(value.reader_features), frozenset(value.writer_features)
         return value.min_reader_version, value.min_writer_version, *features

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 import uuid
 import zlib
@@ -12,16 +13,22 @@ from pyroaring import BitMap64
 
 from tidemark.errors import CorruptLog
 from tidemark.lake.paths import file_uri
-from tidemark.model.table_log import DeletionVector
+from tidemark.model.table_log import DeletionVector, UnstoredVector
 
 if TYPE_CHECKING:
     from tidemark.lake.storage import Storage
 
-__all__ = ["absolute", "inline", "load"]
+__all__ = ["LARGEST_INLINE", "VectorFile", "absolute", "inline", "load", "made", "movable"]
 
+LARGEST_INLINE = 32 * 1024  # bytes of data; Delta's readers end at 52,428: 65,535 bytes of text
+_LARGEST = 512 << 20  # bytes: of four thousand million rows, each second one
+_LAST_OFFSET = (1 << 31) - 1
 _MAGIC = 1681511377
-_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_Z85_VALUE = {character: value for value, character in enumerate(_Z85)}
+_FORMAT = b"\x01"  # the first byte of a file of deletion vectors
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"  # of Python's base64
+_TO_Z85 = bytes.maketrans(_B85, _Z85)
+_FROM_Z85 = bytes(_B85[_Z85.index(letter)] if letter in _Z85 else 0 for letter in range(256))  # 0 is in no alphabet
 _UUID_LENGTH = 20
 _UUID_BYTES = 16
 
@@ -29,9 +36,13 @@ _UUID_BYTES = 16
 def load(vector: DeletionVector, table_uri: str, storage: Storage) -> BitMap64:
     """The row positions that the vector marks as deleted.
 
-    Raises CorruptLog for a wrong magic number, checksum, size or cardinality, FileNotFoundError for a file gone.
+    Raises CorruptLog for a wrong magic number, checksum, size or cardinality, NotAFile, FileNotFoundError for a file
+    gone.
     """
     where = vector.path_or_inline if vector.storage_type != "i" else "an inline deletion vector"
+    if vector.size_in_bytes > _LARGEST or (vector.offset or 0) > _LAST_OFFSET:
+        problem = f"a deletion vector of {vector.size_in_bytes:,} bytes at {vector.offset}: no writer makes that"
+        raise CorruptLog(file=where, problem=problem)
     data = _inline_data(vector) if vector.storage_type == "i" else _stored_data(vector, table_uri, storage)
     if len(data) < 4 or struct.unpack("<I", data[:4])[0] != _MAGIC:
         raise CorruptLog(file=where, problem="a deletion vector does not begin with its magic number")
@@ -45,14 +56,21 @@ def load(vector: DeletionVector, table_uri: str, storage: Storage) -> BitMap64:
     return rows
 
 
+def made(rows: BitMap64) -> DeletionVector | UnstoredVector:
+    """The vector that marks `rows`: inline, if a log can hold it."""
+    return _placed(_data(rows), len(rows))
+
+
 def inline(rows: BitMap64) -> DeletionVector:
-    """The vector that holds `rows` within the log itself."""
-    compact = BitMap64(rows)
-    compact.run_optimize()
-    data = struct.pack("<I", _MAGIC) + compact.serialize()
-    return DeletionVector(
-        storage_type="i", path_or_inline=_z85_encode(data), size_in_bytes=len(data), cardinality=len(rows)
-    )
+    """The vector that holds `rows` within the log itself, however many."""
+    return _inline(_data(rows), len(rows))
+
+
+def movable(vector: DeletionVector, table_uri: str) -> DeletionVector | UnstoredVector:
+    """The same vector for the log of another table. Raises CorruptLog for an inline one that is no Z85 text."""
+    if vector.storage_type == "i" and vector.size_in_bytes > LARGEST_INLINE:
+        return _placed(_inline_data(vector), vector.cardinality)
+    return absolute(vector, table_uri)
 
 
 def absolute(vector: DeletionVector, table_uri: str) -> DeletionVector:
@@ -66,6 +84,46 @@ def absolute(vector: DeletionVector, table_uri: str) -> DeletionVector:
         cardinality=vector.cardinality,
         offset=vector.offset,
     )
+
+
+class VectorFile:
+    """A file of deletion vectors that is to be written to `uri` (percent-encoded), put together in memory."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self._parts = [_FORMAT]
+        self.size = len(_FORMAT)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no vector was put in."""
+        return self.size == len(_FORMAT)
+
+    @property
+    def content(self) -> bytes:
+        """What is to be written."""
+        return b"".join(self._parts)
+
+    def put(self, vector: UnstoredVector) -> DeletionVector:
+        """Appends a vector; the one that is returned says where it will be."""
+        offset, size = self.size, len(vector.data)
+        self._parts += [struct.pack(">I", size), vector.data, struct.pack(">I", zlib.crc32(vector.data))]
+        self.size += size + 8
+        return DeletionVector("p", self.uri, size, vector.cardinality, offset)
+
+
+def _data(rows: BitMap64) -> bytes:
+    compact = BitMap64(rows)
+    compact.run_optimize()
+    return struct.pack("<I", _MAGIC) + compact.serialize()
+
+
+def _inline(data: bytes, cardinality: int) -> DeletionVector:
+    return DeletionVector("i", _z85_encode(data), len(data), cardinality)
+
+
+def _placed(data: bytes, cardinality: int) -> DeletionVector | UnstoredVector:
+    return _inline(data, cardinality) if len(data) <= LARGEST_INLINE else UnstoredVector(data, cardinality)
 
 
 def _vector_uri(vector: DeletionVector, table_uri: str) -> str:
@@ -101,16 +159,13 @@ def _stored_data(vector: DeletionVector, table_uri: str, storage: Storage) -> by
 
 def _z85_decode(text: str) -> bytes:
     try:
-        groups = [[_Z85_VALUE[character] for character in text[i : i + 5]] for i in range(0, len(text), 5)]
-        values = [(((a * 85 + b) * 85 + c) * 85 + d) * 85 + e for a, b, c, d, e in groups]
-        return struct.pack(f">{len(values)}I", *values)
-    except (KeyError, ValueError, struct.error) as error:
+        if len(text) % 5:
+            raise ValueError(f"{len(text)} letters")
+        return base64.b85decode(text.encode("ascii").translate(_FROM_Z85))
+    except ValueError as error:
         raise CorruptLog(file=text[:40], problem="not Z85 text") from error
 
 
 def _z85_encode(data: bytes) -> str:
     padded = data + b"\0" * (-len(data) % 4)
-    characters: list[str] = []
-    for (value,) in struct.iter_unpack(">I", padded):
-        characters.extend(_Z85[value // 85**power % 85] for power in (4, 3, 2, 1, 0))
-    return "".join(characters)
+    return base64.b85encode(padded).translate(_TO_Z85).decode("ascii")

@@ -30,9 +30,9 @@ _READ_AHEAD = 16  # commits in flight from an object store, where one request ta
 class DeltaLog:
     """The log of the table at `uri` (canonical form). Every call looks anew; nothing of a commit is cached.
 
-    What cannot be part of a log is a CorruptLog with the file's name. Of a storage that does not answer every method
-    says StorageUnreachable or StorageRefused. Listings may come in any order, and lack what is written meanwhile: a
-    commit counts as missing only if asking for it by name says so.
+    What cannot be part of a log is a CorruptLog with the file's name, what is no file NotAFile. Of a storage that does
+    not answer every method says StorageUnreachable or StorageRefused. Listings may come in any order, and lack what is
+    written meanwhile: a commit counts as missing only if asking for it by name says so.
 
     Reads begin at the newest checkpoint at or before the version asked for, or at the range's start, never at version 0
     unless there is no other beginning.
@@ -44,9 +44,13 @@ class DeltaLog:
 
     @classmethod
     def open(cls, location: str, options: Mapping[str, str] | None = None) -> DeltaLog:
-        """The log of the table at a path or URI. Raises TableNotFound, NotADeltaTable."""
+        """The log of the table at a path or URI. Raises TableNotFound, also for a table that was begun and has neither
+        a commit nor other files; NotADeltaTable.
+        """
         log = cls(Storage(location, options))
         if log._files().head < 0:
+            if all(_is_of_log(file.name) for file in log.storage.files_below()):
+                raise TableNotFound(path=log.uri)  # a making of it died before it committed, or is under way
             problem = f"its {LOG_DIRECTORY} holds no commit"
             raise NotADeltaTable(path=log.uri, problem=problem)
         return log
@@ -121,6 +125,18 @@ class DeltaLog:
             previous = commit.timestamp
             yield commit
 
+    def user_metadata(self, after: int, through: int) -> Iterator[str]:
+        """What the writers of the versions after + 1 … through said in `userMetadata`, in order; of nothing else is
+        more than its kind read. Raises LogIncomplete (a gap), CorruptLog.
+        """
+        for version, data in self._in_turn(range(after + 1, through + 1), after):
+            name = commit_name(version)
+            for _, info in actions.parse_lines(data, frozenset({b"commitInfo"}), name):
+                with _corrupt_if_garbled(name):
+                    said = fields.said_text(info, "userMetadata")
+                if said is not None:
+                    yield said
+
     def timestamp(self, version: int) -> datetime:
         """When the version was committed: its in-commit timestamp, else the file's time, which never goes backwards."""
         self._require_version(self._files(), version)
@@ -160,7 +176,7 @@ class DeltaLog:
         try:
             return list_log(self.storage.names(LOG_DIRECTORY))
         except (FileNotFoundError, NotADirectoryError) as error:
-            if self.storage.exists() and self.storage.names():
+            if self.storage.exists() and not all(map(_is_of_log, self.storage.names())):
                 raise NotADeltaTable(path=self.uri, problem=f"it has no {LOG_DIRECTORY}") from error
             raise TableNotFound(path=self.uri) from error
 
@@ -319,6 +335,11 @@ def _commit(
         if {file.key for file in commit.adds} & {file.key for file in commit.removes}:
             raise ValueError("a file is added and removed")  # actions of a commit have no order
     return commit
+
+
+def _is_of_log(name: str) -> bool:
+    """Whether a file is in the log's directory, or is what a storage has in place of directories."""
+    return not name or name.startswith(LOG_DIRECTORY)
 
 
 def _in_commit_time(info: Mapping[str, Any], name: str) -> datetime | None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.codec import to_plain
+from tidemark.model.foreign_json import foreign_value
 from tidemark.model.table_log import Commit
 
 __all__ = ["EventBatch", "batches", "capture_app_id", "parse_batch", "restored_behind"]
@@ -41,11 +42,7 @@ def capture_app_id(store_id: str, replication_uid: str) -> str:
 
 def parse_batch(user_metadata: str | None) -> EventBatch | None:
     """The batch that a commit's `userMetadata` tells of, or None where it tells of none."""
-    try:
-        plain = json.loads(user_metadata or "")
-        return from_plain(EventBatch, plain[MARK]) if isinstance(plain, dict) and MARK in plain else None
-    except (ValueError, TypeError):
-        return None
+    return foreign_value(EventBatch, user_metadata, MARK)
 
 
 def batches(log: DeltaLog, app_id: str) -> Iterator[EventBatch]:

@@ -12,17 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tidemark.errors import DataFileChanged, ExternalTableNotFound, NotADeltaTable, TableNotFound
+from tidemark.errors import DataFileChanged, ExternalTableNotFound, NotADeltaTable, NotAFile, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.storage import Storage, canonical_uri
-from tidemark.model.codec import from_json
+from tidemark.lake.storage import Storage, StoredFile, canonical_uri
+from tidemark.model.codec import from_plain
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY, DataFile, ExternalTable
+from tidemark.model.foreign_json import foreign_object
 from tidemark.model.streams import Addressing, TableRef
 
 __all__ = ["definition", "external_table_ref", "files_of", "list_uri", "require_unchanged"]
 
 _ROOM = "external_tables"
-_BY_PATH = re.compile(r"^delta\.`(.+)`$", re.IGNORECASE)  # as SQL has a path in quotes
+_BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)  # as SQL has a path in quotes
 _HIDDEN = ("_", ".")  # what Spark does not read either
 _THREADS = 16
 
@@ -31,7 +32,7 @@ def list_uri(workspace: str, name: str) -> str:
     """Where the list of the external table `name` is; `workspace` is `<lake root>/_tidemark`. Names know no case, and
     for a directory any form of its URI is its name.
     """
-    by_path = _BY_PATH.match(name)
+    by_path = _BY_PATH.fullmatch(name)
     path = by_path[1].replace("``", "`") if by_path else name
     known_as = canonical_uri(path) if "/" in path else path.casefold()
     return f"{canonical_uri(workspace)}/{_ROOM}/{hashlib.sha256(known_as.encode()).hexdigest()[:32]}"
@@ -50,25 +51,24 @@ def external_table_ref(workspace: str, name: str, options: Mapping[str, Any] | N
 def definition(log: DeltaLog) -> ExternalTable:
     """What the list at `log` says of its external table. Raises ExternalTableNotFound where it is another table."""
     text = log.state().metadata.configuration.get(EXTERNAL_TABLE_PROPERTY)
-    if text is None:
-        raise ExternalTableNotFound(name=log.uri, workspace=log.uri)
-    return from_json(ExternalTable, text)
+    try:
+        found: ExternalTable = from_plain(ExternalTable, foreign_object(text))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ExternalTableNotFound(name=log.uri, workspace=log.uri) from error
+    return found
 
 
 def files_of(table: ExternalTable, options: Mapping[str, Any] | None = None) -> tuple[DataFile, ...]:
     """The files of the table as they lie there now; hidden ones (`_name`, `.name`) are no part of it.
 
-    Raises TableNotFound where the directory is not there, StorageRefused, StorageUnreachable.
+    Raises TableNotFound where the directory is not there, NotAFile for a pipe or a device among them, StorageRefused,
+    StorageUnreachable.
     """
     try:
         found = list(Storage(table.location, options).files_below())
     except FileNotFoundError as error:
         raise TableNotFound(path=table.location) from error
-    return tuple(
-        DataFile(path=file.name, size=file.size, modified_at=file.modified_at, etag=file.etag)
-        for file in found
-        if _belongs(file.name, table.pattern)
-    )
+    return tuple(_data_file(table, file) for file in found if _belongs(file.name, table.pattern))
 
 
 def require_unchanged(
@@ -83,10 +83,18 @@ def require_unchanged(
         raise DataFileChanged(name=table.name, count=len(problems), first=first, problem=problem)
 
 
+def _data_file(table: ExternalTable, file: StoredFile) -> DataFile:
+    if file.problem is not None:
+        raise NotAFile(path=f"{table.location}/{file.name}", problem=file.problem)
+    return DataFile(path=file.name, size=file.size, modified_at=file.modified_at, etag=file.etag)
+
+
 def _problem(storage: Storage, file: DataFile) -> tuple[str, str] | None:
     now = storage.stored_file(file.path)
     if now is None:
         return file.path, "it is gone"
+    if now.problem is not None:
+        return file.path, now.problem
     if now.size != file.size:
         return file.path, f"it has {now.size} bytes, not {file.size}"
     if now.modified_at != file.modified_at:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
+
+from tidemark.model.foreign_json import parsed, plain_text
 
 __all__ = [
     "configuration",
@@ -121,13 +122,20 @@ def said(body: Mapping[str, Any], name: str) -> dict[str, str]:
     Delta's protocol leaves to the writer.
     """
     found = body.get(name)
-    return {key: str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+    return {plain_text(key): _told(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def said_text(body: Mapping[str, Any], name: str) -> str | None:
     """A text of a commit's own account; None where it is left out, or is of another form."""
     found = body.get(name)
-    return found if isinstance(found, str) else None
+    return plain_text(found) if isinstance(found, str) else None
+
+
+def _told(value: Any) -> str:
+    """What a value says; of one that has parts, only that it has."""
+    if value is None:
+        return "null"
+    return plain_text(str(value)) if isinstance(value, str | int | float) else f"<{type(value).__name__}>"
 
 
 def schema(body: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
@@ -137,7 +145,7 @@ def schema(body: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """
     value = text(body, "schemaString")
     try:
-        kind = json.loads(value)
+        kind = parsed(value)
         is_struct = isinstance(kind, dict) and kind.get("type") == "struct"
         if not is_struct or not _is_type(kind):
             raise ValueError(f"schemaString is {_shown(value)}, not a struct type")

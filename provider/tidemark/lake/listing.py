@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
+from tidemark.errors import StorageRefused, StorageUnreachable
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage
 from tidemark.planning.identifiers import spelled
@@ -17,25 +19,50 @@ def table_names(lake_root: str, options: Mapping[str, str] | None = None) -> tup
     """The names of all Delta tables of the lake, sorted: `schema.table`, or `table` where one lies at the root itself.
 
     A part that is no plain word stands in backticks, so that each name leads to its table again. A root that is not
-    there holds none. Raises StorageRefused, StorageUnreachable.
+    there holds none; a directory below it that may not be read is passed over. Raises StorageRefused,
+    StorageUnreachable.
     """
     storage = Storage(lake_root, options)
     return tuple(sorted(_found(storage)))
 
 
 def _found(storage: Storage) -> Iterator[str]:
-    for outer in _directories(storage, ""):
-        if storage.exists(f"{outer}/{LOG_DIRECTORY}"):
+    for outer in _names(storage, ""):
+        if _is_table(storage, outer):
             yield spelled(outer)
             continue
         for inner in _directories(storage, outer):
-            if storage.exists(f"{outer}/{inner}/{LOG_DIRECTORY}"):
+            if _is_table(storage, f"{outer}/{inner}"):
                 yield f"{spelled(outer)}.{spelled(inner)}"
 
 
+def _is_table(storage: Storage, place: str) -> bool:
+    with _passing_over(storage):
+        return storage.exists(f"{place}/{LOG_DIRECTORY}")
+    return False
+
+
 def _directories(storage: Storage, place: str) -> list[str]:
+    with _passing_over(storage):
+        return _names(storage, place)
+    return []
+
+
+def _names(storage: Storage, place: str) -> list[str]:
     """What may be a directory there; a file, or what is gone meanwhile, has none below it."""
     try:
         return [name for name in storage.names(place) if not name.startswith(_HIDDEN)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+@contextmanager
+def _passing_over(storage: Storage) -> Iterator[None]:
+    """One directory that may not be read, or on a local disk cannot be, hides no other."""
+    try:
+        yield
+    except StorageRefused:
+        return
+    except StorageUnreachable:
+        if not storage.is_local:
+            raise

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 __all__ = ["LOG_DIRECTORY", "CheckpointFiles", "LogFiles", "checksum_name", "commit_name", "list_log"]
 
 LOG_DIRECTORY = "_delta_log"
-_COMMIT = re.compile(r"^([0-9]{20})\.json$")
-_CLASSIC = re.compile(r"^([0-9]{20})\.checkpoint\.parquet$")
-_PART = re.compile(r"^([0-9]{20})\.checkpoint\.([0-9]{10})\.([0-9]{10})\.parquet$")
-_CHECKSUM = re.compile(r"^([0-9]{20})\.crc$")
-_V2 = re.compile(r"^([0-9]{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)$")
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_CLASSIC = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
+_PART = re.compile(r"([0-9]{20})\.checkpoint\.([0-9]{10})\.([0-9]{10})\.parquet")
+_CHECKSUM = re.compile(r"([0-9]{20})\.crc")
+_V2 = re.compile(r"([0-9]{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)")
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ def list_log(names: Iterable[str]) -> LogFiles:
     whole: list[CheckpointFiles] = []
     parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:
-        if found := _COMMIT.match(name):
+        if found := _COMMIT.fullmatch(name):
             commits.append(int(found[1]))
-        elif found := _CLASSIC.match(name) or _V2.match(name):
+        elif found := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
             whole.append(CheckpointFiles(int(found[1]), (name,)))
-        elif found := _CHECKSUM.match(name):
+        elif found := _CHECKSUM.fullmatch(name):
             checksums.append(int(found[1]))
-        elif found := _PART.match(name):
+        elif found := _PART.fullmatch(name):
             parts.setdefault((int(found[1]), int(found[3])), {})[int(found[2])] = name
     whole += [
         CheckpointFiles(version, tuple(group[number] for number in sorted(group)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,23 +13,35 @@ from urllib.parse import unquote, urlsplit
 
 import fsspec
 
+from tidemark.errors import NotAFile
 from tidemark.lake.failures import storage_errors_named
 
-__all__ = ["Storage", "StoredFile", "canonical_uri"]
+__all__ = ["MOST_BYTES", "Storage", "StoredFile", "canonical_uri", "listed_time"]
+
+MOST_BYTES = 1 << 30  # that are read at once
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _ONE_NAME = {"s3a": "s3", "s3n": "s3"}
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated")  # local and sftp, s3, abfs, gcs
+_KINDS = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
 _ETAG_KEYS = ("ETag", "etag")  # s3; abfs and gcs
 
 
 class StoredFile(NamedTuple):
-    """A file as a listing shows it: `etag` is the storage's mark of its content, empty where it gives none."""
+    """A file as a listing shows it: `etag` is the storage's mark of its content, empty where it gives none; `problem`
+    says why it must not be opened, if it is a pipe or a device.
+    """
 
     name: str
     size: int
     modified_at: datetime
     etag: str
+    problem: str | None = None
 
 
 def canonical_uri(location: str) -> str:
@@ -56,10 +69,20 @@ def _to_millis(time: datetime | float) -> datetime:
     return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
 
 
-def _listed_time(entry: Mapping[str, Any]) -> datetime | None:
+def listed_time(entry: Mapping[str, Any]) -> datetime | None:
     """When a file was modified, as its entry in a listing says; None where that says nothing."""
     time = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
     return None if time is None else _to_millis(time)
+
+
+def _no_file(entry: Mapping[str, Any]) -> str | None:
+    """The problem with opening what a file system says is there; None for a file, and for a directory: whoever opens
+    one gets an error at once.
+    """
+    if entry.get("type") != "other":
+        return None
+    mode = int(entry.get("mode") or 0)
+    return f"it is {next((name for is_one, name in _KINDS if is_one(mode)), 'of no known kind')}"
 
 
 def _without_last_slash(path: str) -> str:
@@ -73,6 +96,8 @@ class Storage:
     `options` go to fsspec's file system as they are. Nothing is taken from a cache: a commit must be seen. A missing
     file raises FileNotFoundError; otherwise StorageRefused or StorageUnreachable, after the retries of the storage's
     own client.
+
+    Nothing is opened but files: a pipe would wait for its writer for ever, a device may never end. NotAFile says so.
     """
 
     def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
@@ -96,19 +121,29 @@ class Storage:
         return self._info(name) is not None
 
     def size(self, name: str) -> int | None:
-        """The bytes of a file, None where there is none; a directory is none."""
+        """The bytes of a file, None where there is none; a directory is none. Raises NotAFile."""
         found = self._info(name)
-        return None if found is None or found.get("type") == "directory" else int(found.get("size") or 0)
+        if found is None or found.get("type") == "directory":
+            return None
+        if (problem := _no_file(found)) is not None:
+            raise NotAFile(path=self._place(name), problem=problem)
+        return int(found.get("size") or 0)
 
     def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """The bytes of a file, or of its range [start, end)."""
+        """The bytes of a file, or of its range [start, end). Raises NotAFile, also for a local file of more than
+        MOST_BYTES that is to be read whole: it may have as many as it likes, and need no disk for them.
+        """
         with storage_errors_named(self._place(name)):
+            if self.is_local:
+                self._require_readable(name, whole=end is None)
             return bytes(self._filesystem.cat_file(self._below(name), start=start, end=end))
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """A file for random reading."""
+        """A file for random reading. Raises NotAFile."""
         with storage_errors_named(self._place(name)):
+            if self.is_local:
+                self._require_readable(name, whole=False)
             opened: IO[bytes] = self._filesystem.open(self._below(name), "rb")
         with storage_errors_named(self._place(name), misuse=False), opened:
             yield opened
@@ -125,7 +160,7 @@ class Storage:
         times: dict[str, datetime] = {}
         for entry in listed:
             name = str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]
-            time = _listed_time(entry)
+            time = listed_time(entry)
             if time is not None:
                 times[name] = time
             elif entry.get("type") != "directory":
@@ -133,7 +168,9 @@ class Storage:
         return times
 
     def files_below(self) -> Iterator[StoredFile]:
-        """Every file below this directory, in one listing. Raises FileNotFoundError where it is not there."""
+        """Everything below this directory but directories, in one listing. Raises FileNotFoundError where it is not
+        there.
+        """
         with storage_errors_named(self.uri):
             root = self._filesystem._strip_protocol(self._root).rstrip("/")
             listed = self._filesystem.find(root, detail=True, **self._fresh())
@@ -147,10 +184,21 @@ class Storage:
         found = self._info(name)
         return None if found is None else self._stored(name, found)
 
+    def _require_readable(self, name: str, *, whole: bool) -> None:
+        found = self._filesystem.info(self._below(name))
+        problem = _no_file(found)
+        if problem is not None:
+            raise NotAFile(path=self._place(name), problem=problem)
+        if whole and (size := int(found.get("size") or 0)) > MOST_BYTES:
+            problem = f"it has {size:,} bytes, and no more than {MOST_BYTES:,} are read at once"
+            raise NotAFile(path=self._place(name), problem=problem)
+
     def _stored(self, name: str, entry: Mapping[str, Any]) -> StoredFile:
-        modified_at = _listed_time(entry) or self.modified_at(name)
+        modified_at = listed_time(entry) or self.modified_at(name)
         etag = next((str(entry[key]).strip('"') for key in _ETAG_KEYS if entry.get(key)), "")
-        return StoredFile(name, int(entry.get("size") or 0), modified_at, etag)
+        target = self._info(name) if entry.get("islink") else entry  # a listing does not follow links
+        problem = None if target is None else _no_file(target)
+        return StoredFile(name, int(entry.get("size") or 0), modified_at, etag, problem)
 
     def _info(self, name: str) -> dict[str, Any] | None:
         with storage_errors_named(self._place(name)):

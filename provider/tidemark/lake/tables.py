@@ -7,40 +7,47 @@ from collections.abc import Callable, Mapping
 
 from tidemark.errors import SourceError, SourceMoved, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.near_names import hint_for
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage, canonical_uri
 from tidemark.model.streams import Addressing, TableRef
 
 __all__ = ["open_registered", "place_of", "resolve", "table_ref"]
 
-_BY_PATH = re.compile(r"^delta\.`(.+)`$", re.IGNORECASE)
+_BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
-def resolve(name: str, lake_root: str, options: Mapping[str, str] | None = None) -> tuple[str, Addressing]:
+def resolve(
+    name: str, lake_root: str, options: Mapping[str, str] | None = None, *, origin: str = ""
+) -> tuple[str, Addressing]:
     """The canonical URI that a name leads to without a catalog, and how it led there.
 
-    A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. Raises TableNotFound where
-    nothing of that name lies below the lake root.
+    A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. `origin`: where the lake root
+    was said. Raises TableNotFound where nothing of that name lies below the lake root, with names that are like it.
     """
     uri, addressing = place_of(name, lake_root)
     if addressing is Addressing.LAKE and not Storage(uri, options).exists(LOG_DIRECTORY):
-        raise TableNotFound(path=f"{uri} (for the name {name!r})")
+        root = canonical_uri(lake_root)
+        raise TableNotFound(path=uri, hint=hint_for(name, _parts(name), root, options, origin=origin))
     return uri, addressing
 
 
 def place_of(name: str, lake_root: str) -> tuple[str, Addressing]:
     """Where a table of that name lies, or would lie if it were made."""
-    by_path = _BY_PATH.match(name.strip())
+    by_path = _BY_PATH.fullmatch(name.strip())
     if by_path or "/" in name:
         return canonical_uri(by_path[1].replace("``", "`") if by_path else name.strip()), Addressing.PATH
-    parts = [quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(name.strip())]
-    return canonical_uri("/".join((canonical_uri(lake_root), *parts))), Addressing.LAKE
+    return canonical_uri("/".join((canonical_uri(lake_root), *_parts(name)))), Addressing.LAKE
 
 
-def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = None) -> TableRef:
+def _parts(name: str) -> list[str]:
+    return [quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(name.strip())]
+
+
+def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = None, *, origin: str = "") -> TableRef:
     """The table with its id at the head. Raises TableNotFound, NotADeltaTable, CorruptLog."""
-    uri, addressing = resolve(name, lake_root, options)
+    uri, addressing = resolve(name, lake_root, options, origin=origin)
     log = DeltaLog.open(uri, options)
     return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=addressing)
 

@@ -16,6 +16,7 @@ from tidemark.model.streams import TableRef
 
 __all__ = [
     "BUCKETS",
+    "CLOCKS_DIFFER",
     "MICROSECOND",
     "BatchState",
     "CaptureBatch",
@@ -41,6 +42,7 @@ __all__ = [
 
 BUCKETS = 65_536  # of the hash of a key: a partition is a range of them
 MICROSECOND = timedelta(microseconds=1)
+CLOCKS_DIFFER = timedelta(seconds=10)  # by so much a table's clock may be ahead of the capture's, unsaid
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -177,6 +179,11 @@ class CaptureBatch:
     discarded: tuple[int, ...] = ()
 
     @property
+    def latest(self) -> datetime:
+        """Nothing of it is published later, unless it has to come after `floor`, whatever its table's clock said."""
+        return self.opened_at + CLOCKS_DIFFER
+
+    @property
     def is_first(self) -> bool:
         """Whether the log has no batch before it."""
         return len(self.discarded) == self.number
@@ -196,7 +203,8 @@ class CaptureResult:
     """What a batch has put into the log. `closed`: the partitions that end with it, `end` set; `opened`: their
     children; `kept`: the others, their counters moved on. `published_until`: exclusive, the boundary of all three.
 
-    `unsplittable`: tokens that were due for a split, but one bucket has all their load.
+    `unsplittable`: tokens that were due for a split, but one bucket has all their load. `ahead`: tables whose commits
+    bore times later than the batch's `latest`, and how far their clocks were ahead of the capture's.
     """
 
     number: int
@@ -209,6 +217,7 @@ class CaptureResult:
     opened: tuple[Partition, ...] = ()
     kept: tuple[Partition, ...] = ()
     unsplittable: tuple[str, ...] = ()
+    ahead: Mapping[str, timedelta] = field(default_factory=dict)
     found: bool = False  # an earlier attempt had written it
 
 

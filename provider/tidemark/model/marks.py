@@ -6,15 +6,17 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.codec import to_plain
+from tidemark.model.foreign_json import foreign_object, foreign_value
 from tidemark.model.quarantine import Split
 from tidemark.model.streams import StreamWindow
 from tidemark.model.transactions import Statement
 
-__all__ = ["Mark", "MarkKind", "MarkedWindow", "mark_of", "parse_mark", "parse_split"]
+__all__ = ["Mark", "MarkKind", "MarkedWindow", "mark_of", "parse_changes", "parse_mark", "parse_split"]
 
 ENVELOPE = "tidemark"
 SPLIT = "tidemark_split"
+CHANGES = "tidemark_changes"
 
 
 class MarkKind(StrEnum):
@@ -45,11 +47,12 @@ class Mark:
     txn_version: int
     kind: MarkKind
 
-    def to_text(self, split: Split | None = None) -> str:
-        """The text for `spark.databricks.delta.commitInfo.userMetadata`; `split` stands beside the mark, which is the
-        same for every attempt.
+    def to_text(self, split: Split | None = None, changes: int | None = None) -> str:
+        """The text for `spark.databricks.delta.commitInfo.userMetadata`; `split` and `changes`, the rows of the change
+        set, stand beside the mark, which is the same for every attempt.
         """
-        beside = {} if split is None else {SPLIT: to_plain(split)}
+        beside: dict[str, object] = {} if split is None else {SPLIT: to_plain(split)}
+        beside |= {} if changes is None else {CHANGES: changes}
         return json.dumps({ENVELOPE: to_plain(self), **beside}, sort_keys=True, separators=(",", ":"))
 
 
@@ -68,17 +71,16 @@ def mark_of(store_id: str, windows: tuple[StreamWindow, ...], statement: Stateme
 
 def parse_mark(user_metadata: str | None) -> Mark | None:
     """The mark in a commit's `userMetadata`, or None where it holds none of ours (others use the field too)."""
-    try:
-        plain = json.loads(user_metadata or "")
-        return from_plain(Mark, plain[ENVELOPE]) if isinstance(plain, dict) and ENVELOPE in plain else None
-    except (ValueError, TypeError):
-        return None
+    return foreign_value(Mark, user_metadata, ENVELOPE)
 
 
 def parse_split(user_metadata: str | None) -> Split | None:
     """What sorted the rows of the commit's window, or None where it does not say."""
-    try:
-        plain = json.loads(user_metadata or "")
-        return from_plain(Split, plain[SPLIT]) if isinstance(plain, dict) and SPLIT in plain else None
-    except (ValueError, TypeError):
-        return None
+    return foreign_value(Split, user_metadata, SPLIT)
+
+
+def parse_changes(user_metadata: str | None) -> int | None:
+    """How many rows of the change set the commit's statement read, or None if it does not say."""
+    said = foreign_object(user_metadata)
+    found = said.get(CHANGES) if ENVELOPE in said else None
+    return found if type(found) is int and found >= 0 else None

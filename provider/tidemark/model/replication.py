@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from tidemark.model.replication_catalog import HeldColumn, Shown
 from tidemark.model.streams import TableRef
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "ReplicationOptions",
     "ReplicationState",
     "Selection",
+    "Shown",
     "SourceAddress",
     "SourceKind",
     "SourceProblem",
@@ -121,7 +123,7 @@ class Column:
     `filled`: the text of the value that rows older than the column have, where the source says so (a column that was
     added with a constant default); `unknown_fill`: such rows may have any value, so only a backfill tells.
     `number`: of the column in its table, which a rename keeps and a column made anew does not get (an attnum); None
-    where the source has none.
+    where the source has none. `shown`: PLAIN, HASHED or MASKED; of the latter two `type` is STRING.
     """
 
     name: str
@@ -132,6 +134,7 @@ class Column:
     filled: str | None = None
     unknown_fill: bool = False
     number: int | None = None
+    shown: Shown = Shown.PLAIN
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,7 @@ class SourceAddress:
     user: str
     password: str | None = field(default=None, repr=False)
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)  # sslmode, sslpassword, connect_timeout …
+    hash_secret: str | None = field(default=None, repr=False)  # by which columns are hashed
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,9 @@ class ReplicationOptions:
     """What the user chose. `target`: a schema of the lake, or a place; an object `s.t` goes to its table `s_t`.
 
     `max_events`: events in one commit of the event log, beyond which only the end of a transaction is waited for.
+    `gives_way_after`: seconds for which another session of the source waits for a backfill before that is ended.
+    `without_key`: what the target of a table without a key is, if `mode` is MERGE: MERGE is a mirror, in which each row
+    is as often as in the source.
     """
 
     target: str
@@ -218,6 +225,11 @@ class ReplicationOptions:
     backfill_exclude: tuple[str, ...] = ()  # patterns of objects that are not
     numeric_as: str | None = None  # Delta type of a numeric without precision: None is STRING, or "decimal(38,9)"
     max_events: int = 500_000
+    gives_way_after: float = 5.0
+    without_key: WriteMode = WriteMode.APPEND_ONLY
+    mask_columns: tuple[str, ...] = ()  # patterns of columns whose values never reach the lake
+    hash_columns: tuple[str, ...] = ()  # patterns of columns of which the lake has hashes
+    hash_mark: str | None = None  # what the connection's hash secret was when it was made, without telling it
 
 
 @dataclass(frozen=True)
@@ -294,7 +306,9 @@ class FoundObject:
     """A table as the catalog of the source has it now, without the columns that are not selected, or that its log does
     not have (`excluded`).
 
-    `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, with what mends it.
+    `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, with what mends it. `generated`:
+    columns that are left out because the log does not have them. `held`: columns that some name of theirs hides.
+    `notices`: what somebody should look at, in words.
     """
 
     name: ObjectName
@@ -303,6 +317,9 @@ class FoundObject:
     rows: int = 0
     excluded: tuple[str, ...] = ()
     unsupported: str | None = None
+    generated: tuple[str, ...] = ()
+    held: tuple[HeldColumn, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 class Hinders(StrEnum):

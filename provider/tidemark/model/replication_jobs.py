@@ -11,11 +11,13 @@ from tidemark.model.replication import (
     ObjectName,
     Replicated,
     ReplicationOptions,
+    Selection,
     SourceKind,
     TableSchema,
     UnfitValues,
     WriteMode,
 )
+from tidemark.model.replication_catalog import HeldColumn, SeenTable
 from tidemark.model.streams import TableRef
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "CaptureEvents",
     "CaptureReport",
     "CapturedObject",
+    "ColumnRules",
     "TrimEvents",
     "TrimReport",
     "WriteDown",
@@ -32,11 +35,25 @@ __all__ = [
 
 
 @dataclass(frozen=True)
+class ColumnRules:
+    """Which columns of an object the lake has, and how: by the name that a column has at that moment, by those that it
+    had (`held`), whichever hides more. `mask`, `hash`: patterns, as in ReplicationOptions; `hash_mark` likewise.
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    mask: tuple[str, ...] = ()
+    hash: tuple[str, ...] = ()
+    held: tuple[HeldColumn, ...] = ()
+    hash_mark: str | None = None
+
+
+@dataclass(frozen=True)
 class CapturedObject:
     """An object whose events are captured. `schema`: the newest that the log has an event of; None: none yet.
 
-    `keys`: columns of its primary key as the catalog has it now. `excluded`: columns that no event shows.
-    `registered`: what it was known to have before the log had an event of it.
+    `keys`: columns of its primary key as the catalog has it now. `excluded`: columns that no event shows, with what
+    `rules` say of those that come. `registered`: what it was known to have before the log had an event of it. `seen`:
+    what the catalog had when somebody looked last.
     """
 
     name: ObjectName
@@ -45,6 +62,8 @@ class CapturedObject:
     schema: TableSchema | None = None
     excluded: tuple[str, ...] = ()
     registered: TableSchema | None = None
+    rules: ColumnRules = field(default_factory=ColumnRules)
+    seen: SeenTable | None = None
 
 
 @dataclass(frozen=True)
@@ -95,8 +114,9 @@ class BackfillObject:
     """Copy an object as of one exact position. `number`: drawn from the object's `writes`; an older one never
     overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
     takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
-    `excluded`: columns that are left out; `numeric_as`: as in ReplicationOptions. `batches`: as in WriteDown.
+    `excluded`, `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in WriteDown.
     `earlier`: uids of objects of replications that were dropped, which had this target; the copy takes it over.
+    `gives_way_after`: as in ReplicationOptions.
     """
 
     replication_uid: str
@@ -114,11 +134,15 @@ class BackfillObject:
     excluded: tuple[str, ...] = ()
     numeric_as: str | None = None
     earlier: tuple[str, ...] = ()
+    gives_way_after: float = 5.0
+    rules: ColumnRules = field(default_factory=ColumnRules)
 
 
 @dataclass(frozen=True)
 class BackfillReport:
-    """What a backfill has done. `snapshot`: the position it is exact at; `applied`: what the target has now."""
+    """What a backfill has done. `snapshot`: the position it is exact at; `applied`: what the target has now. `seen`:
+    what the catalog had at the snapshot; None for a copy that was found.
+    """
 
     snapshot: LogPosition
     applied: LogPosition
@@ -126,6 +150,7 @@ class BackfillReport:
     schema: TableSchema
     target: TableRef
     found: bool = False
+    seen: SeenTable | None = None
 
 
 @dataclass(frozen=True)

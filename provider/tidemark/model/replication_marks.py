@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.codec import to_plain
+from tidemark.model.foreign_json import foreign_value
 from tidemark.model.replication import LogPosition, TableSchema
 
 __all__ = ["APPS", "SEGMENTS", "ObjectMark", "ObjectWrite", "object_app_id", "parse_object_mark"]
@@ -67,8 +68,4 @@ def object_app_id(store_id: str, object_uid: str) -> str:
 
 def parse_object_mark(user_metadata: str | None) -> ObjectMark | None:
     """The mark in a commit's `userMetadata`, or None where it holds none of ours."""
-    try:
-        plain = json.loads(user_metadata or "")
-        return from_plain(ObjectMark, plain[ENVELOPE]) if isinstance(plain, dict) and ENVELOPE in plain else None
-    except (ValueError, TypeError, AttributeError):
-        return None
+    return foreign_value(ObjectMark, user_metadata, ENVELOPE)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-__all__ = ["AddFile", "ChangeFile", "Commit", "DeletionVector", "Metadata", "Protocol", "RemoveFile", "TableState"]
+__all__ = [
+    "AddFile",
+    "ChangeFile",
+    "Commit",
+    "DeletionVector",
+    "Metadata",
+    "Protocol",
+    "RemoveFile",
+    "TableState",
+    "UnstoredVector",
+]
 
 
 @dataclass(frozen=True)
@@ -23,6 +34,21 @@ class DeletionVector:
     def unique_id(self) -> str:
         """Identity of the vector within its table (Delta protocol, "Deletion Vector Descriptor Schema")."""
         return f"{self.storage_type}{self.path_or_inline}" + ("" if self.offset is None else f"@{self.offset}")
+
+
+@dataclass(frozen=True)
+class UnstoredVector:
+    """A deletion vector that stands nowhere yet and is too large for a log: its data as Delta stores it, and how many
+    rows it marks.
+    """
+
+    data: bytes = field(repr=False)
+    cardinality: int
+
+    @property
+    def unique_id(self) -> str:
+        """Vectors of one content are one."""
+        return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
 
 
 @dataclass(frozen=True)

@@ -41,17 +41,19 @@ def announce(
     finished: Sequence[CommitResult] = (),
     fresh: bool = True,
     skip_when_empty: bool = False,
+    found_now: bool = False,
 ) -> dict[str, Any]:
     """Attach the stored result to every outlet's event; the answer is the task's return value.
 
     Airflow stores the event together with the task's success. Run again for the same result it says the same again:
     events are hints (step 16). `finished` are others' transactions that were taken over on the way: the event names
-    them too (I10). `fresh`: this attempt committed it, so it counts in the metrics. Raises AirflowSkipException, so
-    that there is no event, where nothing was delivered and `skip_when_empty` asks for it.
+    them too (I10). `fresh`: this attempt committed it, so it counts in the metrics. `found_now`: an earlier
+    task of this attempt at the run found that nothing is new. Raises AirflowSkipException, so that there is no event,
+    where nothing was delivered and `skip_when_empty` asks for it.
     """
     for earlier in finished:
         log.warning("Finished transaction %s, whose lease had run out: %s", earlier.key, facts_of(earlier))
-    _say(result, context["ti"].start_date)
+    _say(result, None if found_now and is_empty(result) else context["ti"].start_date)
     warn_of_quarantine(result.quarantined, getattr(operator, "quarantine", None))
     if fresh:
         metrics.delivered(result)

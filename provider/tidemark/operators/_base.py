@@ -17,7 +17,9 @@ from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.links.streams import SparkUiLink, WindowLink, push_links
 from tidemark.model.transactions import TransactionKey
+from tidemark.operators._history import drop_old_history
 from tidemark.operators._retries import retry_policy
+from tidemark.operators._told import useful_line_first
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -32,6 +34,7 @@ __all__ = [
     "failures_counted",
     "flag_of",
     "key_of",
+    "one_of",
     "owner_of",
     "python_path_of",
     "seconds_of",
@@ -54,6 +57,11 @@ class TidemarkOperator(BaseOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql", "writes": "json"}
     operator_extra_links: Collection[BaseOperatorLink] = (WindowLink(), SparkUiLink())
     ui_color = "#d8eef0"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "execute" in vars(cls):
+            cls.execute = useful_line_first(vars(cls)["execute"])  # type: ignore[method-assign]
 
     def __init__(self, *, conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         kwargs.setdefault("retry_policy", retry_policy())
@@ -82,7 +90,10 @@ def failures_counted(argument: str, *, consuming: bool = True) -> Callable[[Exec
         @wraps(execute)
         def counted(self: Any, context: Context) -> Any:
             try:
-                return execute(self, context)
+                result = execute(self, context)
+                if consuming:
+                    drop_old_history(self)
+                return result
             except (TidemarkError, AirflowTaskTimeout) as error:
                 given = getattr(self, argument) or ()
                 named = [given] if isinstance(given, str) else [str(name) for name in given]
@@ -198,6 +209,14 @@ def flag_of(argument: str, value: bool | str) -> bool:
     if text not in known:
         raise InvalidArgument(argument=argument, value=value, problem="it must be true or false")
     return known[text]
+
+
+def one_of(words: Sequence[str], argument: str, value: object) -> str:
+    """One of the words, whatever its case. Raises InvalidArgument."""
+    word = str(value).strip().lower()
+    if word not in words:
+        raise InvalidArgument(argument=argument, value=value, problem=f"it must be one of {', '.join(words)}")
+    return word
 
 
 def whole_number_of(argument: str, value: int | str | None) -> int | None:

@@ -99,6 +99,6 @@ def target_of(hook: TidemarkHook, name: str) -> TableRef:
     try:
         return hook.table(name)
     except TableNotFound as error:
-        raise TargetNotFound(target=name) from error
+        raise TargetNotFound(target=name, hint=error.hint) from error
     except NotADeltaTable as error:
         raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error

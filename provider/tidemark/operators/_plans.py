@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ def names_of(argument: str, value: Any) -> tuple[str, ...]:
     """One name or several, without doubles, in order. Raises InvalidArgument for anything but text."""
     if value is None or value == "":
         return ()
-    names = [value] if isinstance(value, str) else list(value)
+    names: list[Any] = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
     if not all(isinstance(name, str) and name.strip() for name in names):
         raise InvalidArgument(argument=argument, value=value, problem="it must be a name or a list of names")
     return tuple(dict.fromkeys(name.strip() for name in names))
@@ -153,7 +153,7 @@ def _target_uri(name: str, table_uri: TableUri) -> str:
     try:
         return table_uri(name)
     except TableNotFound as error:
-        raise TargetNotFound(target=name) from error
+        raise TargetNotFound(target=name, hint=error.hint) from error
 
 
 def _only(argument: str, names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from airflow.sdk import AssetAlias, BaseOperatorLink
 from tidemark.assets import replicated_alias
 from tidemark.errors import InvalidArgument
 from tidemark.links.streams import SparkUiLink
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of, whole_number_of
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of, seconds_of, whole_number_of
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -42,6 +42,7 @@ __all__ = [
     "event_log_place",
     "names_of",
     "options_of",
+    "patterns_of",
     "place_text",
     "require_room",
     "selection_of",
@@ -51,7 +52,17 @@ __all__ = [
 ]
 
 Names = str | Sequence[str] | None
-_OPTIONS = ("unfit_values", "backfill", "backfill_exclude", "numeric_as", "max_events")
+_OPTIONS = (
+    "unfit_values",
+    "backfill",
+    "backfill_exclude",
+    "numeric_as",
+    "max_events",
+    "gives_way_after",
+    "without_key",
+    "mask_columns",
+    "hash_columns",
+)
 
 
 class ReplicationOperator(TidemarkOperator):
@@ -122,11 +133,22 @@ def names_of(argument: str, value: Names) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in given or () if name.strip()))
 
 
+def patterns_of(argument: str, value: Names) -> tuple[str, ...]:
+    """Names of `schema`, `schema.table` or `schema.table.column`, each with `*`. Raises InvalidArgument."""
+    from tidemark.planning.replication.patterns import parts_of
+
+    names = names_of(argument, value)
+    if bad := [name for name in names if not 1 <= len(parts_of(name)) <= 3]:
+        problem = f"{bad[0]!r} is no pattern: give schema, schema.table or schema.table.column, each with * if need be"
+        raise InvalidArgument(argument=argument, value=value, problem=problem)
+    return names
+
+
 def selection_of(include: Names, exclude: Names) -> Selection:
-    """Raises InvalidArgument; what a pattern may be the replication itself says."""
+    """Raises InvalidArgument."""
     from tidemark.model.replication import Selection
 
-    return Selection(names_of("include", include), names_of("exclude", exclude))
+    return Selection(patterns_of("include", include), patterns_of("exclude", exclude))
 
 
 def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> ReplicationOptions:
@@ -146,7 +168,7 @@ def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> Repli
 
 
 def _option(name: str, value: Any) -> Any:
-    from tidemark.model.replication import UnfitValues
+    from tidemark.model.replication import UnfitValues, WriteMode
 
     read: Mapping[str, Callable[[], Any]] = {
         "unfit_values": lambda: _one_of(name, value, UnfitValues),
@@ -154,6 +176,10 @@ def _option(name: str, value: Any) -> Any:
         "backfill_exclude": lambda: names_of(name, value),
         "numeric_as": lambda: str(value),
         "max_events": lambda: whole_number_of(name, value),
+        "gives_way_after": lambda: seconds_of(name, value).total_seconds(),
+        "without_key": lambda: _one_of(name, value, WriteMode),
+        "mask_columns": lambda: names_of(name, value),
+        "hash_columns": lambda: names_of(name, value),
     }
     return read[name]()
 

@@ -37,6 +37,7 @@ def told_of(one: ObjectStatus) -> dict[str, Any]:
         "behind": one.behind,
         "flagged": one.object.flagged,
         "problem": one.object.problem,
+        "notices": list(one.notices),
         "rows": progress.done if progress else None,
         "percent": round(progress.percent, 1) if progress else None,
     }
@@ -48,4 +49,5 @@ def in_words(one: ObjectStatus) -> str:
     rows = "" if one.object.progress is None else f", {one.object.progress.done:,} rows at its backfill"
     behind = ", behind what was captured" if one.behind else ""
     flagged = f", needs a backfill: {one.object.flagged}" if one.object.flagged else ""
-    return f"{one.object.name.text}: {one.object.state}{rows}{lag}{behind}{flagged}"
+    noticed = "".join(f"; {notice}" for notice in one.notices)
+    return f"{one.object.name.text}: {one.object.state}{rows}{lag}{behind}{flagged}{noticed}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+from tidemark.operators._constants import check_constants
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -50,6 +51,7 @@ class BackfillTableOperator(TidemarkOperator):
         self.table = table
         self.target = target
         self.overwrite = overwrite
+        check_constants(self, overwrite=flag_of)
         self._job: SparkJob | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, flag_of, seconds_of
+from tidemark.operators._base import TidemarkOperator, flag_of, seconds_of, whole_number_of
+from tidemark.operators._constants import check_bounds, check_constants
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -62,6 +63,14 @@ class CaptureChangesOperator(TidemarkOperator):
         self.allowed_skew_seconds = allowed_skew_seconds
         self.skip_when_empty = skip_when_empty
         self._job: SparkJob | None = None
+        check_bounds(self)
+        check_constants(
+            self,
+            split_rows=whole_number_of,
+            merge_rows=whole_number_of,
+            allowed_skew_seconds=seconds_of,
+            skip_when_empty=flag_of,
+        )
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What the batch brought; of nothing new only {change_stream, batch: None, left_out}."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import ChangeStreamNotFound, InvalidArgument
 from tidemark.operators._base import TidemarkOperator, flag_of, whole_number_of
+from tidemark.operators._constants import check_constants
 from tidemark.operators._lake_tables import lake_tables_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,19 @@ Keys = str | Sequence[str] | Mapping[str, Sequence[str]]
 FLAGS = {"true": True, "false": False, "none": None, "null": None, "": None}
 
 
-class CreateChangeStreamOperator(TidemarkOperator):
+class _WithOptions(TidemarkOperator):
+    """An operator that says which options a change stream has."""
+
+    change_stream: str
+
+    def _check_options(self, _: str, given: Mapping[str, Any] | None) -> None:
+        """Raises ChangeStreamRefused, as the change stream itself would."""
+        from tidemark.planning.change_streams.options import parse_options
+
+        parse_options(self.change_stream, options_of(given))
+
+
+class CreateChangeStreamOperator(_WithOptions):
     """Creates a change stream, or keeps the one of that name, whatever it watches. No Spark.
 
     Each table is watched from its newest version on. `ALL` leaves those out that cannot be watched, such as one without
@@ -59,6 +72,7 @@ class CreateChangeStreamOperator(TidemarkOperator):
         self.keys = keys
         self.options = options
         self.initial_partitions = initial_partitions
+        check_constants(self, options=self._check_options, initial_partitions=whole_number_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable."""
@@ -85,7 +99,7 @@ class CreateChangeStreamOperator(TidemarkOperator):
         return facts_of(made, left_out_of(self.hook, made), created=True)
 
 
-class AlterChangeStreamOperator(TidemarkOperator):
+class AlterChangeStreamOperator(_WithOptions):
     """Lets a change stream watch other tables, suspends it, or sets options anew. No Spark.
 
     It holds from the next capture on: capture before, so that nothing that a table has waiting is taken by the new
@@ -123,6 +137,7 @@ class AlterChangeStreamOperator(TidemarkOperator):
         self.options = options
         self.suspend = suspend
         self.restart = restart
+        check_constants(self, options=self._check_options, suspend=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable; a retry
@@ -165,6 +180,7 @@ class DropChangeStreamOperator(TidemarkOperator):
         super().__init__(**kwargs)
         self.change_stream = change_stream
         self.if_exists = if_exists
+        check_constants(self, if_exists=flag_of)
 
     def execute(self, context: Context) -> bool:
         """Whether there was one to drop. A second run drops nothing."""

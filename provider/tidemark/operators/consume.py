@@ -17,6 +17,7 @@ from tidemark.operators._base import (
     python_path_of,
 )
 from tidemark.operators._bounds import bound_of
+from tidemark.operators._constants import check_bounds, check_constants, check_write
 from tidemark.operators._jobs import create_quarantine, explain
 from tidemark.operators._plans import WriteRequest, planned_writes
 
@@ -96,6 +97,9 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
         self.skip_when_empty = skip_when_empty
         self._job: SparkJob | None = None
+        check_write(self)
+        check_bounds(self)
+        check_constants(self, only_plan=lambda _, value: flag_of("dry_run", value), skip_when_empty=flag_of)
 
     @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import TidemarkOperator, version_or_time
+from tidemark.operators._base import TidemarkOperator, one_of, version_or_time
+from tidemark.operators._constants import check_constants
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 __all__ = ["AlterConsumerGroupOperator", "CreateConsumerGroupOperator"]
+
+_ACTIONS = ("pause", "resume", "reset")
 
 
 class CreateConsumerGroupOperator(TidemarkOperator):
@@ -37,6 +41,7 @@ class CreateConsumerGroupOperator(TidemarkOperator):
         self.change_stream = change_stream
         self.consumer_group = consumer_group
         self.start = start
+        check_constants(self, start=start_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The group as it stands."""
@@ -82,12 +87,13 @@ class AlterConsumerGroupOperator(TidemarkOperator):
         self.consumer_group = consumer_group
         self.action = action
         self.start = start
+        check_constants(self, action=partial(one_of, _ACTIONS))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was done."""
         from tidemark.transactions.change_streams.groups import pause_group, reset_group, resume_group
 
-        action, store = str(self.action).strip().lower(), self.hook.open_store()
+        action, store = one_of(_ACTIONS, "action", self.action), self.hook.open_store()
         if (action == "reset") != bool(self.start):
             raise InvalidArgument(
                 argument="start", value=self.start, problem="a reset needs it, and nothing else has it"
@@ -96,10 +102,8 @@ class AlterConsumerGroupOperator(TidemarkOperator):
             reset_group(store, self.change_stream, self.consumer_group, start_of("start", self.start))
         elif action == "pause":
             pause_group(store, self.change_stream, self.consumer_group)
-        elif action == "resume":
-            resume_group(store, self.change_stream, self.consumer_group)
         else:
-            raise InvalidArgument(argument="action", value=self.action, problem="it is pause, resume or reset")
+            resume_group(store, self.change_stream, self.consumer_group)
         return {"change_stream": self.change_stream, "consumer_group": self.consumer_group, "action": action}
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from tidemark.errors import InvalidArgument
+from tidemark.operators._constants import check_constants
 from tidemark.operators._plans import names_of
 from tidemark.operators.streams import CreateStreamOperator
 
@@ -61,9 +62,14 @@ class CreateKeyedStreamOperator(CreateStreamOperator):
             **kwargs,
         )
         self.keys = keys
+        check_constants(self, keys=_key_columns)
 
     def _keys(self) -> tuple[str, ...]:
-        found = names_of("keys", self.keys)
-        if not found:
-            raise InvalidArgument(argument="keys", value=self.keys, problem="name one column at least")
-        return found
+        return _key_columns("keys", self.keys)
+
+
+def _key_columns(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    found = names_of(argument, value)
+    if not found:
+        raise InvalidArgument(argument=argument, value=value, problem="name one column at least")
+    return found

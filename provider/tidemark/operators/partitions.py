@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.kill_points import reach
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
+from tidemark.operators._constants import check_constants, is_constant
 from tidemark.operators._partitions import run_of, sink_of, task_limits
+from tidemark.planning.change_streams.sinks import kind_of_sink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -154,6 +156,8 @@ class ReadPartitionOperator(TidemarkOperator):
         self.table = table
         self.keys = keys
         self._job: SparkJob | None = None
+        if is_constant(target):
+            check_constants(self, write_as=lambda _, value: kind_of_sink(value, target))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{range, chunks, rows, found}: `rows` that the sinks took, `found` chunks that were there already."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import RebaseRefused
 from tidemark.model.streams import BaseOffset, StreamMode
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+from tidemark.operators._constants import check_constants
 from tidemark.operators._plans import names_of
 from tidemark.operators.streams import facts_of_stream
 
@@ -60,6 +61,7 @@ class RebaseStreamOperator(TidemarkOperator):
         self.keys = keys
         self.show_initial_rows = show_initial_rows
         self.force = force
+        check_constants(self, keys=names_of, show_initial_rows=flag_of, force=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands afterwards: {stream, table, mode, version, created}."""

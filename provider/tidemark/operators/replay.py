@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._announce import facts_of, warn_of_quarantine
 from tidemark.operators._base import TidemarkOperator, failures_counted, key_of, owner_of, python_path_of
+from tidemark.operators._constants import check_write
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, planned_writes
 
@@ -72,6 +73,7 @@ class ReplayWindowOperator(TidemarkOperator):
         self.schema_evolution = schema_evolution
         self.quarantine = quarantine
         self._job: SparkJob | None = None
+        check_write(self)
 
     @failures_counted("stream", consuming=False)
     def execute(self, context: Context) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import Move, ReplicationOperator, by_of, event_log_of, place_text
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class CaptureEventsOperator(ReplicationOperator):
         super().__init__(**kwargs)
         self.replication = replication
         self.skip_when_empty = skip_when_empty
+        check_constants(self, skip_when_empty=flag_of)
         self._job: SparkJob | None = None
         self._moved: Move | None = None
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import flag_of
+from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
@@ -43,6 +44,7 @@ class PauseReplicationOperator(ReplicationOperator):
         self.replication = replication
         self.at_once = at_once
         self.why = why
+        check_constants(self, at_once=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Its state after it: draining, or paused."""
@@ -107,6 +109,7 @@ class RecoverReplicationOperator(ReplicationOperator):
         self.position = position
         self.keep = keep
         self.why = why
+        check_constants(self, keep=names_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Where it goes on."""

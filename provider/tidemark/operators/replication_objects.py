@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import key_of
+from tidemark.operators._base import key_of, one_of
+from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import (
     Move,
     Names,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     Lineage = OperatorLineage[Any, Any]
 
 __all__ = ["AskBackfillOperator", "BackfillObjectOperator", "WriteDownOperator"]
+
+_ACTIONS = ("start", "restart", "stop")
 
 
 class _OfObject(ReplicationOperator):
@@ -219,16 +223,13 @@ class AskBackfillOperator(ReplicationOperator):
         self.replication = replication
         self.objects = objects
         self.action = action
+        check_constants(self, objects=names_of, action=partial(one_of, _ACTIONS))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The state of each object after it."""
-        from tidemark.errors import InvalidArgument
         from tidemark.transactions.replication.objects import ask_backfill, stop_backfill
 
-        names, action = names_of("objects", self.objects), str(self.action).strip().lower()
-        if action not in ("start", "restart", "stop"):
-            problem = "it must be start, restart or stop"
-            raise InvalidArgument(argument="action", value=self.action, problem=problem)
+        names, action = names_of("objects", self.objects), one_of(_ACTIONS, "action", self.action)
         if not names:
             raise AirflowSkipException("No object was named.")
         store, by = self.hook.open_store(), by_of(context)

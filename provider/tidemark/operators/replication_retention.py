@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import days_of, key_of
+from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import ReplicationOperator
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class TrimEventLogOperator(ReplicationOperator):
         super().__init__(**kwargs)
         self.replication = replication
         self.keep_days = keep_days
+        check_constants(self, keep_days=days_of)
         self._job: SparkJob | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:

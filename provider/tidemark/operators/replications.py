@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark import metrics
 from tidemark.operators._base import flag_of, seconds_of
+from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
@@ -16,6 +17,7 @@ from tidemark.operators._replication import (
     event_log_of,
     event_log_place,
     options_of,
+    patterns_of,
     selection_of,
     source_of,
     targets_of,
@@ -39,7 +41,9 @@ class CreateReplicationOperator(ReplicationOperator):
     """Defines a replication of chosen tables of a database, or keeps the one of that name. No Spark; nothing is made in
     the source before it is prepared.
 
-    One that is there takes this selection, `unfit_values` and `max_events` from now on; the rest stays as it was made.
+    One that is there takes this selection, `unfit_values`, `max_events`, `gives_way_after`, `mask_columns` and
+    `hash_columns` from now on; the rest stays as it was made. `hash_columns` needs the extra `hash_secret` of the
+    source's connection.
     Raises InvalidArgument for a name, a pattern, an option or a connection that cannot be; nothing is written then.
     Returns {replication, state, created}.
 
@@ -50,7 +54,9 @@ class CreateReplicationOperator(ReplicationOperator):
         given: every table. (templated)
     :param exclude: patterns of what is not. (templated)
     :param mode: `merge`, a mirror, or `append_only`, a row for every event. (templated)
-    :param options: unfit_values, backfill, backfill_exclude, numeric_as, max_events. (templated)
+    :param options: unfit_values, backfill, backfill_exclude, numeric_as, max_events, gives_way_after, without_key,
+        mask_columns, hash_columns.
+        (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -77,17 +83,27 @@ class CreateReplicationOperator(ReplicationOperator):
         self.exclude = exclude
         self.mode = mode
         self.options = options
+        check_constants(
+            self,
+            target=lambda _, target: options_of(target, "merge", None),
+            include=patterns_of,
+            exclude=patterns_of,
+            mode=lambda _, mode: options_of("target", mode, None),
+            options=lambda _, options: options_of("target", "merge", options),
+        )
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The replication as it stands. A second run changes nothing."""
         from tidemark.errors import ReplicationNotFound
         from tidemark.hooks._secrets import require_no_password
         from tidemark.hooks.source_connection import source_address
+        from tidemark.planning.replication.hiding import marked
         from tidemark.transactions.replication import definitions
 
         selection, options = selection_of(self.include, self.exclude), options_of(self.target, self.mode, self.options)
         require_no_password("target", self.target)
-        kind, store, by = source_address(self.source_conn_id).kind, self.hook.open_store(), by_of(context)
+        address, by = source_address(self.source_conn_id), by_of(context)
+        options, kind, store = marked(options, address), address.kind, self.hook.open_store()
         try:
             kept = definitions.get_replication(store, self.replication)
         except ReplicationNotFound:
@@ -141,6 +157,7 @@ class PrepareReplicationOperator(ReplicationOperator):
         super().__init__(**kwargs)
         self.replication = replication
         self.slot_patience_seconds = slot_patience_seconds
+        check_constants(self, slot_patience_seconds=seconds_of)
 
     def execute(self, context: Context) -> list[str]:
         """The objects to work at; [] where there is nothing to do for any."""
@@ -182,7 +199,7 @@ class FinishReplicationOperator(ReplicationOperator):
 
     The source is asked about its slot in every state, since it keeps its log for one that is paused, too; one that is
     away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name:
-    {state, applied, lag_seconds, behind, flagged, problem, rows, percent}}}. A second run says it anew. Raises
+    {state, applied, lag_seconds, behind, flagged, problem, notices, rows, percent}}}. A second run says it anew. Raises
     ReplicationNotFound; BackfillNeeded where that is wanted.
 
     :param replication: its name. (templated)
@@ -196,6 +213,7 @@ class FinishReplicationOperator(ReplicationOperator):
         super().__init__(**kwargs)
         self.replication = replication
         self.fail_on_flagged = fail_on_flagged
+        check_constants(self, fail_on_flagged=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """How it stands now."""
@@ -268,6 +286,7 @@ class DropReplicationOperator(ReplicationOperator):
         self.if_exists = if_exists
         self.without_source = without_source
         self.force = force
+        check_constants(self, if_exists=flag_of, without_source=flag_of, force=flag_of)
 
     def execute(self, context: Context) -> bool:
         """Whether there was one to drop. A second run drops nothing."""

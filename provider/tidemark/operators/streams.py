@@ -15,6 +15,7 @@ from tidemark.errors import (
 )
 from tidemark.model.streams import Stream, StreamMode
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
+from tidemark.operators._constants import check_constants
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -73,6 +74,14 @@ class CreateStreamOperator(TidemarkOperator):
         self.or_replace = or_replace
         self.comment = comment
         self._job: SparkJob | None = None
+        check_constants(
+            self,
+            mode=lambda _, mode: mode_of(mode),
+            at=_start_of,
+            show_initial_rows=flag_of,
+            enable_row_tracking=flag_of,
+            or_replace=flag_of,
+        )
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}."""
@@ -151,6 +160,7 @@ class DropStreamOperator(TidemarkOperator):
         super().__init__(**kwargs)
         self.stream = stream
         self.if_exists = if_exists
+        check_constants(self, if_exists=flag_of)
 
     def execute(self, context: Context) -> bool:
         """Whether there was a stream to drop. A second run drops nothing."""
@@ -185,13 +195,13 @@ class AdvanceStreamOperator(TidemarkOperator):
         self.stream = stream
         self.to = to
         self.why = why
+        check_constants(self, to=_end_of, why=_reason_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands afterwards: {stream, table, mode, version, created}."""
         from tidemark.transactions import streams
 
-        if not self.why.strip():
-            raise InvalidArgument(argument="why", value=self.why, problem="say why these changes may be passed over")
+        _reason_of("why", self.why)
         store = self.hook.open_store()
         before = streams.get_stream(store, self.stream)
         place = self._place(before)
@@ -211,8 +221,8 @@ class AdvanceStreamOperator(TidemarkOperator):
         """Where `to` lies in each table that the stream reads. Raises InvalidArgument, VersionNotFound."""
         from tidemark.model.streams import BaseOffset
 
-        to = None if str(self.to).strip().lower() == "now" else self.to
-        if stream.view is not None and isinstance(to if to is None else version_or_time("to", to), int):
+        to = _end_of("to", self.to)
+        if stream.view is not None and isinstance(to, int):
             problem = f"{stream.name} reads a view, and each of its tables counts versions of its own: give a time"
             raise InvalidArgument(argument="to", value=self.to, problem=problem)
         return tuple(
@@ -227,11 +237,27 @@ def mode_of(value: str) -> StreamMode:
     return StreamMode(value)
 
 
+def _start_of(argument: str, value: int | str | datetime | None) -> int | datetime | None:
+    """Where a stream starts; None: at the newest version, also as a template renders that. Raises InvalidArgument."""
+    return None if value is None or str(value).strip().lower() in ("", "none") else version_or_time(argument, value)
+
+
+def _end_of(argument: str, value: int | str | datetime) -> int | datetime | None:
+    """None: now. Raises InvalidArgument."""
+    return None if str(value).strip().lower() == "now" else version_or_time(argument, value)
+
+
+def _reason_of(argument: str, value: str) -> str:
+    if not value.strip():
+        raise InvalidArgument(argument=argument, value=value, problem="say why these changes may be passed over")
+    return value
+
+
 def _version(log: DeltaLog, at: int | str | datetime | None, argument: str = "at") -> int:
     """The version that `at` means; None is the newest."""
-    if at is None or str(at).strip().lower() in ("", "none"):
+    asked = _start_of(argument, at)
+    if asked is None:
         return log.head()
-    asked = version_or_time(argument, at)
     version = asked if isinstance(asked, int) else log.version_at(asked)
     if not log.earliest() <= version <= log.head():
         raise VersionNotFound(table=log.uri, version=version, earliest=log.earliest(), latest=log.head())

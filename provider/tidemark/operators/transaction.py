@@ -19,8 +19,10 @@ from tidemark.operators._base import (
     python_path_of,
 )
 from tidemark.operators._bounds import bound_of
+from tidemark.operators._constants import check_bounds, check_constants, check_write
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+from tidemark.planning.plan_differences import differences
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -75,14 +77,17 @@ class BeginTransactionOperator(TidemarkOperator):
         self.max_rows = max_rows
         self.until = until
         self._job: SparkJob | None = None
+        check_bounds(self)
 
     @failures_counted("streams")
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """The pinned windows: [{stream, from, to, initial_rows}]."""
+        """The pinned windows: [{stream, from, to, initial_rows, versions, files, estimated_rows}]; of the last three as
+        far as the logs tell.
+        """
         from tidemark.hooks.spark_job import SparkJob
-        from tidemark.model.streams import WindowKind
         from tidemark.transactions.begin import begin
         from tidemark.transactions.outcomes import Delivered
+        from tidemark.transactions.pinned import facts_of_pinned, tell_pinned
 
         hook = self.hook
         self._job = SparkJob(hook.settings, python_path=python_path_of(self))
@@ -111,10 +116,7 @@ class BeginTransactionOperator(TidemarkOperator):
             if begun.fresh:  # nothing to deliver: commit only announces it
                 metrics.delivered(begun.result)
             return _delivered_windows(begun.result)
-        return [
-            {"stream": w.stream_name, "from": w.start, "to": w.end, "initial_rows": w.kind is WindowKind.INITIAL_ROWS}
-            for w in begun.transaction.windows
-        ]
+        return [facts_of_pinned(one) for one in tell_pinned(begun.transaction, hook.open_table)]
 
     def on_kill(self) -> None:
         """End a job that finishes another's transaction, if one runs."""
@@ -169,6 +171,7 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
         self.transaction: str | None = None  # given by the group that closes around the task
         self.first_statement = 0
         self._job: SparkJob | None = None
+        check_write(self)
 
     @property
     def request(self) -> dict[str, Any]:
@@ -252,6 +255,7 @@ class CommitTransactionOperator(TidemarkOperator):
         self.transaction = transaction
         self.streams = streams
         self.skip_when_empty = skip_when_empty
+        check_constants(self, skip_when_empty=flag_of)
 
     @failures_counted("streams")
     def execute(self, context: Context) -> dict[str, Any]:
@@ -267,15 +271,22 @@ class CommitTransactionOperator(TidemarkOperator):
         if delivered is None:
             metrics.delivered(result)
             tell_lag(hook, result)
-        skip = flag_of("skip_when_empty", self.skip_when_empty)
-        return announce(context, self, result, finished=taken_over(store, result), fresh=False, skip_when_empty=skip)
+        return announce(
+            context,
+            self,
+            result,
+            finished=taken_over(store, result),
+            fresh=False,
+            skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
+            found_now=context["ti"].try_number <= 1,  # begin found nothing new, just before
+        )
 
 
 class RollbackTransactionOperator(TidemarkOperator):
     """Lets go of what begin pinned (PROTOCOL step 17); does nothing once the transaction is committed.
 
-    No offset moves. What a job may have written stays pinned and is finished by the next transaction, so nothing is
-    delivered twice.
+    No offset moves. Where no target has any of it, the windows are free, and a corrected group begins anew. What is
+    written, or may be, stays pinned and is finished by the next transaction, so nothing is delivered twice.
 
     :param transaction: what begin calls the transaction. (templated)
     """
@@ -288,21 +299,25 @@ class RollbackTransactionOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> None:
         """A second run changes nothing."""
-        from tidemark.transactions.rollback import rollback
+        from tidemark.transactions.unwritten import let_go
 
-        store = self.hook.open_store()
+        hook = self.hook
+        store = hook.open_store()
         key = key_of(context, self.transaction)
-        let_go = _streams_held(store, key) if metrics.wanted() else ()
-        rollback(store, key)
-        if let_go:
-            metrics.rolled_back(let_go)
+        held = _streams_held(store, key) if metrics.wanted() else ()
+        let_go(store, key, tables=hook.open_table)
+        if held:
+            metrics.rolled_back(held)
 
 
 def _numbers(transaction: Transaction, first: int, writes: Sequence[PlannedWrite]) -> list[int]:
     """The task's own statements; its arguments must still be those that begin stored (V2). Raises PlanChanged."""
     own = transaction.plan.statements[first : first + len(writes)]
     if [s.digest for s in own] != [w.digest for w in writes]:
-        raise PlanChanged(key=str(transaction.key), problem="the writing task has other arguments now than at begin")
+        problem = differences([s.write for s in own], writes)
+        reason = "only begin stores a plan"
+        help_ = "Clear the group's begin, too: it takes the old plan back if no target has any of it."
+        raise PlanChanged(key=str(transaction.key), problem=problem, reason=reason, help=help_)
     return [statement.number for statement in own]
 
 

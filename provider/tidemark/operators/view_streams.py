@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument, StreamExists
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
+from tidemark.operators._constants import check_constants
 from tidemark.operators.streams import facts_of_stream, mode_of
 
 if TYPE_CHECKING:
@@ -65,14 +66,20 @@ class CreateViewStreamOperator(TidemarkOperator):
         self.beyond_snowflake = beyond_snowflake
         self.comment = comment
         self._job: SparkJob | None = None
+        check_constants(
+            self,
+            mode=_mode_of_view,
+            at=_moment_of,
+            show_initial_rows=flag_of,
+            or_replace=flag_of,
+            beyond_snowflake=flag_of,
+        )
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}; `version` sums those of the base tables."""
-        from tidemark.planning.source_keys import require_fitting_mode
         from tidemark.transactions import streams
 
-        mode, moment = mode_of(self.mode), self._moment()
-        require_fitting_mode(mode, (), on_view=True)
+        mode, moment = _mode_of_view("mode", self.mode), _moment_of("at", self.at)
         view, tables = self._resolved(context)
         store = self.hook.open_store()
         known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
@@ -111,15 +118,6 @@ class CreateViewStreamOperator(TidemarkOperator):
         beyond = flag_of("beyond_snowflake", self.beyond_snowflake)
         return resolve_view(self.hook, self.on, beyond_snowflake=beyond, key=key_of(context), run=self._job.run)
 
-    def _moment(self) -> datetime | None:
-        if self.at is None or str(self.at).strip().lower() in ("", "none"):
-            return None
-        asked = version_or_time("at", self.at)
-        if isinstance(asked, int):
-            problem = "the tables of a view have a version each; give a time with a zone"
-            raise InvalidArgument(argument="at", value=self.at, problem=problem)
-        return asked
-
     def _start(self, table: TableRef, moment: datetime | None) -> BaseOffset:
         """The table's place, if a stream can read it there. Raises RowTrackingDisabled, TrackingInterrupted (R8g)."""
         from tidemark.lake.sources import require_stream_source, require_tracked_at
@@ -142,3 +140,21 @@ def _named(name: str, view: ViewQuery) -> TableRef:
     from tidemark.model.streams import Addressing, TableRef
 
     return TableRef(name=name, path="", table_id=view.digest, addressing=Addressing.CATALOG)
+
+
+def _moment_of(argument: str, value: str | datetime | None) -> datetime | None:
+    if value is None or str(value).strip().lower() in ("", "none"):
+        return None
+    asked = version_or_time(argument, value)
+    if isinstance(asked, int):
+        problem = "the tables of a view have a version each; give a time with a zone"
+        raise InvalidArgument(argument=argument, value=value, problem=problem)
+    return asked
+
+
+def _mode_of_view(_: str, value: str) -> StreamMode:
+    from tidemark.planning.source_keys import require_fitting_mode
+
+    mode = mode_of(value)
+    require_fitting_mode(mode, (), on_view=True)
+    return mode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
+from tidemark.model.foreign_json import foreign_object
 from tidemark.planning.staleness import FILE_RETENTION, OWN_RETENTION
 
 __all__ = ["Settings", "alterations", "differing"]
@@ -59,12 +59,4 @@ def _sets(step: Settings) -> bool:
 
 def _of_both(before: str | None, after: str) -> str:
     """What is being put back is still noted as it was."""
-    return json.dumps({**_object(before), **_object(after)}, sort_keys=True)
-
-
-def _object(text: str | None) -> dict[str, Any]:
-    try:
-        said = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return said if isinstance(said, dict) else {}
+    return json.dumps({**foreign_object(before), **foreign_object(after)}, sort_keys=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
+from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import AddFile, Commit, RemoveFile
+from tidemark.planning.change_sets.forms import physical_rows
 
 __all__ = ["change_records", "operation_of"]
 
@@ -38,19 +39,17 @@ def change_records(commit: Commit) -> int:
     if not any(changes):
         return 0
     weights = COUNTED.get((commit.operation or "").upper(), {})
-    counts = {name: commit.operation_metrics[name] for name in weights if name in commit.operation_metrics}
-    if counts and all(str(count).isdigit() for count in counts.values()):
-        return sum(int(count) * weights[name] for name, count in counts.items())
+    said = {name: commit.operation_metrics[name] for name in weights if name in commit.operation_metrics}
+    counts = {name: whole_number(count) for name, count in said.items()}
+    if counts and None not in counts.values():
+        return sum((count or 0) * weights[name] for name, count in counts.items())
     after = {file.path: _rows(file) for file in commit.adds}
     before = {file.path: _rows(file) for file in commit.removes}
     return sum(abs(after.get(path, 0) - before.get(path, 0)) for path in {*after, *before})
 
 
 def _rows(file: AddFile | RemoveFile) -> int:
-    try:
-        count = json.loads(file.stats or "{}").get("numRecords", 0)
-    except ValueError:
-        return 0
-    if not isinstance(count, int):
+    count = physical_rows(file.stats)
+    if count is None:
         return 0
     return count - (file.deletion_vector.cardinality if file.deletion_vector else 0)

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from tidemark.model.marks import Mark, MarkKind, parse_mark, parse_split
+from tidemark.errors import VersionNotFound
+from tidemark.model.foreign_json import whole_number
+from tidemark.model.marks import Mark, MarkKind, parse_changes, parse_mark, parse_split
 from tidemark.model.quarantine import Split
 from tidemark.model.table_log import Commit
 
 __all__ = ["Delivery", "Finding", "RestorePoint", "judge", "row_counts"]
 
 
+_UNSAID = -1
 UNSET = (None, "", "null", "None")  # how a log says that a parameter was left out
 
 
@@ -43,6 +46,7 @@ class Delivery:
     rows: Mapping[str, int] | None = None
     number: int | None = None  # the transaction number that was found, where it is not ours
     split: Split | None = None  # what sorted the rows, where the statement has a quarantine
+    changes: int | None = None  # rows of the change set that it read, where that was counted
 
 
 RestorePoint = Callable[[datetime], int]  # the newest version at or before a time
@@ -73,7 +77,8 @@ def judge(
     if not _stands(commit.version, seen, version_at):
         return Delivery(Finding.REWOUND, found_id, commit.version)
     split = parse_split(commit.user_metadata)
-    return Delivery(Finding.DELIVERED, found_id, commit.version, rows=row_counts(commit), split=split)
+    changes = parse_changes(commit.user_metadata)
+    return Delivery(Finding.DELIVERED, found_id, commit.version, rows=row_counts(commit), split=split, changes=changes)
 
 
 def _origin(marked: list[tuple[Commit, Mark]]) -> tuple[Commit, Mark]:
@@ -114,18 +119,23 @@ def _stands(version: int, commits: list[Commit], version_at: RestorePoint) -> bo
 
 
 def _restored_to(commit: Commit, version_at: RestorePoint) -> int:
-    """The version that a RESTORE went back to; -1 where the log does not say, which counts as below everything.
+    """The version that a RESTORE went back to; _UNSAID, below everything, where the log does not say it as Delta does:
+    what it took back nobody knows, so nothing counts as delivered.
 
     Delta writes the time as the session had it, without a zone: read as UTC, in which our own sessions run.
     """
     version = commit.operation_parameters.get("version")
     if version not in UNSET:
-        return int(str(version))
+        found = whole_number(version)
+        return _UNSAID if found is None else found
     moment = commit.operation_parameters.get("timestamp")
     if moment in UNSET:
-        return -1
-    when = datetime.fromisoformat(str(moment).strip('"'))
-    return version_at(when if when.tzinfo is not None else when.replace(tzinfo=UTC))
+        return _UNSAID
+    try:
+        when = datetime.fromisoformat(str(moment).strip('"'))
+        return version_at(when if when.tzinfo is not None else when.replace(tzinfo=UTC))
+    except (ValueError, OverflowError, VersionNotFound):
+        return _UNSAID
 
 
 _METRICS: Mapping[str, tuple[str, ...]] = {
@@ -145,7 +155,8 @@ def row_counts(commit: Commit) -> dict[str, int]:
     for name, metrics in _METRICS.items():
         for metric in metrics:
             usable = metric != "numOutputRows" or operation in ("WRITE", "STREAMING UPDATE")
-            if usable and metric in commit.operation_metrics:
-                counts[name] = int(commit.operation_metrics[metric])
+            count = whole_number(commit.operation_metrics.get(metric)) if usable else None
+            if count is not None:
+                counts[name] = count
                 break
     return counts

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from tidemark.model.foreign_json import parsed
 from tidemark.model.quarantine import QUARANTINE_COLUMNS
 from tidemark.model.transactions import PlannedWrite, WriteAs
 
@@ -28,7 +27,7 @@ def with_quarantine(write: PlannedWrite, uri: str) -> tuple[PlannedWrite, ...]:
 
 def quarantine_problem(schema_json: str) -> str | None:
     """Why a table with this schema cannot be a quarantine; None: it can."""
-    fields = {field["name"].lower(): field for field in json.loads(schema_json)["fields"]}
+    fields = {field["name"].lower(): field for field in parsed(schema_json)["fields"]}
     lacking = [name for name, kind in QUARANTINE_COLUMNS.items() if not _is(fields.get(name.lower()), kind)]
     if lacking:
         wanted = ", ".join(f"{name} {QUARANTINE_COLUMNS[name]}" for name in lacking)

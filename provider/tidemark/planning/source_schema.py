@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tidemark.model.foreign_json import parsed
 from tidemark.model.table_log import Metadata
 
 __all__ = ["Field", "atoms", "fields", "first_difference", "mapping_mode", "partition_columns", "partition_values"]
 
 _FEW_SCHEMAS = 64  # asked for each file of a window
 _PHYSICAL = "delta.columnMapping.physicalName"
-_DECIMAL = re.compile(r"^decimal\((\d+), *(-?\d+)\)$")
+_DECIMAL = re.compile(r"decimal\((\d+), *(-?\d+)\)")
 _WIDER = {  # what Delta's type widening allows and every Parquet reader of Spark can do; decimals apart
     "byte": ("short", "integer", "long", "double"),
     "short": ("integer", "long", "double"),
@@ -66,7 +66,7 @@ def mapping_mode(metadata: Metadata) -> str:
 
 def atoms(metadata: Metadata) -> frozenset[str]:
     """The types of all columns, taken apart down to those that have no parts."""
-    return frozenset(_atoms(json.loads(metadata.schema_json)))
+    return frozenset(_atoms(parsed(metadata.schema_json)))
 
 
 def partition_columns(old: Metadata, new: Metadata) -> tuple[str, ...]:
@@ -85,12 +85,12 @@ def partition_values(values: Mapping[str, str | None], columns: tuple[str, ...])
 
 @lru_cache(_FEW_SCHEMAS)
 def _fields(schema: str) -> tuple[Field, ...]:
-    return tuple(Field(form["name"], _physical(form), form) for form in json.loads(schema)["fields"])
+    return tuple(Field(form["name"], _physical(form), form) for form in parsed(schema)["fields"])
 
 
 @lru_cache(_FEW_SCHEMAS)
 def _first_difference(old: str, new: str) -> str | None:
-    return next(_differences(json.loads(old), json.loads(new), ""), None)
+    return next(_differences(parsed(old), parsed(new), ""), None)
 
 
 def _physical(form: Mapping[str, Any]) -> str:
@@ -144,7 +144,7 @@ def _is_wider(old: str, new: str) -> bool:
     """Whether every value of `old` is one of `new`, and files that have `old` can be read as `new`."""
     if old == "void" or new in _WIDER.get(old, ()):
         return True
-    wide, narrow = _DECIMAL.match(new), _DECIMAL.match(old)
+    wide, narrow = _DECIMAL.fullmatch(new), _DECIMAL.fullmatch(old)
     if wide is None:
         return False
     scale = int(wide[2])

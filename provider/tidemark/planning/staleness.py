@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from tidemark.model.foreign_json import foreign_value
 
 __all__ = [
     "DEFAULT_EXTENSION",
@@ -85,12 +86,9 @@ def retention_of(configuration: Mapping[str, str]) -> Retention:
 
 def stretched_from(configuration: Mapping[str, str]) -> dict[str, Stretched]:
     """Which of Delta's properties are stretched. One that somebody has set to something else since is theirs again."""
-    try:
-        said = json.loads(configuration.get(OWN_RETENTION) or "{}")
-        kept = {name: Stretched(one["own"], one["now"]) for name, one in said.items() if name in DELTA_KEEPS}
-    except (ValueError, KeyError, TypeError, AttributeError):  # not written by us: it says nothing
-        return {}
-    return {name: one for name, one in kept.items() if configuration.get(name) == one.now}
+    note = configuration.get(OWN_RETENTION)
+    kept = {name: foreign_value(Stretched, note, name) for name in DELTA_KEEPS}  # not written by us: it says nothing
+    return {name: one for name, one in kept.items() if one is not None and configuration.get(name) == one.now}
 
 
 def file_retention(configuration: Mapping[str, str]) -> timedelta:
@@ -103,6 +101,6 @@ def interval(said: str | None, default: timedelta) -> timedelta:
     found = _PART.findall((said or "").lower())
     try:
         total = sum((timedelta(**{f"{unit}s": int(count)}) for count, unit in found), timedelta())
-    except OverflowError:
+    except (OverflowError, ValueError):  # more digits than a number may have
         return FOR_EVER
     return min(total, FOR_EVER) if found else default

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, A
 from tidemark.errors import PASSING, TidemarkError, from_record
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.model.jobs import ErrorRecord
+from tidemark.operators._told import useful_line_first
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -52,6 +53,7 @@ class StreamSensor(BaseSensorOperator):
         """What the task returns for the value of the trigger's event."""
         return found
 
+    @useful_line_first
     def execute(self, context: Context) -> Any:
         """Wait on the worker; or look once, and defer if there is nothing yet."""
         if not self.deferrable:
@@ -82,6 +84,7 @@ class StreamSensor(BaseSensorOperator):
             timeout=max(end - datetime.now(UTC), timedelta()) + _GRACE,
         )
 
+    @useful_line_first
     def execute_complete(self, context: Context, event: dict[str, Any], end: str | None = None) -> Any:
         """The trigger has fired. Raises the error that it met, AirflowSensorTimeout where the time was over.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.operators._told import useful_line_first
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -50,6 +51,11 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
         self.consumer_group = consumer_group
         self.hours_left = hours_left
         self.conn_id = conn_id
+
+    @useful_line_first
+    def execute(self, context: Context) -> Any:
+        """As every sensor."""
+        return super().execute(context)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether any group is at risk now."""

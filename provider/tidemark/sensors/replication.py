@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.operators._told import useful_line_first
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -32,6 +33,11 @@ class _ReplicationSensor(BaseSensorOperator):
         self.replication = replication
         self.objects = objects
         self.conn_id = conn_id
+
+    @useful_line_first
+    def execute(self, context: Context) -> Any:
+        """As every sensor."""
+        return super().execute(context)
 
     def _status(self) -> tuple[ReplicationStatus, tuple[ObjectStatus, ...]]:
         """How it stands, and those of its objects that were asked for, without such as are not replicated: gone,

@@ -46,6 +46,7 @@ def local_spark(
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} {SHORT_LIVED_JVM}",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),  # VACUUM starts 10,000 tasks else
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.ui.enabled": "false",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import sqlalchemy as sa
 
-from tidemark.control import jobs, streams, transactions
+from tidemark.control import empty_windows, streams, transactions
 from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
-from tidemark.errors import InvalidArgument, JobsMayBeAlive, PlanChanged, StreamLocked, TargetChanged
+from tidemark.errors import InvalidArgument, TargetChanged
 from tidemark.kill_points import reach
 from tidemark.model.streams import Stream, StreamWindow
 from tidemark.model.transactions import (
@@ -22,25 +23,31 @@ from tidemark.model.transactions import (
     TransactionState,
 )
 from tidemark.planning.bounds import UNBOUNDED, Bound
+from tidemark.transactions.changed_plans import require_plan, unless_half_written
 from tidemark.transactions.counting import count_deliveries
+from tidemark.transactions.fitting import require_columns
+from tidemark.transactions.late_jobs import refuse_late_jobs
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.offsets import delivered, move_offsets
+from tidemark.transactions.older_store import LakeAhead, require_knows, require_numbers, settle
 from tidemark.transactions.outcomes import Begun, Delivered, Opened
 from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, open_table, window_from
-from tidemark.transactions.takeover import takeover
+from tidemark.transactions.takeover import locked, takeover
 from tidemark.transactions.targets import TargetHead, look_at_targets, open_target, plan_statements, require_memory
 from tidemark.transactions.versions import renumber_fenced
 
 __all__ = [
+    "NOTHING_IS_REMEMBERED",
     "Overdue",
     "Request",
     "begin",
     "check_targets",
     "get_transaction",
-    "refuse_late_jobs",
     "resume",
     "write_ahead",
 ]
+
+NOTHING_IS_REMEMBERED = timedelta(hours=1)  # the key of an empty window, for its retries
 
 
 @dataclass(frozen=True)
@@ -85,24 +92,31 @@ def begin(
     A second run returns the same windows, versions and plan and renews the lease (step 3), or, once the key is
     committed, the stored result (step 2). Windows without a change commit at once, without a job (step 5); with no
     `writes` yet the transaction stays open for `extend`. A stream held by another transaction whose lease has run out:
-    unsubmitted, it is released; submitted, it is finished whole with `run` and `places` (step 4), StreamLocked without
-    them.
+    unsubmitted, it is released; submitted, it is finished whole with `run` and `places` (step 4), StreamLeftOpen
+    without them. If the key was begun with another plan, and no target has any of that, it begins anew.
 
-    Raises StreamLocked, PlanChanged, JobsMayBeAlive (step 6, 19), TargetChanged, TargetNotFound, TargetNotDelta,
-    TargetForgetsTransactions, StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted.
+    Raises StreamLocked, PlanChanged for what is written in part, JobsMayBeAlive (step 6, 19), TargetChanged,
+    TargetNotFound, TargetNotDelta, TargetDoesNotFit, MissingMergeKey, TargetForgetsTransactions, StoreOlderThanLake,
+    StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted.
     """
     if writes and not streams:
         raise InvalidArgument(argument="streams", value=(), problem="a plan needs a lead stream")
     reach("begin.before")
     request = Request(key, tuple(streams), tuple(writes), owner, bound, limits)
     finished: tuple[CommitResult, ...] = ()
-    while isinstance(step := _step(store, request, tables), Overdue):
+
+    def next_step() -> Begun | Overdue:
+        return unless_half_written(
+            lambda: _step(store, request, tables), store, tables=tables, run=run, places=places, limits=limits
+        )
+
+    while isinstance(step := next_step(), Overdue):
         if run is None or places is None:
-            raise StreamLocked(stream=step.stream, holder=str(step.held.key), until=step.held.lease_until)
+            raise locked(step.held, step.stream, store.clock())
         result = takeover(
             store, step.held.key, by=key, owner=owner, run=run, places=places, tables=tables, limits=limits
         )
-        finished = (*finished, result)
+        finished = finished if result is None else (*finished, result)
     reach("begin.stored")
     return replace(step, finished=finished)
 
@@ -116,21 +130,27 @@ def _step(store: ControlStore, request: Request, tables: Tables) -> Begun | Over
     resumed = store.write(lambda connection: resume(connection, store, request))
     if isinstance(resumed, Opened):
         check_targets(resumed.transaction, tables, request.limits)
+        require_knows(store, resumed.transaction, tables)
     if resumed is not None:
         return resumed
+    settled: frozenset[str] = frozenset()
     while True:
         sources = look_at_sources(store, request.streams, tables, request.bound)
         targets = look_at_targets(request.writes, tables, request.limits)
+        require_columns(sources, targets)
         try:
             return store.write(
-                lambda connection: _open(connection, store, request, sources, targets)  # noqa: B023 - runs now
+                lambda connection: _open(connection, store, request, sources, targets, settled)  # noqa: B023 - runs now
             )
         except _SourceReplaced:
             continue
+        except LakeAhead as ahead:
+            settle(store, ahead.tables, tables)
+            settled |= {one.table.table_id for one in ahead.tables}
 
 
 def resume(connection: sa.Connection, store: ControlStore, request: Request) -> Begun | None:
-    """What the key's earlier attempt left (steps 2 and 3); None: nothing."""
+    """What the key's earlier attempt left (steps 2 and 3); None: nothing. Raises OtherPlan for another plan."""
     stored = transactions.current(connection, request.key)
     if stored is None:
         return None
@@ -139,23 +159,11 @@ def resume(connection: sa.Connection, store: ControlStore, request: Request) -> 
         return Delivered(transaction.result, fresh=False, by=transaction.superseded_by)
     now = store.clock()
     if transaction.superseded_by is not None and transaction.lease_until > now:
-        holder = str(transaction.superseded_by)
-        raise StreamLocked(stream=", ".join(request.streams), holder=holder, until=transaction.lease_until)
-    _match(transaction, request)
+        raise locked(transaction, ", ".join(request.streams), now)
+    require_plan(transaction, request.streams, request.writes)
     stored = renumber_fenced(connection, stored, now)
     transactions.take_over(connection, stored.id, by=None, owner=request.owner, until=now + request.limits.lease)
     return Opened(transactions.by_id(connection, stored.id).transaction)
-
-
-def _match(transaction: Transaction, request: Request) -> None:
-    """The stored plan is the plan (V2). Raises PlanChanged."""
-    asked, kept = [w.digest for w in request.writes], [s.digest for s in transaction.plan.statements]
-    if asked != kept:
-        problem = f"{len(kept)} statements were stored, {len(asked)} are asked for, not all of them alike"
-        raise PlanChanged(key=str(request.key), problem=problem)
-    names = {w.stream_name.casefold() for w in transaction.windows}
-    if names != {name.casefold() for name in request.streams}:
-        raise PlanChanged(key=str(request.key), problem=f"it was begun on the streams {sorted(names)}")
 
 
 def check_targets(transaction: Transaction, tables: Tables, limits: Limits) -> None:
@@ -174,6 +182,7 @@ def _open(
     request: Request,
     sources: Sequence[SourceHead],
     targets: Sequence[TargetHead],
+    settled: frozenset[str],
 ) -> Begun | Overdue:
     """Open a new transaction, all in this one (steps 4 to 7)."""
     resumed = resume(connection, store, request)
@@ -191,6 +200,7 @@ def _open(
     silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))
     if request.writes and silent:
         return _commit_at_once(connection, store, request, found, windows, sources)
+    require_numbers(connection, [target.looked for target in targets], settled)
     return write_ahead(connection, store, request, windows, targets)
 
 
@@ -207,25 +217,12 @@ def make_way(
     held = transactions.by_id(connection, held_by)
     now = store.clock()
     if held.transaction.lease_until > now and held.transaction.superseded_by != key:
-        holder = held.transaction.superseded_by or held.transaction.key
-        raise StreamLocked(stream=stream.name, holder=str(holder), until=held.transaction.lease_until)
+        raise locked(held.transaction, stream.name, now)
     if held.transaction.submitted:
         return held
     transactions.release(connection, held.id, at=now)
     streams.free(connection, held.id)
     return None
-
-
-def refuse_late_jobs(connection: sa.Connection, targets: Sequence[TargetHead], store: ControlStore) -> None:
-    """No plan for a table while a job that was given its predecessor may live (step 6). Raises JobsMayBeAlive."""
-    now = store.clock()
-    for target in targets:
-        job = jobs.given_another_table(
-            connection, target_path=target.table.path, table_id=target.table.table_id, now=now
-        )
-        if job is not None:
-            owner = transactions.by_id(connection, job.transaction_id).transaction.key
-            raise JobsMayBeAlive(key=str(owner), until=job.deadline)
 
 
 def write_ahead(
@@ -300,7 +297,11 @@ def _commit_at_once(
         opened_at=now,
         result=result,
     )
-    transactions.insert(connection, store.new_id(), transaction, found[0].serial)
+    if all(window.empty for window in windows):
+        forget_before = now - NOTHING_IS_REMEMBERED
+        empty_windows.insert(connection, store.new_id(), transaction, found[0].serial, forget_before=forget_before)
+    else:
+        transactions.insert(connection, store.new_id(), transaction, found[0].serial)
     move_offsets(connection, request.key, windows, at=now, who=request.owner)
     count_deliveries(connection, windows)
     return Delivered(result, fresh=True)

@@ -12,9 +12,9 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import JobCancelled, JobsMayBeAlive, StoreError, StreamLocked, TidemarkError
 from tidemark.model.health import StreamHealth
 from tidemark.model.streams import StreamWindow
-from tidemark.model.transactions import QUARANTINED, Evidence, Statement, TransactionKey
+from tidemark.model.transactions import QUARANTINED, Evidence, Statement, TransactionKey, WriteAs
 
-__all__ = ["NO_FAILURES", "count_deliveries", "count_failure", "stream_health", "stream_healths"]
+__all__ = ["NO_FAILURES", "changes_of", "count_deliveries", "count_failure", "stream_health", "stream_healths"]
 
 NO_FAILURES = (StreamLocked, JobsMayBeAlive, JobCancelled, StoreError)
 """Another one is at work, somebody stopped it, or the store is away: nothing is wrong with the stream."""
@@ -32,7 +32,7 @@ def count_deliveries(
 ) -> None:
     """Call it where the offsets of `windows` move, in the same transaction. A replay is no consumption.
 
-    Rows are those of the statements that read the stream; where a statement does not name one, they are of all.
+    Rows are those of the change set, however many targets took them.
     """
     for window in windows:
         if not window.replayed:
@@ -86,16 +86,42 @@ def stream_healths(store: ControlStore, uids: Sequence[str] | None = None) -> di
     return store.read(lambda connection: health.healths(connection, uids))
 
 
+def changes_of(window: StreamWindow, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> int | None:
+    """How many rows the window's change set has, as the first append or merge of the stream has read it, those that it
+    put into a quarantine included. None where only SQL or functions read it: what these leave out nobody counts.
+    """
+    if window.empty:
+        return 0
+    found = {one.number: one for one in evidence}
+    reads = (_read(one, found) for one in _reading(window, statements) if one.write.source is not None)
+    return next((read for read in reads if read is not None), None)
+
+
+def _read(statement: Statement, evidence: Mapping[int, Evidence]) -> int | None:
+    own, write = evidence.get(statement.number), statement.write
+    if own is None or write.write_as not in (WriteAs.APPEND, WriteAs.MERGE):
+        return None
+    read = own.rows.get("inserted") if write.write_as is WriteAs.APPEND else own.changes
+    aside = evidence.get(statement.number + 1) if write.quarantine is not None else None
+    return read if read is None or aside is None else read + aside.rows.get(QUARANTINED, 0)
+
+
+def _reading(window: StreamWindow, statements: Sequence[Statement]) -> list[Statement]:
+    """Those that name the stream, or none at all."""
+    folded = window.stream_name.casefold()
+    return [one for one in statements if one.write.source is None or one.write.source.casefold() == folded]
+
+
 def _rows(window: StreamWindow, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[int, int]:
-    """Written to targets, and to quarantines."""
-    reading = {
-        statement.number
-        for statement in statements
-        if statement.write.source is None or statement.write.source.casefold() == window.stream_name.casefold()
-    }
-    found = [one.rows for one in evidence if one.number in reading]
-    quarantined = sum(rows.get(QUARANTINED, 0) for rows in found)
-    return sum(sum(rows.values()) for rows in found) - quarantined, quarantined
+    """Of the change set, and those in quarantines. If nobody counted it, those of the target that got most."""
+    numbers = {one.number for one in _reading(window, statements)}
+    found = [one.rows for one in evidence if one.number in numbers]
+    aside = [rows[QUARANTINED] for rows in found if QUARANTINED in rows]
+    quarantined = sum(aside)
+    changes = changes_of(window, statements, evidence)
+    if changes is None:
+        return max((sum(rows.values()) for rows in found if QUARANTINED not in rows), default=0), quarantined
+    return changes - max(aside, default=0), quarantined
 
 
 def _uids(connection: sa.Connection, names: Sequence[str], transaction: TransactionKey | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -11,16 +12,36 @@ from tidemark.control import streams as stored_streams
 from tidemark.control import transactions
 from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
-from tidemark.errors import InvalidArgument, StreamLocked, SubmitRefused, TransactionNotFound
-from tidemark.model.streams import StreamWindow
+from tidemark.errors import InvalidArgument, SubmitRefused, TransactionNotFound
+from tidemark.model.streams import Stream
 from tidemark.model.transactions import PlannedWrite, Transaction, TransactionKey, TransactionState
 from tidemark.planning.bounds import UNBOUNDED, Bound
-from tidemark.transactions.begin import hold, make_way, refuse_late_jobs
-from tidemark.transactions.limits import DEFAULT_LIMITS, Limits
+from tidemark.transactions.begin import Overdue, hold, make_way
+from tidemark.transactions.late_jobs import refuse_late_jobs
+from tidemark.transactions.lease import LeaseKept
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.older_store import require_known
 from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, open_table, window_from
+from tidemark.transactions.takeover import locked, takeover
 from tidemark.transactions.targets import TargetHead, look_at_targets, plan_statements
 
 __all__ = ["extend"]
+
+
+@dataclass(frozen=True)
+class _Further:
+    """What an extension asks for."""
+
+    key: TransactionKey
+    streams: tuple[str, ...]
+    writes: tuple[PlannedWrite, ...]
+    bound: Bound
+    read_at: datetime | None
+    limits: Limits
+
+
+class _SourceReplaced(Exception):
+    """A stream was replaced between the look at its source and the transaction: look again."""
 
 
 def extend(
@@ -30,32 +51,71 @@ def extend(
     streams: Sequence[str] = (),
     writes: Sequence[PlannedWrite] = (),
     tables: Tables = open_table,
+    sources: Tables | None = None,
     bound: Bound = UNBOUNDED,
     read_at: datetime | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    run: RunJob | None = None,
+    places: JobPlaces | None = None,
 ) -> Transaction:
     """Pin further streams (those already pinned keep their window) and register further statements, in order.
 
-    `read_at`: what views take for the present (R37), now if nothing is given.
+    `read_at`: what views take for the present (R37), now if nothing is given. `sources`: how the streams' tables are
+    opened, if not as all `tables`. A stream that a submitted transaction without a lease holds is taken as in `begin`:
+    that one is finished first, with `run` and `places` (step 4); StreamLeftOpen without them.
 
     The first stream ever pinned is the lead; statements need one. Not repeatable: a second run registers the
     statements again. Raises what begin raises, and SubmitRefused once the transaction was submitted or ended.
     """
-    known = store.read(lambda connection: _extensible(connection, key)).transaction
+    further = _Further(key, tuple(streams), tuple(writes), bound, read_at, limits)
+    while isinstance(step := _step(store, further, tables, sources or tables), Overdue):
+        if run is None or places is None:
+            raise locked(step.held, step.stream, store.clock())
+        own = store.read(lambda connection: _extensible(connection, key))
+        with LeaseKept(store, own.id, None, limits):
+            owner = own.transaction.owner
+            takeover(store, step.held.key, by=key, owner=owner, run=run, places=places, tables=tables, limits=limits)
+    return step
+
+
+def _step(store: ControlStore, further: _Further, tables: Tables, sources: Tables) -> Transaction | Overdue:
+    known = store.read(lambda connection: _extensible(connection, further.key)).transaction
     held = {window.stream_name.casefold() for window in known.windows}
-    added = tuple(name for name in streams if name.casefold() not in held)
-    sources = look_at_sources(store, added, tables, bound)
-    targets = look_at_targets(writes, tables, limits)
+    added = tuple(name for name in further.streams if name.casefold() not in held)
+    while True:
+        heads = look_at_sources(store, added, sources, further.bound)
+        targets = look_at_targets(further.writes, tables, further.limits)
+        require_known(store, [target.looked for target in targets], tables)
+        try:
+            return store.write(
+                lambda connection: _add(connection, store, further, added, heads, targets)  # noqa: B023 - runs now
+            )
+        except _SourceReplaced:
+            continue
 
-    def add(connection: sa.Connection) -> Transaction:
-        stored = _extensible(connection, key)
-        lead = _add_streams(connection, store, stored, added, sources, read_at or store.clock())
-        _add_statements(connection, store, lead, targets)
-        until = store.clock() + limits.lease
-        transactions.renew_lease(connection, stored.id, holder=None, until=until)
-        return transactions.by_id(connection, stored.id).transaction
 
-    return store.write(add)
+def _add(
+    connection: sa.Connection,
+    store: ControlStore,
+    further: _Further,
+    added: Sequence[str],
+    heads: Sequence[SourceHead],
+    targets: Sequence[TargetHead],
+) -> Transaction | Overdue:
+    """All in this transaction: streams, statements, a longer lease; or who stands in the way of a stream."""
+    stored = _extensible(connection, further.key)
+    found = [stored_streams.find(connection, name) for name in added]
+    for stream, head in zip(found, heads, strict=True):
+        if stream.uid != head.stream_uid:
+            raise _SourceReplaced
+        in_the_way = make_way(connection, store, stream, further.key)
+        if in_the_way is not None:
+            return Overdue(in_the_way.transaction, stream.name)
+    lead = _add_streams(connection, stored, found, heads, further.read_at or store.clock())
+    _add_statements(connection, store, lead, targets)
+    until = store.clock() + further.limits.lease
+    transactions.renew_lease(connection, stored.id, holder=None, until=until)
+    return transactions.by_id(connection, stored.id).transaction
 
 
 def _extensible(connection: sa.Connection, key: TransactionKey) -> StoredTransaction:
@@ -69,21 +129,14 @@ def _extensible(connection: sa.Connection, key: TransactionKey) -> StoredTransac
 
 def _add_streams(
     connection: sa.Connection,
-    store: ControlStore,
     stored: StoredTransaction,
-    added: Sequence[str],
-    sources: Sequence[SourceHead],
+    added: Sequence[Stream],
+    heads: Sequence[SourceHead],
     read_at: datetime,
 ) -> StoredTransaction:
-    fresh: list[StreamWindow] = []
-    for name, source in zip(added, sources, strict=True):
-        stream = stored_streams.find(connection, name)
-        in_the_way = make_way(connection, store, stream, stored.transaction.key)
-        if in_the_way is not None or stream.uid != source.stream_uid:
-            holder = str(in_the_way.transaction.key) if in_the_way else "another user"
-            raise StreamLocked(stream=name, holder=holder, until=store.clock())
-        fresh.append(window_from(stream, source.ends, read_at))
-        hold(connection, fresh[-1], stored.id, stored.transaction.key)
+    fresh = [window_from(stream, head.ends, read_at) for stream, head in zip(added, heads, strict=True)]
+    for window in fresh:
+        hold(connection, window, stored.id, stored.transaction.key)
     transactions.add_windows(connection, stored.id, fresh, first=len(stored.transaction.windows))
     if fresh and not stored.transaction.windows:
         serial = stored_streams.draw_serial(connection, fresh[0].stream_uid)

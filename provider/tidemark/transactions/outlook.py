@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,10 +22,12 @@ from tidemark.model.streams import BaseOffset, Stream
 from tidemark.planning.staleness import Staleness
 from tidemark.transactions.sources import Tables
 from tidemark.transactions.standing import Standing, standing_of
+from tidemark.transactions.turns import Turns
 
-__all__ = ["AtRisk", "Limit", "Outlook", "Risk", "outlook"]
+__all__ = ["LOGS_AT_ONCE", "AtRisk", "Found", "Limit", "Outlook", "Risk", "outlook"]
 
-_LOGS_AT_ONCE = 8
+LOGS_AT_ONCE = 8
+_PATIENCE = timedelta(seconds=50)  # a triggerer waits for a minute
 
 
 class Risk(StrEnum):
@@ -103,22 +107,69 @@ class Outlook:
     unknown: tuple[tuple[str, str], ...]  # stream, and what was in the way
 
 
-def outlook(store: ControlStore, names: Sequence[str] | None, tables: Tables, limit: Limit) -> Outlook:
+Found = tuple[AtRisk | None, tuple[str, str] | None]
+"""A stream at risk; or its name, and what was in the way."""
+
+
+def outlook(
+    store: ControlStore,
+    names: Sequence[str] | None,
+    tables: Tables,
+    limit: Limit,
+    *,
+    patience: timedelta = _PATIENCE,
+    turns: Turns[Found] | None = None,
+) -> Outlook:
     """Which streams (None: all) are at risk of losing changes.
 
-    Logs are read in a few threads. A source that is gone or damaged is a risk; a storage that does not answer is
-    unknown, for it may be there in a minute. Raises StreamNotFound, StoreError.
+    Logs are read in a few threads, those of `turns` if the process looks again and again. A source that is gone or
+    damaged is a risk; a storage that does not answer, or not within `patience`, is unknown, for it may be there in a
+    minute: it holds up no other. Raises StreamNotFound, StoreError.
     """
     found = store.read(lambda connection: _streams(connection, names))
     now = store.clock()
-    with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
-        looked = list(pool.map(lambda one: _look(one[0], one[1], tables, now, limit), found))
+
+    def look(one: tuple[Stream, StreamHealth]) -> Found:
+        return _look(*one, tables, now, limit)
+
+    with _threads() if turns is None else nullcontext(turns) as taken:
+        looked = _looked(found, look, taken, patience)
     return Outlook(
         at_risk=tuple(
             sorted((risk for risk, _ in looked if risk), key=lambda one: (one.hours_left or 0.0, one.stream))
         ),
         unknown=tuple(unknown for _, unknown in looked if unknown),
     )
+
+
+@contextmanager
+def _threads() -> Iterator[Turns[Found]]:
+    """For one outlook; a look that a lake keeps waiting is left to end by itself."""
+    pool = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-outlook")
+    turns: Turns[Found] = Turns(pool)
+    try:
+        yield turns
+    finally:
+        turns.close()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _looked(
+    streams: Sequence[tuple[Stream, StreamHealth]],
+    look: Callable[[tuple[Stream, StreamHealth]], Found],
+    turns: Turns[Found],
+    patience: timedelta,
+) -> list[Found]:
+    asked = [
+        turns.submit([base.table.path for base in stream.bases], partial(look, (stream, health)))
+        for stream, health in streams
+    ]
+    wait(asked, timeout=patience.total_seconds())
+    problem = f"its lake has not answered for {patience.total_seconds():.0f} s"
+    return [
+        (None, (stream.name, problem)) if answer.cancel() or not answer.done() else answer.result()
+        for (stream, _), answer in zip(streams, asked, strict=True)
+    ]
 
 
 def _streams(connection: sa.Connection, names: Sequence[str] | None) -> list[tuple[Stream, StreamHealth]]:
@@ -130,9 +181,7 @@ def _streams(connection: sa.Connection, names: Sequence[str] | None) -> list[tup
     return [(stream, how.get(stream.uid, StreamHealth())) for stream in found]
 
 
-def _look(
-    stream: Stream, health: StreamHealth, tables: Tables, now: datetime, limit: Limit
-) -> tuple[AtRisk | None, tuple[str, str] | None]:
+def _look(stream: Stream, health: StreamHealth, tables: Tables, now: datetime, limit: Limit) -> Found:
     standing: Standing | None = None
     reason: str | None = None
     since: datetime | None = None

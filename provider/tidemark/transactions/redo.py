@@ -17,6 +17,8 @@ from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Commit
 from tidemark.model.transactions import Statement, Transaction, TransactionKey, TransactionState
 from tidemark.planning.delivery import Finding, judge
+from tidemark.planning.stream_numbers import LookedAt, looked_at
+from tidemark.transactions.older_store import require_known
 from tidemark.transactions.running import same_window
 from tidemark.transactions.sources import Tables, open_table
 from tidemark.transactions.targets import open_target
@@ -27,12 +29,13 @@ __all__ = ["redo"]
 
 @dataclass(frozen=True)
 class _Finding:
-    """What a target holds now: its id and head, and whether the window is in it."""
+    """What a target holds now: its id and head, the numbers of streams, and whether the window is in it."""
 
     statement: Statement
     table: TableRef
     head: int
     has_window: bool
+    looked: LookedAt
 
 
 def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_table) -> Transaction:
@@ -42,12 +45,14 @@ def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_tabl
     the target's log is adopted, with the table id of today (V12); a target without one gets a new version, so that the
     next run writes the window into it. Nothing is written here; run the transaction again afterwards. A second run
     before that changes versions only. Raises SubmitRefused where the transaction is not open or changed meanwhile, and
-    LogIncomplete where a target's log no longer tells whether it has the window.
+    LogIncomplete where a target's log no longer tells whether it has the window, and StoreOlderThanLake where it has
+    windows that this store never ordered: a new number would let them in again.
     """
     before = store.read(lambda connection: _ended(connection, store, key))
     tries = store.read(lambda connection: jobs.count_writes(connection, before.id))
     pinned, store_id = before.transaction, store.store_id
     found = [_look(statement, pinned, store_id, tables) for statement in pinned.plan.statements]
+    require_known(store, [finding.looked for finding in found if not finding.has_window], tables)
 
     def move(connection: sa.Connection) -> Transaction:
         stored = _ended(connection, store, key)
@@ -77,7 +82,8 @@ def _ended(connection: sa.Connection, store: ControlStore, key: TransactionKey) 
 def _look(statement: Statement, transaction: Transaction, store_id: str, tables: Tables) -> _Finding:
     log = open_target(statement.target, tables)
     head = log.head()
-    table = replace(statement.target, table_id=log.state(head).table_id)
+    state = log.state(head)
+    table = replace(statement.target, table_id=state.table_id)
     delivery = judge(
         mark_of(store_id, transaction.windows, statement, MarkKind.WRITE),
         expected_id=table.table_id,
@@ -85,7 +91,8 @@ def _look(statement: Statement, transaction: Transaction, store_id: str, tables:
         commits=_history(log, statement, table, head),
         version_at=log.version_at,
     )
-    return _Finding(statement, table, head, has_window=delivery.finding is Finding.DELIVERED)
+    has_window = delivery.finding is Finding.DELIVERED
+    return _Finding(statement, table, head, has_window, looked_at(table, state))
 
 
 def _history(log: DeltaLog, statement: Statement, table: TableRef, head: int) -> Iterable[Commit]:

@@ -13,9 +13,12 @@ from tidemark.errors import InvalidArgument, TransactionNotFound
 from tidemark.model.streams import StreamWindow
 from tidemark.model.transactions import PlannedWrite, Transaction, TransactionKey, WriteAs
 from tidemark.planning.bounds import UNBOUNDED
-from tidemark.transactions.begin import Request, check_targets, refuse_late_jobs, resume, write_ahead
+from tidemark.transactions.begin import Request, check_targets, resume, write_ahead
+from tidemark.transactions.changed_plans import unless_half_written
 from tidemark.transactions.consume import deliver
+from tidemark.transactions.late_jobs import refuse_late_jobs
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.older_store import require_known
 from tidemark.transactions.outcomes import Begun, Consumed, Opened
 from tidemark.transactions.sources import Tables, open_table
 from tidemark.transactions.streams import get_stream
@@ -68,7 +71,15 @@ def replay(
     request = Request(key, names, tuple(writes), owner, UNBOUNDED, limits)
     targets = look_at_targets(writes, tables, limits)
     _require_other_targets(past, targets)
-    begun = store.write(lambda connection: _open(connection, store, request, windows, targets))
+    require_known(store, [target.looked for target in targets], tables)
+    begun = unless_half_written(
+        lambda: store.write(lambda connection: _open(connection, store, request, windows, targets)),
+        store,
+        tables=tables,
+        run=run,
+        places=places,
+        limits=limits,
+    )
     if isinstance(begun, Opened):
         check_targets(begun.transaction, tables, limits)
     return deliver(store, begun, run=run, places=places, tables=tables, limits=limits)

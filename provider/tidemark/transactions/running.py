@@ -14,6 +14,7 @@ from tidemark.errors import JobError
 from tidemark.model.jobs import JobKind, JobResult, JobSpec
 from tidemark.model.transactions import Statement, Transaction, TransactionState
 from tidemark.transactions.limits import JobPlaces, Limits, RunJob
+from tidemark.transactions.older_store import keep_ordered
 
 __all__ = ["NewJob", "order_job", "run_to_the_end", "same_window"]
 
@@ -55,6 +56,7 @@ def order_job(
     now = store.clock()
     deadline = now + new.limits.job_deadline
     jobs.insert(connection, new.id, stored.id, kind, statements, at=now, deadline=deadline)
+    keep_ordered(connection, statements)
     if kind is JobKind.WRITE:
         latest = max(deadline, stored.transaction.job_deadline or deadline)
         transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + new.limits.lease)

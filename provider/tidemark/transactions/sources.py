@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from tidemark.control import streams as stored_streams
 from tidemark.control.store import ControlStore
 from tidemark.errors import LogIncomplete, SourceError, SourceRecreated, StreamStale, TrackingInterrupted
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamWindow, TableRef, WindowKind
+from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamMode, StreamWindow, TableRef, WindowKind
 from tidemark.model.table_log import Commit
 from tidemark.planning.bounds import Bound, within
 
@@ -43,7 +43,8 @@ class SourceHead:
 
     `offset`, `head`: as `StreamOffset` counts. `ends`: the version of each base at which a window may end.
     `quiet_until`: up to there from the offset no commit changes data, so nothing is to be delivered; `quiet_time` is
-    that version's.
+    that version's. `schema`: asks the log for the columns that are read; None if nothing will be, or only Spark knows
+    them (views, files).
     """
 
     stream_uid: str
@@ -52,6 +53,8 @@ class SourceHead:
     ends: tuple[int, ...]
     quiet_until: int | None
     quiet_time: datetime | None
+    stream_name: str = ""
+    schema: Callable[[], str] | None = field(default=None, compare=False, repr=False)
 
     def silent(self, window: StreamWindow) -> bool:
         """Whether the window holds no change, so that no job is needed to learn it."""
@@ -115,7 +118,17 @@ def head_of(stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
         ends=tuple(ends),
         quiet_until=sum(ends) if quiet else None,
         quiet_time=max(moved, default=None),
+        stream_name=stream.name,
+        schema=_schema(stream, logs[0], ends[0], quiet=quiet),
     )
+
+
+def _schema(stream: Stream, log: DeltaLog, end: int, *, quiet: bool) -> Callable[[], str] | None:
+    idle = quiet and not stream.initial_rows_pending
+    if idle or stream.view is not None or stream.mode is StreamMode.INSERT_ONLY:
+        return None
+    version = stream.offset.version if stream.initial_rows_pending else end
+    return lambda: log.state(version).metadata.schema_json
 
 
 def checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:

@@ -20,6 +20,7 @@ from tidemark.model.streams import BaseOffset, Stream
 from tidemark.model.table_log import TableState
 from tidemark.planning.removals import KeptBytes
 from tidemark.planning.staleness import Staleness, retention_of
+from tidemark.planning.stream_state import LogSaid
 from tidemark.planning.views.starts import read_at_start
 from tidemark.transactions.losses import Unread, unread
 from tidemark.transactions.sources import Tables
@@ -45,6 +46,11 @@ class Standing:
     problem: TidemarkError | None
     lost_version: int | None = None
     kept: KeptBytes | None = None
+
+    @property
+    def said(self) -> LogSaid:
+        """What of it decides the stream's state."""
+        return LogSaid(self.problem is not None, self.behind, self.stale_after)
 
     def staleness(self, now: datetime) -> Staleness:
         """The forecast and what is really so, told apart (R87)."""

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from tidemark.control import streams, transactions
 from tidemark.control.store import ControlStore
+from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import InvalidArgument, StreamExists, TransactionNotFound, TransactionOpen
 from tidemark.model.streams import BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.model.transactions import Transaction
@@ -22,6 +23,7 @@ __all__ = [
     "drop_stream",
     "get_stream",
     "list_streams",
+    "newest_transactions",
     "open_transaction",
     "require_free",
     "require_name",
@@ -167,12 +169,12 @@ def open_transaction(store: ControlStore, name: str) -> Transaction:
 
 def stream_transactions(store: ControlStore, name: str, limit: int = 20) -> tuple[Transaction, ...]:
     """The newest transactions that took from the stream, newest first."""
+    return tuple(stored.transaction for stored in newest_transactions(store, name, limit=limit))
 
-    def look(connection: sa.Connection) -> tuple[Transaction, ...]:
-        uid = streams.find(connection, name).uid
-        return tuple(stored.transaction for stored in transactions.of_stream(connection, uid, limit))
 
-    return store.read(look)
+def newest_transactions(store: ControlStore, name: str, *, limit: int) -> tuple[StoredTransaction, ...]:
+    """The same with what the store knows of each besides. Raises StreamNotFound."""
+    return store.read(lambda connection: transactions.of_stream(connection, streams.find(connection, name).uid, limit))
 
 
 def _forward(stream: Stream, bases: Sequence[BaseOffset]) -> Sequence[BaseOffset]:

@@ -88,7 +88,7 @@ def _decide(
 def _require_same(connection: sa.Connection, transaction: Transaction) -> StoredTransaction:
     stored = transactions.current(connection, transaction.key)
     if stored is None:
-        raise SubmitRefused(key=str(transaction.key), problem="it was released")
+        raise SubmitRefused(key=str(transaction.key), problem="it was released; begin it again")
     if not same_window(stored.transaction, transaction):
         problem = f"it is {stored.transaction.state.value} by now, with other windows, versions, plan or holder"
         raise SubmitRefused(key=str(transaction.key), problem=problem)

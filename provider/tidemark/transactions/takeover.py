@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+from datetime import datetime
+
 import sqlalchemy as sa
 
 from tidemark.control import transactions
 from tidemark.control.store import ControlStore
-from tidemark.errors import StreamLocked, TransactionNotFound
-from tidemark.model.transactions import CommitResult, Transaction, TransactionKey, TransactionState
+from tidemark.errors import StreamLeftOpen, StreamLocked
+from tidemark.errors.lasting import OF_THE_PLAN
+from tidemark.model.transactions import CommitResult, Transaction, TransactionKey, TransactionState, WriteAs
 from tidemark.transactions.commit import commit
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.older_store import require_knows
 from tidemark.transactions.rollback import give_up
 from tidemark.transactions.sources import Tables, open_table
 from tidemark.transactions.submit import submit
+from tidemark.transactions.unwritten import let_go
 from tidemark.transactions.versions import renumber_fenced
 
-__all__ = ["takeover"]
+__all__ = ["locked", "takeover"]
+
+log = logging.getLogger(__name__)
 
 
 def takeover(
@@ -28,24 +36,53 @@ def takeover(
     places: JobPlaces,
     tables: Tables = open_table,
     limits: Limits = DEFAULT_LIMITS,
-) -> CommitResult:
+    give_back: bool = True,
+) -> CommitResult | None:
     """Finish the open transaction of `key`, all its streams and statements; it ends superseded, with `by` named.
 
-    A second run goes on where the first stopped, or returns the result. On failure the lease is given up, so that the
-    next consumer may try. Raises StreamLocked while the holder's lease is valid, and what submit and commit raise.
+    `give_back`: if its plan cannot be carried out and no target has any of it, it is released, its streams are free,
+    and the answer is None. Not so with a function, which may only be missing here. A second run goes on where the
+    first stopped, or returns the result. On another failure the lease is given up, so that the next consumer may try.
+    Raises StreamLocked while the holder's lease is valid, and what submit and commit raise.
     """
     taken = store.write(lambda connection: _take(connection, store, key, by, owner, limits))
-    if taken.result is not None:
-        return taken.result
-    finished = False
+    if taken is None or taken.result is not None:
+        return None if taken is None else taken.result
+    log.info("Finishing transaction %s, which was left open.", key)
     try:
+        require_knows(store, taken, tables)
         submit(store, taken, run=run, places=places, limits=limits)
-        result = commit(store, key, tables=tables, by=by)
-        finished = True
-    finally:
-        if not finished:
-            give_up(store, key, holder=by)
-    return result
+        return commit(store, key, tables=tables, by=by)
+    except BaseException as error:
+        if give_back and _is_of_the_plan(error, taken) and let_go(store, key, holder=by, tables=tables):
+            log.warning("Transaction %s can never be finished, and was taken back: %s", key, error)
+            return None
+        give_up(store, key, holder=by)
+        _tell(error, taken)
+        raise
+
+
+def _is_of_the_plan(error: BaseException, taken: Transaction) -> bool:
+    functions = any(statement.write.write_as is WriteAs.FUNCTION for statement in taken.plan.statements)
+    return isinstance(error, OF_THE_PLAN) and not functions
+
+
+def locked(held: Transaction, stream: str, now: datetime) -> StreamLocked:
+    """That `held` holds the stream: who has it, until when, and what helps."""
+    kind = StreamLeftOpen if held.submitted and held.lease_until <= now else StreamLocked
+    holder = held.superseded_by or held.key
+    return kind(stream=stream, holder=str(holder), owner=held.owner, until=held.lease_until)
+
+
+def _tell(error: BaseException, taken: Transaction) -> None:
+    """The error is of a transaction that whoever gets it did not begin."""
+    names = ", ".join(window.stream_name for window in taken.windows)
+    said = (
+        f"Raised while transaction {taken.key}, left open on {names}, was finished. It goes first, since targets may"
+        " hold a part of it. Mend what is wrong, or run its own task again, corrected; then it goes on."
+    )
+    error.add_note(said)
+    log.error("%s: %s", said, error)
 
 
 def _take(
@@ -55,17 +92,16 @@ def _take(
     by: TransactionKey,
     owner: str,
     limits: Limits,
-) -> Transaction:
-    """The lease has run out, or `by` has it already. One that has ended is handed back as it is."""
+) -> Transaction | None:
+    """The lease has run out, or `by` has it already. One that has ended is handed back as it is; None: released."""
     stored = transactions.current(connection, key)
     if stored is None:
-        raise TransactionNotFound(key=str(key))
+        return None
     if stored.transaction.state is not TransactionState.OPEN:
         return stored.transaction
     now = store.clock()
     if stored.transaction.lease_until > now and stored.transaction.superseded_by != by:
-        held = ", ".join(window.stream_name for window in stored.transaction.windows)
-        raise StreamLocked(stream=held, holder=str(key), until=stored.transaction.lease_until)
+        raise locked(stored.transaction, ", ".join(window.stream_name for window in stored.transaction.windows), now)
     stored = renumber_fenced(connection, stored, now)
     transactions.take_over(connection, stored.id, by=by, owner=owner, until=now + limits.lease)
     return transactions.by_id(connection, stored.id).transaction

@@ -22,6 +22,7 @@ from tidemark.model.streams import Addressing, TableRef
 from tidemark.model.table_log import Metadata
 from tidemark.model.transactions import PlannedWrite, Statement, WriteAs
 from tidemark.planning.quarantine import quarantine_problem
+from tidemark.planning.stream_numbers import RETENTION, LookedAt, looked_at
 from tidemark.transactions.limits import Limits
 from tidemark.transactions.sources import Tables
 
@@ -35,7 +36,6 @@ __all__ = [
     "retention",
 ]
 
-RETENTION = "delta.setTransactionRetentionDuration"
 SECONDS = {
     "week": 604_800.0,
     "day": 86_400.0,
@@ -49,14 +49,16 @@ SECONDS = {
 
 @dataclass(frozen=True)
 class TargetHead:
-    """A target as it was read before begin's transaction: identity and newest version. `problem`: why it cannot be the
-    quarantine that it is to be.
+    """A target as it was read before begin's transaction: identity, newest version, numbers of streams in it.
+    `problem`: why it cannot be the quarantine that it is to be. `schema_json`: its columns.
     """
 
     write: PlannedWrite
     table: TableRef
     version: int
+    looked: LookedAt
     problem: str | None = None
+    schema_json: str = "{}"
 
 
 def look_at_targets(writes: Sequence[PlannedWrite], tables: Tables, limits: Limits) -> tuple[TargetHead, ...]:
@@ -74,7 +76,7 @@ def open_target(target: TableRef | str, tables: Tables) -> DeltaLog:
     try:
         return tables(target)
     except TableNotFound as error:
-        raise TargetNotFound(target=name) from error
+        raise TargetNotFound(target=name, hint=error.hint) from error
     except NotADeltaTable as error:
         raise TargetNotDelta(target=name, problem=error.facts.get("problem", str(error))) from error
 
@@ -103,7 +105,10 @@ def retention(setting: str) -> timedelta:
     parts = re.findall(r"(\d+)\s*([a-z]+?)s?(?=\s|$)", text)
     if not parts or any(unit not in SECONDS for _, unit in parts):
         raise InvalidArgument(argument=RETENTION, value=setting, problem="not an interval of weeks to microseconds")
-    return timedelta(seconds=sum(int(count) * SECONDS[unit] for count, unit in parts))
+    try:
+        return timedelta(seconds=sum(int(count) * SECONDS[unit] for count, unit in parts))
+    except (OverflowError, ValueError):  # more digits than a number may have
+        return timedelta.max
 
 
 def require_memory(target: str, metadata: Metadata, limits: Limits) -> None:
@@ -116,10 +121,12 @@ def require_memory(target: str, metadata: Metadata, limits: Limits) -> None:
 def _look(write: PlannedWrite, tables: Tables, limits: Limits) -> TargetHead:
     log = open_target(write.target, tables)
     version = log.head()
-    metadata = log.state(version).metadata
+    state = log.state(version)
+    metadata = state.metadata
     require_memory(write.target, metadata, limits)
     problem = quarantine_problem(metadata.schema_json) if write.write_as is WriteAs.QUARANTINE else None
-    return TargetHead(write, TableRef(write.target, log.uri, metadata.table_id, Addressing.PATH), version, problem)
+    table = TableRef(write.target, log.uri, metadata.table_id, Addressing.PATH)
+    return TargetHead(write, table, version, looked_at(table, state), problem, metadata.schema_json)
 
 
 def _require_quarantines(heads: Sequence[TargetHead]) -> None:

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TypeVar
 
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import AddFile, Commit, Metadata, RemoveFile, TableState
 from tidemark.planning.change_sets.at_stake import Way
 from tidemark.planning.change_sets.forms import physical_rows
@@ -156,10 +157,10 @@ def _read(log: DeltaLog, version: int, head: int) -> UnreadCommits:
 
 def _reach_of(vacuum: Commit) -> datetime:
     said = vacuum.operation_parameters
-    millis = said.get("specifiedRetentionMillis", said.get("defaultRetentionMillis", ""))
+    millis = whole_number(said.get("specifiedRetentionMillis", said.get("defaultRetentionMillis")))
     try:
-        return vacuum.timestamp - timedelta(milliseconds=int(millis))
-    except (ValueError, OverflowError):
+        return vacuum.timestamp - timedelta(milliseconds=millis or 0)
+    except OverflowError:
         return vacuum.timestamp
 
 

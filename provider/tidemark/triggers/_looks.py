@@ -19,7 +19,8 @@ from tidemark.errors import StreamNotFound
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import Stream
 from tidemark.transactions.has_data import renew_anchor
-from tidemark.transactions.outlook import Limit, Outlook, outlook
+from tidemark.transactions.outlook import LOGS_AT_ONCE, Found, Limit, Outlook, outlook
+from tidemark.transactions.turns import Turns
 from tidemark.triggers._sight import Sight, Sights
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["LOG_THREADS", "Looks", "looking"]
 
 LOG_THREADS = 8  # for each connection: what is slow is the lake, and more would only fight for the interpreter
+_OUTLOOKS = 4  # at once; each waits for its logs
 _SETTINGS_KEPT = 60.0  # seconds after which a changed connection is noticed
 _PATIENCE = timedelta(seconds=5)  # triggers try again by themselves, and say so
 
@@ -45,11 +47,13 @@ class _Opened:
 
 
 class Looks:
-    """Asks store and logs of one connection in at most LOG_THREADS + 1 threads, however many streams are watched.
+    """Asks store and logs of one connection in at most LOG_THREADS + 1 threads, however many streams are watched, and
+    for outlooks on all of them in as many more.
 
     Streams that are asked for while the store is being read share the next read. A stream that is asked for while a
-    look at it is under way gets that look's answer, so one whose lake hangs holds one thread and no more. Errors come
-    out of the future: those of the connection, the store, and the stream's source.
+    look at it is under way gets that look's answer, so one whose lake hangs holds one thread and no more; all streams
+    on one table hold two at most. Errors come out of the future: those of the connection, the store, and the stream's
+    source.
     """
 
     def __init__(self, conn_id: str) -> None:
@@ -62,6 +66,10 @@ class Looks:
         self._opened: _Opened | None = None
         self._of_store = ThreadPoolExecutor(1, thread_name_prefix="tidemark-trigger-store")
         self._of_logs = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="tidemark-trigger-log")
+        self._turns: Turns[Sight] = Turns(self._of_logs)
+        self._of_outlooks = ThreadPoolExecutor(_OUTLOOKS, thread_name_prefix="tidemark-trigger-outlook")
+        self._of_all_logs = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-trigger-outlook-log")
+        self._outlook_turns: Turns[Found] = Turns(self._of_all_logs)
         self._closed = False
         self.users = 0
 
@@ -85,9 +93,9 @@ class Looks:
 
         def look() -> Outlook:
             opened = self._open()
-            return outlook(opened.store, names, opened.hook.open_table, limit)
+            return outlook(opened.store, names, opened.hook.open_table, limit, turns=self._outlook_turns)
 
-        return self._of_logs.submit(look)
+        return self._of_outlooks.submit(look)
 
     def held_until(self, uid: str) -> Future[datetime | None]:
         """When the lease of the transaction that holds the stream runs out; None where none does."""
@@ -102,6 +110,10 @@ class Looks:
         """Withdraws what has not begun; a look that a lake keeps waiting is left to end by itself."""
         with self._lock:
             self._closed = True
+        self._turns.close()
+        self._outlook_turns.close()
+        self._of_outlooks.shutdown(wait=False, cancel_futures=True)
+        self._of_all_logs.shutdown(wait=False, cancel_futures=True)
         self._of_store.shutdown(wait=False, cancel_futures=True)
         self._of_logs.shutdown(wait=False, cancel_futures=True)
         if self._opened is not None:
@@ -149,7 +161,8 @@ class Looks:
         with self._lock:
             if self._closed:
                 return  # nobody waits any more
-            looked = self._of_logs.submit(self._look, stream, opened)
+            tables = [base.table.path for base in stream.bases]
+            looked = self._turns.submit(tables, partial(self._look, stream, opened))
         looked.add_done_callback(
             lambda done: self._when_done(done, name, lambda sight: self._answer(name).set_result(sight))
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.postgresql import PostgresServer
@@ -14,6 +14,7 @@ from tidemark.databases.postgresql.slots import current_position
 from tidemark.databases.postgresql.transactions import EventRow, TransactionReader
 from tidemark.model.replication import LogPosition, ObjectName, SourceAddress, TableSchema
 from tidemark.model.replication_jobs import CapturedObject
+from tidemark.planning.replication.hiding import hasher
 from tidemark.planning.replication.positions import lsn_of
 
 __all__ = ["SourceWorld"]
@@ -30,6 +31,7 @@ class SourceWorld:
     slot: str
     database: str = field(init=False)
     captured: dict[str, CapturedObject] = field(default_factory=dict)
+    hash_secret: str | None = None
 
     def __post_init__(self) -> None:
         self.database = self.server.new_database()
@@ -42,7 +44,7 @@ class SourceWorld:
 
     @property
     def address(self) -> SourceAddress:
-        return self.server.address(self.database)
+        return replace(self.server.address(self.database), hash_secret=self.hash_secret)
 
     def sql(self, *texts: str) -> list[tuple[Any, ...]]:
         for text in texts:
@@ -60,8 +62,8 @@ class SourceWorld:
     def reader(
         self, connection: Any, end: LogPosition, schemas: dict[str, TableSchema] | None = None, **more: Any
     ) -> TransactionReader:
-        of_catalog = CatalogSchemas(connection, None)
-        given = {"start": 0, "max_events": 10**9, **more}
+        of_catalog = CatalogSchemas(connection, None, hasher(self.hash_secret) if self.hash_secret else None)
+        given = {"start": 0, "max_events": 10**9, "hide": of_catalog.hide, **more}
         return TransactionReader(
             objects=self.captured,
             schemas={} if schemas is None else schemas,

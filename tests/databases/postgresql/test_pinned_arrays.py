@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,9 @@ from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
 from tidemark.databases.postgresql.catalog import columns_of
 from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.pinned import as_read
+from tidemark.databases.postgresql.pinned import as_read, hash_properties
+from tidemark.model.replication import Shown
+from tidemark.planning.replication.hiding import hasher
 
 ITEMS = {  # type → two items as literals of SQL
     "mood": ("sad", "it''s {so}, \"so\""),
@@ -70,3 +73,31 @@ def test_a_backfill_reads_arrays_as_events_have_them(world: SourceWorld) -> None
                 None if logged is None else json.loads(logged),
                 column.native,
             )
+
+
+@pytest.mark.parametrize("secret", ["a secret of sixteen", "long " * 20, "ż" * 32])
+def test_a_hash_in_a_copy_is_that_in_events(world: SourceWorld, secret: str) -> None:
+    """To the byte, as of another text there would be another hash, and another key."""
+    world.hash_secret = secret
+    world.sql("CREATE TYPE mood AS ENUM ('sad', 'it''s {so}, \"so\"')", "CREATE TYPE pair AS (a int, b text)",
+              "CREATE DOMAIN padded AS char(3)", "CREATE DOMAIN cents AS numeric(9, 2)")  # fmt: skip
+    kinds = [*ITEMS, *(f"{kind}[]" for kind in ITEMS)]
+    world.sql(f"CREATE TABLE t (id int PRIMARY KEY, {', '.join(f'c{n} {kind}' for n, kind in enumerate(kinds))})")
+    world.replicate("t")
+    for number in range(2):
+        items = [f"'{found[number]}'::{kind}" for kind, found in ITEMS.items()]
+        arrays = [f"ARRAY[{one}, NULL, {one}]::{kind}[]" for one, kind in zip(items, ITEMS, strict=True)]
+        world.sql(f"INSERT INTO t VALUES ({number}, {', '.join((*items, *arrays))})")
+    controls = "E'\\x01\\x7f\\u2028\\t\\\\\"/'"
+    both = f"c{kinds.index('text')}, c{kinds.index('text[]')}"
+    world.sql(f"INSERT INTO t (id, {both}) VALUES (2, {controls}, ARRAY[{controls}])")
+    events = [json.loads(event["payload"]) for event in world.events()]
+    told = hasher(secret)
+    events = [{name: text if text is None else told(text) for name, text in event.items()} for event in events]
+    address = replace(world.address, parameters=hash_properties(secret))  # as the driver of a backfill is told
+    with connect(address) as connection, connection.cursor() as cursor:
+        columns = columns_of(connection, int(next(iter(world.captured)))).columns
+        texts = [as_read(replace(column, shown=Shown.HASHED)) for column in columns]
+        cursor.execute(f"SELECT {', '.join(texts)} FROM public.t ORDER BY id")
+        copied = [dict(zip((one.name for one in columns), row, strict=True)) for row in cursor.fetchall()]
+    assert copied == events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -10,11 +11,13 @@ import psycopg
 import psycopg2.extensions
 import pytest
 
+from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
 from tidemark.databases.postgresql.catalog import CatalogTable, discover
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.publication import (
     COLUMN_LISTS,
+    GENERATED,
     PublishedTable,
     drop_publication,
     ensure_publication,
@@ -245,3 +248,29 @@ def test_a_locked_table_is_waited_for_only_so_long_and_nothing_is_half_done(
         locker.rollback()
     assert [name.table for name, _ in publication_state(connection, NAME).tables.values()] == ["keyed"]
     assert len(_publish(connection, "by_index")) == 2
+
+
+def test_generated_columns_are_in_events_where_the_server_publishes_them_and_listed_where_not(
+    source_server: PostgresServer,
+) -> None:
+    world = SourceWorld(source_server, "generated")
+    try:
+        world.sql("CREATE TABLE t (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED, n int)")
+        world.replicate("t")
+        with connect(world.address) as connection:
+            (oid,) = map(int, world.captured)
+            made = ensure_publication(connection, "p", [PublishedTable(oid)])
+            assert ensure_publication(connection, "p", [PublishedTable(oid)]) == ()
+            publishes = connection.server_version >= GENERATED
+            (table,) = (one for one in discover(connection) if one.oid == oid)
+        world.sql("INSERT INTO t VALUES (3)")
+        (event,) = world.events()
+        assert len(made) == 1
+        if publishes:
+            assert table.generated == ()
+            assert json.loads(event["payload"]) == {"id": "3", "twice": "6", "n": None}
+        else:
+            assert table.generated == ("twice",)
+            assert json.loads(event["payload"]) == {"id": "3", "n": None}
+    finally:
+        world.close()

@@ -301,3 +301,25 @@ def test_a_large_transaction_comes_in_chunks_of_rows_or_of_size(world: SourceWor
                 sizes = [len(rows) for rows in reader.chunks(read_by_functions(reading, world.slot, "p", end))]
             assert sum(sizes) == 501
             assert max(sizes) <= most
+
+
+def test_an_update_of_a_row_without_a_key_tells_both_rows(world: SourceWorld) -> None:
+    """Also if a large value stayed, which only the row that was has; and one that changed nothing."""
+    world.sql(
+        "CREATE TABLE t (v text, large text)",
+        "ALTER TABLE t ALTER large SET STORAGE EXTERNAL",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+    )
+    world.replicate("t", keys=())
+    world.sql(f"INSERT INTO t VALUES ('a', {LARGE})", "UPDATE t SET v = NULL", "UPDATE t SET v = v, large = 'x'")
+    insert, was, now, gone, last = world.events()
+    large = json.loads(insert["payload"])["large"]
+    assert [one["change"] for one in (was, now, gone, last)] == ["UPDATE-DELETE", "UPDATE-INSERT"] * 2
+    assert [json.loads(one["payload"]) for one in (was, now, gone, last)] == [
+        {"v": "a", "large": large},
+        {"v": None, "large": large},
+        {"v": None, "large": large},
+        {"v": None, "large": "x"},
+    ]
+    assert {(one["key"], one["old_key"], one["unchanged"]) for one in (was, now, gone, last)} == {(None, None, None)}
+    assert [one["half"] for one in (was, now)] == ["d", "i"]

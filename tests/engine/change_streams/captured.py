@@ -50,6 +50,7 @@ class Captured:
     split_rows: int = 1_000_000
     merge_rows: int = 0
     number: int = 0
+    opened_at: datetime = datetime(2100, 1, 1, tzinfo=UTC)  # no table's clock is ahead of it
 
     def __post_init__(self) -> None:
         self.until = CREATED
@@ -74,7 +75,7 @@ class Captured:
             active=self.active,
             split_rows=self.split_rows,
             merge_rows=self.merge_rows,
-            opened_at=CREATED,
+            opened_at=self.opened_at,
         )
 
     def run(self, batch: CaptureBatch, **sizes: int) -> CaptureResult:

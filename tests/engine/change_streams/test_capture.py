@@ -101,6 +101,7 @@ def test_a_record_says_what_its_columns_are_and_where_they_stand(lake: Lake, wor
     ]
 
 
+@pytest.mark.quick
 def test_only_watched_columns_make_updates(lake: Lake, workspace: Workspace) -> None:
     lake.create("k INT, v STRING, w INT, g INT GENERATED ALWAYS AS (w + 1)")
     some = on_one_table(lake, workspace, columns=("v",))

@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 
 from tests.engine.change_streams.captured import Captured, on_one_table, table_ref
 from tests.engine.lakes import Lake
+from tests.tiers import some_rows
 from tidemark.engine.change_streams.capture import FEW_ROWS, capture_batch, settings_for
 from tidemark.engine.workspace import Workspace
 from tidemark.errors import ChangeStreamRefused, SerialReused, WatchedTableChanged
 from tidemark.jobs.run import run
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import CaptureResult, WatchedTable
+from tidemark.model.change_streams import CLOCKS_DIFFER, MICROSECOND, CaptureResult, WatchedTable
 from tidemark.model.codec import from_plain, to_json
 from tidemark.model.jobs import JobKind, JobSpec
 
@@ -163,6 +164,29 @@ def test_tables_with_equal_and_backward_clocks_have_times_of_their_own(
     assert {row["table_name"] for row in found.values()} == {"a", "b"}
 
 
+def test_a_table_whose_clock_is_ahead_moves_no_other_and_is_named(
+    lake: Lake, workspace: Workspace, tmp_path: Path
+) -> None:
+    lake.create().sql("INSERT INTO {t} VALUES (1, 'a')", "UPDATE {t} SET v = 'b'")
+    other = Lake(lake.spark, tmp_path / "other", workspace).create()
+    other.sql("INSERT INTO {t} VALUES (1, 'x')")
+    watched = [WatchedTable(table_ref(table, name), ("k",), None, 0) for table, name in ((lake, "a"), (other, "b"))]
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for table, ahead in ((lake, 3_600), (other, -1)):
+        set_times(table, {version: noon.timestamp() + ahead + version for version in range(table.version + 1)})
+    captured = Captured(lake.spark, workspace, tmp_path / "log", watched, opened_at=noon)
+    result = captured.capture(2, 1, safe_until=noon - timedelta(seconds=10))
+    assert result.ahead == {"a": timedelta(hours=1, seconds=2)}
+    assert result.published_until == noon + CLOCKS_DIFFER + 2 * MICROSECOND
+    late = other.sql("UPDATE {t} SET v = 'y'")
+    set_times(other, {late: noon.timestamp() + 60})
+    captured.opened_at = noon + timedelta(seconds=70)
+    assert captured.capture(2, late, safe_until=noon + timedelta(seconds=60)).ahead == {}
+    times = [(row["table_name"], row["commit_timestamp"] - int(noon.timestamp()) * 10**6) for row in captured.rows()]
+    assert times == [("b", 0), ("a", 10_000_000), ("a", 10_000_001), ("b", 60_000_000)]
+    assert [row["raw_commit_timestamp"] for row in captured.rows()][1] == (noon.timestamp() + 3_601) * 10**6
+
+
 def set_times(table: Lake, times: dict[int, float]) -> None:
     for version, time in times.items():
         os.utime(table.path / "_delta_log" / f"{version:020d}.json", (time, time))
@@ -191,13 +215,16 @@ def without_a_listed_column(lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     ("change", "problem"),
-    [
-        (dropped, "no table at"),
-        (recreated, "another one now"),
-        (untracked, "row tracking"),
-        (without_its_key, "key column k is gone"),
-        (without_a_listed_column, "watched column v is gone"),
-    ],
+    some_rows(
+        [
+            (dropped, "no table at"),
+            (recreated, "another one now"),
+            (untracked, "row tracking"),
+            (without_its_key, "key column k is gone"),
+            (without_a_listed_column, "watched column v is gone"),
+        ],
+        now=[(dropped, "no table at"), (without_its_key, "key column k is gone")],
+    ),
     ids=lambda value: value.__name__ if callable(value) else "",
 )
 def test_a_watched_table_that_changed_is_an_error_before_anything_is_written(

@@ -142,7 +142,10 @@ def test_a_log_that_is_further_than_the_store_is_read_as_far_as_it_goes(log: Log
 
 def test_what_is_not_captured_yet_is_not_answered(log: LogBuilder) -> None:
     assert read(log, 56, token=MERGED) == []
-    assert set(read(log, 56)[0][2]) == {MERGED}
+    assert set(read(log, 55)[0][2]) == {MERGED}
+    with pytest.raises(OutOfRange, match="is known after a capture later than that; now, up to"):
+        frame_of(log, 55.000001)  # the next batch may end MERGED at 55.0000005, say
+    assert set(read(log, 50, stream=log.stream(44))[0][2]) == {MERGED}  # the log knows more than the store
 
 
 def test_without_a_token_the_partitions_then_are_told_one_a_row(log: LogBuilder) -> None:

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.engine.change_streams.log_builder import LogBuilder
+from tests.tiers import some_rows
 from tidemark.engine.change_streams.functions import register_read_functions
 from tidemark.engine.change_streams.read import read_change_stream
 from tidemark.errors import ChangeStreamNotFound
@@ -51,16 +52,19 @@ def literal(log: LogBuilder, value: Any) -> str:
 
 @pytest.mark.parametrize(
     ("start", "end", "token", "beat"),
-    [
-        (0.0, None, None, 1000),
-        (HOUR, None, None, 1000),
-        (0.0, None, ROOT, 10_000),
-        (1.0, 50.0, ROOT, 10_000),
-        (2.0, 2.0, ROOT, 1000),
-        (HOUR, None, ROOT, 300_000),
-        (HOUR, 2 * HOUR, LEFT, 1000),
-        (HOUR + 60, None, RIGHT, 1000),
-    ],
+    some_rows(
+        [
+            (0.0, None, None, 1000),
+            (HOUR, None, None, 1000),
+            (0.0, None, ROOT, 10_000),
+            (1.0, 50.0, ROOT, 10_000),
+            (2.0, 2.0, ROOT, 1000),
+            (HOUR, None, ROOT, 300_000),
+            (HOUR, 2 * HOUR, LEFT, 1000),
+            (HOUR + 60, None, RIGHT, 1000),
+        ],
+        now=[(0.0, None, None, 1000), (1.0, 50.0, ROOT, 10_000), (HOUR, 2 * HOUR, LEFT, 1000)],
+    ),
 )
 def test_sql_and_python_tell_the_same(
     log: LogBuilder, start: float, end: float | None, token: str | None, beat: int
@@ -87,6 +91,7 @@ def test_sql_and_python_tell_the_same(
         ("INVALID_ARGUMENT: start_timestamp must not be null", {"start_timestamp": None}),
         ("OUT_OF_RANGE: start_timestamp is too far in the past", {"start_timestamp": -1.0}),
         ("OUT_OF_RANGE: start_timestamp is too far in the future", {"start_timestamp": 4 * HOUR}),
+        ("is known after a capture later than that", {"start_timestamp": HOUR + 21}),
         ("INVALID_ARGUMENT: start_timestamp must be <= end_timestamp", {"end_timestamp": 0.5}),
         ("INVALID_ARGUMENT: heartbeat_milliseconds must not be null", {"heartbeat_milliseconds": None}),
         ("OUT_OF_RANGE: heartbeat_milliseconds must be within", {"heartbeat_milliseconds": 999}),
@@ -117,6 +122,13 @@ def test_a_partition_that_is_too_old_is_no_longer_valid(spark: SparkSession, tmp
     register_read_functions(log.spark, log.stream(HOUR))
     with pytest.raises(PySparkException, match="This partition is no longer valid"):
         log.spark.sql(called(log, "READ_s", 60 * HOUR, partition_token=ROOT, heartbeat_milliseconds=1000)).collect()
+
+
+def test_who_follows_heartbeats_is_not_ahead_whatever_the_clocks_say(spark: SparkSession, tmp_path: Path) -> None:
+    log = LogBuilder(spark.newSession(), tmp_path, begin=NOW - timedelta(hours=1)).create().partition(ROOT, 0)
+    register_read_functions(log.spark, log.commit(3 * HOUR).stream(HOUR))
+    text = called(log, "read_json_s", 3 * HOUR - 5, partition_token=ROOT, heartbeat_milliseconds=300_000)
+    assert ["heartbeat_record" in row[0] for row in log.spark.sql(text).collect()] == [True]
 
 
 def test_a_function_sees_what_is_captured_after_it_was_made(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from tests.engine.replication.event_histories import (
 )
 from tidemark.engine.replication.write_down import write_down
 from tidemark.errors import (
-    InvalidArgument,
     ObjectFailed,
     ReplicationRefused,
     TargetLost,
@@ -82,6 +81,7 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
     return World(spark, tmp_path)
 
 
+@pytest.mark.quick
 def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
     table = world.table
     with table.transaction():
@@ -328,9 +328,20 @@ def test_a_table_with_rows_of_others_is_refused(world: World) -> None:
     assert world.rows("id") == [(0,), (1,), (2,)]
 
 
-def test_a_mirror_needs_a_key(world: World) -> None:
+@pytest.mark.parametrize(
+    ("change", "row", "problem"),
+    [
+        ("UPDATE", "a", "only one half.*Backfill the object"),  # as captures of an older release have left them
+        ("DELETE", "b", "1 rows that are alike are to go, of which the target has 0"),
+    ],
+)
+def test_a_mirror_without_a_key_stops_before_what_it_cannot_follow(
+    world: World, change: str, row: str, problem: str
+) -> None:
     world.table.schema = world._schema = schema_of(column("v"))
     world.table.insert(v="a")
-    with pytest.raises(InvalidArgument, match="has no key"):
+    world.run()
+    world.table._tell(change, {"v": row}, None)
+    with pytest.raises(ObjectFailed, match=problem):
         world.run()
-    assert not (world.home / "t").exists()
+    assert world.rows("v") == [("a",)]

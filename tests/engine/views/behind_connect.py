@@ -1,4 +1,5 @@
-"""A stream on a view, read through a Spark Connect server: a program of its own, for it has no JVM.
+"""A stream on a view, and a window with large deletion vectors, read through a Spark Connect server: a program of its
+own, for it has no JVM.
 
 python -m tests.engine.views.behind_connect sc://… DIRECTORY
 """
@@ -12,7 +13,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.engine.views.view_lake import ViewLake
+from tidemark.engine.changes.plan import plan_changes
+from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.workspace import Workspace
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode
 
 
 def main(server: str, home: Path) -> None:
@@ -37,8 +42,22 @@ def main(server: str, home: Path) -> None:
             "lenient": [list(map(str, row)) for row in lake.changes(lenient)],
             "rows": lake.rows(join).count(),
             "appended": [list(map(str, row)) for row in lake.appended(join)],
+            "large": _scattered(lake),
         }
     sys.stdout.write(json.dumps(found))
+
+
+def _scattered(lake: ViewLake) -> list[list[str]]:
+    """Changes all over one large file, whose vectors are too large for a log."""
+    lake.table("large", "id BIGINT, v BIGINT")
+    lake.sql("INSERT INTO {db}.large SELECT id, id AS v FROM range(0, 2000000, 1, 1)")
+    lake.mark()
+    lake.sql("DELETE FROM {db}.large WHERE id % 50 = 0", "UPDATE {db}.large SET v = -v WHERE id % 4 = 1")
+    window = lake.window("large")
+    log = DeltaLog.open(window.table.path)
+    plan = plan_changes(log, window.start, window.end, StreamMode.STANDARD)
+    rows = read_changes(lake.spark, log, plan, lake.workspace).groupBy(ACTION, IS_UPDATE).count()
+    return sorted(list(map(str, row)) for row in rows.collect())
 
 
 if __name__ == "__main__":

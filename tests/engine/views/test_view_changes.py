@@ -29,6 +29,7 @@ def shop(views: ViewLake) -> ViewLake:
     return views
 
 
+@pytest.mark.quick
 def test_a_join_shows_the_difference_of_its_rows_at_both_ends(shop: ViewLake) -> None:
     query = shop.view("v", JOIN)
     shop.sql(

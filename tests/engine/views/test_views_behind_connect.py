@@ -10,12 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.connect_server import connect_server
+from tests.tiers import nightly
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.e2e,
-    pytest.mark.soak,
-]  # tests/airflow/test_connect.py has one by operators
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, nightly("a Connect server of its own")]
 
 
 def test_a_view_is_resolved_and_read_without_a_jvm_of_its_own(tmp_path: Path) -> None:
@@ -35,3 +32,8 @@ def test_a_view_is_resolved_and_read_without_a_jvm_of_its_own(tmp_path: Path) ->
     assert found["lenient"] == [["INSERT", "False", "3", "None"]]
     assert found["rows"] == 2
     assert found["appended"] == [["INSERT", "False", "3", "three", "b", seen]]
+    assert found["large"] == [
+        ["DELETE", "False", "40000"],
+        ["DELETE", "True", "500000"],
+        ["INSERT", "True", "500000"],
+    ]

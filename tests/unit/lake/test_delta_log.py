@@ -30,6 +30,21 @@ def test_a_directory_of_other_files_is_not_a_delta_table(tmp_path: Path) -> None
         DeltaLog.open(str(tmp_path))
 
 
+def test_a_table_that_was_begun_and_has_no_commit_is_none_and_beside_other_files_not_a_delta_table(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "_delta_log_$folder$").write_bytes(b"")  # what Hadoop leaves for a directory in a store that has none
+    with pytest.raises(TableNotFound):
+        DeltaLog.open(str(tmp_path))
+    (tmp_path / "_delta_log" / "_staged_commits").mkdir(parents=True)
+    (tmp_path / "_delta_log" / ".00000000000000000000.json.1b2.tmp").write_text("{}")
+    with pytest.raises(TableNotFound):
+        DeltaLog.open(str(tmp_path))
+    (tmp_path / "part-0.parquet").write_bytes(b"PAR1")
+    with pytest.raises(NotADeltaTable, match="holds no commit"):
+        DeltaLog.open(str(tmp_path))
+
+
 def test_the_state_is_that_of_its_version(tmp_path: Path) -> None:
     log = born(tmp_path, row_id_mark(9))
     commit(tmp_path, 1, metadata("id-1", **{"delta.enableRowTracking": "true"}), row_id_mark(19))

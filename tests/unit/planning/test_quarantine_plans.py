@@ -10,7 +10,7 @@ import pytest
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.codec import from_json, to_json, to_plain
-from tidemark.model.marks import Mark, MarkKind, parse_mark, parse_split
+from tidemark.model.marks import Mark, MarkKind, parse_changes, parse_mark, parse_split
 from tidemark.model.quarantine import QUARANTINE_COLUMNS, Split
 from tidemark.model.transactions import CommitResult, Evidence, PlannedWrite, TransactionKey, WriteAs
 from tidemark.operators._plans import WriteRequest, planned_writes
@@ -71,6 +71,9 @@ def test_what_sorted_the_rows_stands_beside_the_mark_and_changes_it_not() -> Non
     text = mark.to_text(Split(3, AT))
     assert (parse_mark(text), parse_split(text)) == (mark, Split(3, AT))
     assert (parse_mark(mark.to_text()), parse_split(mark.to_text()), parse_split("by hand")) == (mark, None, None)
+    assert (parse_changes(mark.to_text(changes=7)), parse_mark(mark.to_text(changes=7))) == (7, mark)
+    for odd in (mark.to_text(), "by hand", None, '{"tidemark_changes": 7}', mark.to_text(changes=-1)):
+        assert parse_changes(odd) is None
 
 
 def test_rows_in_quarantine_are_counted_apart() -> None:

@@ -28,6 +28,8 @@ class SlowFiles(LocalFileSystem):  # type: ignore[misc]
     protocol = ("slow", "file")
     seconds: ClassVar[float] = 0.0
     asked: ClassVar[list[Asked]] = []
+    open_again: ClassVar[threading.Event] = threading.Event()
+    open_again.set()
 
     def info(self, path: str, **kwargs: Any) -> Any:
         self.asked.append(Asked(threading.current_thread().name, time.monotonic()))
@@ -36,11 +38,13 @@ class SlowFiles(LocalFileSystem):  # type: ignore[misc]
     def ls(self, path: str, detail: bool = False, **kwargs: Any) -> Any:
         self.asked.append(Asked(threading.current_thread().name, time.monotonic()))
         time.sleep(self.seconds)
+        self.open_again.wait(60)
         return super().ls(path, detail, **kwargs)
 
     def cat_file(self, path: str, **kwargs: Any) -> Any:
         self.asked.append(Asked(threading.current_thread().name, time.monotonic()))
         time.sleep(self.seconds)
+        self.open_again.wait(60)
         return super().cat_file(path, **kwargs)
 
 
@@ -61,6 +65,14 @@ def slow(slow_files: type[SlowFiles]) -> Iterator[Callable[[float], list[Asked]]
 
     yield takes
     slow_files.seconds = 0.0
+
+
+@pytest.fixture
+def hung(slow_files: type[SlowFiles]) -> Iterator[threading.Event]:
+    """Places that begin with slow:// give no answer, until this is set."""
+    slow_files.open_again.clear()
+    yield slow_files.open_again
+    slow_files.open_again.set()
 
 
 @pytest.fixture

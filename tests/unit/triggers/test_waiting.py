@@ -8,10 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from tests.postgresql import PASSWORD, PostgresServer
 from tests.unit.triggers.surroundings import Asked, Sea, Ticker, fired, in_seconds, threads_of_triggers
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
+from tidemark.transactions.outlook import Limit, outlook
+from tidemark.transactions.sources import open_table
 from tidemark.transactions.streams import drop_stream
 from tidemark.triggers._looks import LOG_THREADS
 from tidemark.triggers._waiting import answer_within
@@ -159,23 +162,62 @@ def test_the_loop_goes_on_while_a_lake_is_slow(sea: Sea, slow: Callable[[float],
     assert ticker.went_on_beside(asked)
 
 
-def test_a_log_that_hangs_holds_up_neither_the_loop_nor_the_deadline(sea: Sea) -> None:
-    sea.source.append()
-    sea.stream("other")
-    newest = max(sea.source.log.glob("*.json"))
-    newest.unlink()
-    os.mkfifo(newest)  # whoever opens it waits for a writer that does not come
+def test_a_log_that_hangs_holds_up_neither_the_loop_nor_the_deadline(sea: Sea, hung: threading.Event) -> None:
+    sea.stream("far", scheme="slow")
     ticker, began = Ticker(), time.monotonic()
     try:
-        event = fired(waits(seconds=1), ticker=ticker)
+        event = fired(waits("far", seconds=1), ticker=ticker)
     finally:
-        hung = threads_of_triggers()
-        os.close(os.open(newest, os.O_RDWR))  # lets the thread go
+        waiting = threads_of_triggers()
+        hung.set()
     assert event["status"] == "timeout"
     assert "no answer" in event["problem"]
     assert time.monotonic() - began < 20
     assert len(ticker.ticks) > 30  # three seconds
-    assert len(hung) == 1  # one thread for the stream, however often it was asked for
+    assert len(waiting) == 1  # one thread for the stream, however often it was asked for
+
+
+def test_a_table_that_hangs_leaves_threads_to_the_others_however_many_streams_it_has(
+    sea: Sea, hung: threading.Event
+) -> None:
+    far = SyntheticTable(sea.world.root / "far")
+    for number in range(2 * LOG_THREADS):
+        sea.stream(f"far_{number}", table=far, scheme="slow")
+    sea.source.append()
+
+    async def run() -> list[Any]:
+        stuck = [asyncio.ensure_future(_next(waits(f"far_{number}"))) for number in range(2 * LOG_THREADS)]
+        await asyncio.sleep(0.5)
+        found = await _next(waits())
+        hung.set()
+        far.append()
+        return [found, *await asyncio.gather(*stuck)]
+
+    assert {event["status"] for event in asyncio.run(run())} == {"found"}
+
+
+def test_a_table_that_hangs_leaves_an_outlook_on_the_others(sea: Sea, hung: threading.Event) -> None:
+    far = SyntheticTable(sea.world.root / "far")
+    for number in range(2 * LOG_THREADS):
+        sea.stream(f"far_{number}", table=far, scheme="slow")
+    sea.stream("gone")
+    shutil.rmtree(sea.tables["gone"].path)
+    limit, patience = Limit(timedelta(hours=1)), timedelta(seconds=2)
+    found = outlook(sea.world.store, None, open_table, limit, patience=patience)
+    hung.set()
+    assert [one.stream for one in found.at_risk] == ["gone"]
+    assert {problem for _, problem in found.unknown} == {"its lake has not answered for 2 s"}
+    assert len(found.unknown) == 2 * LOG_THREADS
+
+
+def test_a_pipe_in_place_of_a_commit_is_named_at_once(sea: Sea) -> None:
+    sea.source.append()
+    newest = max(sea.source.log.glob("*.json"))
+    newest.unlink()
+    os.mkfifo(newest)
+    event = fired(waits())
+    assert (event["status"], event["error"]["error"]) == ("failed", "NotAFile")
+    assert newest.name in event["message"]
 
 
 def test_many_streams_share_threads_and_queries(sea: Sea, queries: list[str]) -> None:

@@ -24,6 +24,7 @@ from tidemark.control.schema.streams import (
     stores,
     stream_health,
     streams,
+    target_numbers,
     transactions,
     windows,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "stores",
     "stream_health",
     "streams",
+    "target_numbers",
     "transactions",
     "watched_tables",
     "windows",

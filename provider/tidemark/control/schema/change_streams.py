@@ -175,3 +175,4 @@ chunks = sa.Table(
     sa.Column("committed_at", UtcDateTime),
 )
 sa.Index("ix_tidemark_chunk_state", chunks.c.group_uid, chunks.c.state)
+sa.Index("ix_tidemark_chunk_committed_at", chunks.c.committed_at)

@@ -68,6 +68,9 @@ replicated_objects = sa.Table(
     sa.Column("gone", sa.Boolean, nullable=False),
     sa.Column("selected", sa.Boolean, nullable=False),
     sa.Column("problem", sa.Text),
+    sa.Column("seen", sa.Text),  # JSON of the SeenTable of the last look; NULL: of none
+    sa.Column("held", sa.Text),  # JSON of the HeldColumns; NULL: none
+    sa.Column("notices", sa.Text),  # JSON of the texts; NULL: none
 )
 sa.Index(
     "uq_tidemark_replicated_object_name",
@@ -95,6 +98,8 @@ object_writes = sa.Table(
     sa.Column("closed_at", UtcDateTime),
     sa.Column("report", sa.Text),  # JSON of the BackfillReport or WriteDownReport
 )
+
+sa.Index("ix_tidemark_object_write_closed_at", object_writes.c.closed_at)
 
 replication_moves = sa.Table(
     "tidemark_replication_move",

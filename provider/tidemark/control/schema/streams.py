@@ -14,6 +14,7 @@ __all__ = [
     "stores",
     "stream_health",
     "streams",
+    "target_numbers",
     "transactions",
     "windows",
 ]
@@ -23,6 +24,7 @@ stores = sa.Table(
     metadata,
     sa.Column("store_id", sa.String(36), primary_key=True),
     sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("pruned_at", UtcDateTime),  # when a task last began to drop old history
 )
 
 streams = sa.Table(
@@ -50,6 +52,7 @@ streams = sa.Table(
     sa.Column("view_bases", sa.Text),  # JSON of the BaseOffsets of a view; offset_version is their sum
     sa.Column("key_columns", sa.Text),  # JSON of the columns that identify a row; NULL: its row id does
     sa.Column("rebased_from", sa.String(36)),  # uid of the stream that went on as this one; NULL: it was created
+    sa.Column("known_serial", sa.BigInteger),  # as it came into this store: another may have used it
 )
 sa.Index(
     "uq_tidemark_stream_live_name",
@@ -58,6 +61,8 @@ sa.Index(
     sqlite_where=streams.c.dropped_at.is_(None),
     postgresql_where=streams.c.dropped_at.is_(None),
 )
+
+sa.Index("ix_tidemark_stream_held_by", streams.c.held_by)
 
 stream_health = sa.Table(
     "tidemark_stream_health",
@@ -80,7 +85,7 @@ offset_moves = sa.Table(
     "tidemark_offset_move",
     metadata,
     sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
-    sa.Column("stream_uid", sa.String(36), sa.ForeignKey(streams.c.uid), nullable=False, index=True),
+    sa.Column("stream_uid", sa.String(36), sa.ForeignKey(streams.c.uid), nullable=False),
     sa.Column("from_version", sa.BigInteger, nullable=False),
     sa.Column("to_version", sa.BigInteger, nullable=False),
     sa.Column("moved_at", UtcDateTime, nullable=False),
@@ -88,6 +93,8 @@ offset_moves = sa.Table(
     sa.Column("why", sa.Text, nullable=False),
     sa.Column("run", sa.Text),
 )
+
+sa.Index("ix_tidemark_offset_move_stream_uid", offset_moves.c.stream_uid, offset_moves.c.id)  # the newest of a stream
 
 transactions = sa.Table(
     "tidemark_transaction",
@@ -107,6 +114,7 @@ transactions = sa.Table(
     sa.Column("closed_at", UtcDateTime),
     sa.Column("taken_by", sa.Text),  # JSON of the key that took it over (step 4)
     sa.Column("result", sa.Text),  # JSON of the CommitResult
+    sa.Column("nothing_of", sa.String(36)),  # of windows that held nothing, whose streams: the rows are used again
 )
 sa.Index(
     "uq_tidemark_transaction_key",
@@ -118,6 +126,9 @@ sa.Index(
     sqlite_where=transactions.c.state != "released",
     postgresql_where=transactions.c.state != "released",
 )
+
+sa.Index("ix_tidemark_transaction_nothing_of", transactions.c.nothing_of, transactions.c.closed_at)
+sa.Index("ix_tidemark_transaction_closed_at", transactions.c.closed_at)
 
 windows = sa.Table(
     "tidemark_window",
@@ -169,3 +180,14 @@ job_targets = sa.Table(
     sa.Column("target_path", sa.Text, nullable=False, index=True),
     sa.Column("target_table_id", sa.String(64), nullable=False),  # as the job was given it (step 6)
 )
+
+target_numbers = sa.Table(
+    "tidemark_target_number",
+    metadata,
+    sa.Column("target_path", sa.Text, primary_key=True),
+    sa.Column("target_table_id", sa.String(64), primary_key=True),
+    sa.Column("stream_uid", sa.String(36), primary_key=True),  # as in Delta's entry; it need not be of this store
+    sa.Column("serial", sa.BigInteger, nullable=False),  # the highest that a job was ordered with; it only grows
+    sa.Column("version", sa.BigInteger, nullable=False),  # up to here the table's log was looked at
+)
+sa.Index("ix_tidemark_target_number_target_table_id", target_numbers.c.target_table_id)

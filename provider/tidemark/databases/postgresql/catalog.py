@@ -27,6 +27,7 @@ __all__ = [
     "columns_of",
     "discover",
     "dropped_numbers",
+    "generated_kinds",
     "read_from",
     "server_facts",
     "types_of",
@@ -47,7 +48,7 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog',
 ORDER BY n.nspname, c.relname
 """
 _COLUMNS = """
-SELECT a.attrelid::bigint, a.attname, a.atttypid::bigint, a.atttypmod, a.attnotnull, a.attgenerated <> '', a.attnum,
+SELECT a.attrelid::bigint, a.attname, a.atttypid::bigint, a.atttypmod, a.attnotnull, a.attgenerated = ANY(%s), a.attnum,
        a.atthasmissing, CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
        a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
 FROM pg_attribute a
@@ -55,6 +56,7 @@ JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attrelid, a.attnum
 """
+_PUBLISHED_SINCE = 180000  # from this version on the log has generated columns that are stored
 _INDEXES = """
 SELECT i.indrelid::bigint, c.relname, i.indisprimary, i.indisreplident, i.indimmediate AND i.indisvalid,
        ARRAY(SELECT i.indkey[place]::int FROM generate_series(0, i.indnkeyatts - 1) AS place)
@@ -77,7 +79,7 @@ _PERSISTENCE = {"u": RelationKind.UNLOGGED, "t": RelationKind.TEMPORARY}
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """A table as it is now. `schema`: without `generated` columns, as the log has none of them. `keys`: in the key's
+    """A table as it is now. `schema`: without `generated` columns, which the log does not have. `keys`: in the key's
     order, by which its rows are known in the log. `rows` and `size` (bytes): by the server's statistics, with all
     partitions. `parted`: its rows are in its partitions. `problem`, `remedy`: why it cannot be replicated; else None.
     """
@@ -194,6 +196,11 @@ def columns_of(connection: psycopg2.extensions.connection, oid: int, *, numeric_
     )
 
 
+def generated_kinds(connection: psycopg2.extensions.connection) -> str:
+    """Of generated columns those that the log does not have, as the catalog calls them (attgenerated)."""
+    return "v" if connection.server_version >= _PUBLISHED_SINCE else "sv"
+
+
 def dropped_numbers(connection: psycopg2.extensions.connection, oid: int) -> frozenset[int]:
     """Numbers of a table's columns that are gone: no other column gets them."""
     with connection.cursor() as cursor:
@@ -248,7 +255,7 @@ def _contents(connection: psycopg2.extensions.connection, oids: Sequence[int], n
     attributes: dict[int, list[_Attribute]] = defaultdict(list)
     indexes: dict[int, list[KeyIndex]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute(_COLUMNS, (list(oids),))
+        cursor.execute(_COLUMNS, (list(generated_kinds(connection)), list(oids)))
         for oid, name, type_oid, modifier, *rest in cursor.fetchall():
             attributes[oid].append(_Attribute(name, (type_oid, modifier), *rest))
         cursor.execute(_INDEXES, (list(oids),))

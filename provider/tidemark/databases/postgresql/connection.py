@@ -25,7 +25,7 @@ SESSION = {  # whatever role, database or server say: one text for each value, n
     "xmlbinary": "base64",
     "search_path": "pg_catalog",
     "statement_timeout": "0",
-    "lock_timeout": "0",
+    "lock_timeout": "5s",  # for the catalog; who may wait for a user's table says a shorter one
     "idle_in_transaction_session_timeout": "0",
     "synchronous_commit": "local",
 }

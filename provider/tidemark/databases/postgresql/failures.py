@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tidemark.errors import SourceRefused, SourceUnreachable
+from tidemark.errors import SourceLocked, SourceRefused, SourceUnreachable
 from tidemark.errors.tree import TidemarkError
 from tidemark.model.replication import SourceAddress
 
@@ -19,6 +19,7 @@ __all__ = ["connect_failure", "failures_named", "said", "secrets_of", "source_of
 _HIDDEN = "***"
 _PASSING = ("53", "57")  # SQLSTATE classes: resources are short, an operator intervened
 _LOST = ("08",)
+_LOCKED = "55P03"  # a lock was not to be had in time
 _CLIENT_SIDE = re.compile(  # what libpq says by itself: nobody answered, or not to the end
     r"could not (connect|translate|send|receive|read|write|resolve)|refused|timeout|timed out|unreachable|no route"
     r"|reset by|closed the connection unexpectedly|terminat(ed|ing) |broken pipe|SSL SYSCALL|network is down",
@@ -89,7 +90,7 @@ def connect_failure(error: Exception, address: SourceAddress) -> TidemarkError:
 @contextmanager
 def failures_named(address: SourceAddress) -> Iterator[None]:
     """What psycopg2 raises within comes out as SourceUnreachable where the connection is gone or the server was short
-    of something, else as SourceRefused.
+    of something, as SourceLocked where a lock was not to be had, else as SourceRefused.
     """
     import psycopg2
 
@@ -114,13 +115,15 @@ def _failure(error: psycopg2.Error, address: SourceAddress) -> TidemarkError:
     gone = not code and isinstance(error, (psycopg2.OperationalError, psycopg2.InterfaceError))
     if gone or (code.startswith((*_PASSING, *_LOST)) and code != "57014"):
         return SourceUnreachable(source=source, problem=text)
+    if code == _LOCKED:
+        return SourceLocked(source=source, what="what a statement needs", problem=text, remedy=_statement_remedy(code))
     return SourceRefused(source=source, what="a statement", problem=text, remedy=_statement_remedy(code))
 
 
 def _statement_remedy(code: str) -> str:
     if code == "42501":
         return "Grant the user of the connection what it lacks."
-    if code in ("55P03", "57014"):
+    if code in (_LOCKED, "57014"):
         return "Something else held a lock for too long; look at pg_locks, then try again."
     if code == "25006":
         return "Connect to the primary, with a role that may write (default_transaction_read_only = off)."

@@ -1,27 +1,47 @@
 """A table as of an exported snapshot, for many sessions to read: how, under which settings, in which ranges.
 
 A transaction of ours holds the table as long as it is read, as pg_dump does: a TRUNCATE or a rewriting ALTER TABLE of
-somebody else would show an empty table to every older snapshot. Both wait until the copy is done; and each session that
-reads looks for itself that nothing of it has happened since the snapshot.
+somebody else would show an empty table to every older snapshot. Neither waits for long: a watch ends all sessions of
+the copy for them. Each session that reads takes its lock at once or not at all, since behind an ALTER TABLE that waits
+for another session of the copy it would wait for ever; and it looks for itself that the table is what it was.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tidemark.databases.postgresql.catalog import columns_of, read_from
 from tidemark.databases.postgresql.connection import SESSION, connect
+from tidemark.databases.postgresql.fingerprints import seen_tables
+from tidemark.databases.postgresql.giving_way import BOUND, LOCK_TIMEOUT, milliseconds, watching
 from tidemark.databases.postgresql.names import literal, quoted
+from tidemark.databases.postgresql.row_sizes import Fetch, RowSizes, row_bytes, sample_percent
 from tidemark.databases.postgresql.snapshots import Snapshot, exported_snapshot
-from tidemark.errors import BackfillInterrupted, InvalidArgument
-from tidemark.model.replication import Column, SourceAddress, TableSchema, TypeKind
+from tidemark.errors import BackfillGaveWay, BackfillInterrupted, InvalidArgument
+from tidemark.model.replication import Column, Shown, SourceAddress, TableSchema, TypeKind
+from tidemark.model.replication_catalog import SeenTable
+from tidemark.planning.replication.hiding import MASK, pads_of
 
-__all__ = ["PATIENCE", "PinnedTable", "as_read", "is_native", "jdbc_properties", "jdbc_url", "pinned_table"]
+if TYPE_CHECKING:
+    import psycopg2
+
+__all__ = [
+    "PATIENCE",
+    "PinnedTable",
+    "as_read",
+    "hash_properties",
+    "interruption",
+    "is_native",
+    "jdbc_properties",
+    "jdbc_url",
+    "pinned_table",
+]
 
 PATIENCE = timedelta(minutes=5)
 RANGES_SINCE = 140000  # the version that reads a range of ctid without reading the whole table
@@ -41,15 +61,30 @@ WHERE c.relkind = 'r' AND c.oid IN (SELECT {oid}::oid UNION ALL SELECT relid FRO
 """
 _FACTS = """
 SELECT coalesce(max(pg_relation_size(oid) / current_setting('block_size')::bigint), 0)::bigint, count(*),
-    transaction_timestamp()
+    transaction_timestamp(), coalesce(bool_or((SELECT pg_relation_size(c.reltoastrelid) > 0
+        FROM pg_class c WHERE c.oid = parts.oid AND c.reltoastrelid <> 0)), false)
 FROM ({parts}) AS parts
 """
+_WIDEST = """
+SELECT coalesce(max(size), 0), coalesce(avg(size), 0)::bigint
+FROM (SELECT {size} AS size FROM {source} TABLESAMPLE SYSTEM ({percent})) AS sample
+"""
 _REWRITTEN = "was rewritten or truncated while it was copied"
-_HOLD = """DO $tidemark$BEGIN
-LOCK TABLE {source} IN ACCESS SHARE MODE;
-IF EXISTS (SELECT FROM ({parts}) AS parts WHERE relfilenode IS DISTINCT FROM pg_relation_filenode(oid))
-THEN RAISE EXCEPTION 'it {rewritten}'; END IF;
+_LOCKED = "is locked by another session, or one waits for it"
+_HOLD = f"""DO $tidemark$BEGIN
+BEGIN
+LOCK TABLE {{source}} IN ACCESS SHARE MODE NOWAIT;
+EXCEPTION WHEN lock_not_available THEN RAISE EXCEPTION 'it {_LOCKED}';
+END;
+IF EXISTS (SELECT FROM ({{parts}}) AS parts WHERE relfilenode IS DISTINCT FROM pg_relation_filenode(oid))
+THEN RAISE EXCEPTION 'it {_REWRITTEN}'; END IF;
 END$tidemark$"""
+_GAVE_WAY = re.compile(rf"it (?:{_REWRITTEN}|{_LOCKED})|lock timeout|could not obtain lock")
+_INNER, _OUTER = "tidemark.inner", "tidemark.outer"
+_HASHED = (
+    f"encode(sha256(decode(current_setting('{_OUTER}'), 'hex') || sha256(decode(current_setting('{_INNER}'), 'hex')"
+    " || convert_to({text}, 'UTF8'))), 'hex')"
+)
 _IN_URL = {"connect_timeout": "connectTimeout"}
 
 
@@ -58,7 +93,8 @@ class PinnedTable:
     """A table just before `snapshot.position`. `source`: its name in FROM. `parts`: 1, or how many partitions it has;
     `pages`: of its largest part.
 
-    `statements`: what a reading session runs first, in the transaction that it reads in.
+    `statements`: what a reading session runs first, in the transaction that it reads in. `readers`: how these sessions
+    are called, by which the watch knows them. `gave_way`: for whom the sessions were ended; None: they were not.
     """
 
     snapshot: Snapshot
@@ -69,6 +105,11 @@ class PinnedTable:
     pages: int
     version: int
     statements: tuple[str, ...]
+    sizes: RowSizes = field(default_factory=RowSizes)
+    readers: str = "tidemark"
+    gave_way: Callable[[], str | None] = lambda: None
+    read: tuple[Column, ...] = ()  # as `schema`, with the types that the source has
+    seen: SeenTable | None = None
 
     def ranges(self, partitions: int) -> tuple[str, ...]:
         """Conditions on `at`, the place of a row, that part its rows; the last is open, for what came meanwhile."""
@@ -80,13 +121,14 @@ class PinnedTable:
         upper = [*(f"at < '({cut},0)'::tid" for cut in cuts), "true"]
         return tuple(f"{low} AND {high}" for low, high in zip(lower, upper, strict=True))
 
-    def query(self) -> str:
+    def query(self, *, measured: bool = False) -> str:
         """The rows: `c0`, `c1` … in the order of the columns, `at`, and where it lies: `part` and, as 12 hexadecimal
-        digits, `place`, which no other row of the part has.
+        digits, `place`, which no other row of the part has. If `measured`, also `bytes`, how wide the row is.
         """
-        values = [f"{as_read(column)} AS c{number}" for number, column in enumerate(self.schema.columns)]
+        values = [f"{as_read(column)} AS c{number}" for number, column in enumerate(self.read)]
         place = "ctid AS at, tableoid::text AS part, encode(tidsend(ctid), 'hex') AS place"
-        return f"SELECT {', '.join(values)}, {place} FROM {self.source}"
+        size = f", {row_bytes(self.read)} AS bytes" if measured else ""
+        return f"SELECT {', '.join(values)}, {place}{size} FROM {self.source}"
 
 
 @contextmanager
@@ -97,32 +139,58 @@ def pinned_table(
     name: str,
     patience: timedelta = PATIENCE,
     numeric_as: str | None = None,
-    excluded: Sequence[str] = (),
+    choose: Callable[[TableSchema], TableSchema] = lambda schema: schema,
+    bound: timedelta = BOUND,
 ) -> Iterator[PinnedTable]:
-    """The table with that OID, held as it is now while the context lasts. `excluded`: columns that are left out.
+    """The table with that OID, held as it is now while the context lasts, or until somebody has waited for it for
+    `bound`. `choose`: its columns as the lake has them.
 
-    Raises ObjectNotReplicable where it is gone, BackfillInterrupted where it is rewritten at this moment, and what
-    `exported_snapshot` and `connect` do. Nothing stays behind in the source, whatever happens.
+    Raises ObjectNotReplicable where it is gone, BackfillGaveWay where somebody has it locked or rewrites it at this
+    moment, and what `exported_snapshot` and `connect` do. Nothing stays behind in the source, whatever happens.
     """
-    import psycopg2
-
-    with exported_snapshot(address, patience=patience) as snapshot, connect(address) as connection:
+    with (
+        exported_snapshot(address, patience=patience, bound=bound) as snapshot,
+        connect(address) as connection,
+        watching(address, name=f"tidemark copy {snapshot.pid}", bound=bound) as watch,
+    ):
+        watch.look_after(snapshot.pid)
+        watch.look_after(connection.info.backend_pid)
         pinned = _pinning(snapshot)
         parts = _PARTS.format(oid=oid)
         with connection.cursor() as cursor:
-            cursor.execute("; ".join(("BEGIN", *pinned, f"SET lock_timeout = {int(patience.total_seconds() * 1000)}")))
+            cursor.execute("; ".join(("BEGIN", *pinned)))
             source = read_from(connection, oid)
-            hold = _HOLD.format(source=source, parts=parts, rewritten=_REWRITTEN)
-            try:
-                cursor.execute(hold)
-            except psycopg2.errors.RaiseException as error:
-                raise BackfillInterrupted(object=name, problem=f"it {_REWRITTEN}") from error
+            hold = _HOLD.format(source=source, parts=parts)
+            _run_hold(cursor, hold, name)
             cursor.execute(_FACTS.format(parts=parts))
-            pages, count, taken_at = cursor.fetchone()
-        found = columns_of(connection, oid, numeric_as=numeric_as)
-        columns = tuple(column for column in found.columns if column.name not in excluded)
-        version = connection.server_version
-        yield PinnedTable(snapshot, taken_at, TableSchema(columns), source, count, pages, version, (*pinned, hold))
+            pages, count, taken_at, out_of_line = cursor.fetchone()
+            found = columns_of(connection, oid, numeric_as=numeric_as)
+            schema, seen = choose(found), seen_tables(connection, [oid]).get(str(oid))
+            read = tuple(replace(found.column(one.name), shown=one.shown) for one in schema.columns)
+            cursor.execute(_WIDEST.format(size=row_bytes(read), source=source, percent=sample_percent(pages)))
+            widest, mean = cursor.fetchone()
+        yield PinnedTable(
+            snapshot=snapshot,
+            taken_at=taken_at,
+            schema=schema,
+            source=source,
+            parts=count,
+            pages=pages,
+            version=connection.server_version,
+            statements=(*pinned, hold),
+            read=read,
+            seen=seen,
+            sizes=RowSizes(widest, out_of_line, mean),
+            readers=watch.readers,
+            gave_way=lambda: watch.found,
+        )
+
+
+def interruption(name: str, text: str) -> BackfillInterrupted:
+    """The error of a copy whose reading session failed with `text`: BackfillGaveWay where that was for others."""
+    if _GAVE_WAY.search(text):
+        return BackfillGaveWay(object=name, problem=text)
+    return BackfillInterrupted(object=name, problem=text)
 
 
 def is_native(column: Column) -> bool:
@@ -131,8 +199,26 @@ def is_native(column: Column) -> bool:
 
 
 def as_read(column: Column) -> str:
-    """The column in a query: its value where every client reads the same, else the canonical text of its type."""
-    name, native = quoted(column.name), column.native.lower()
+    """The column in a query: its value where every client reads the same, else the canonical text of its type. What is
+    masked or hashed does not leave the source; a hash needs `hash_properties`.
+    """
+    name = quoted(column.name)
+    if column.shown is Shown.MASKED:
+        return f"CASE WHEN {name} IS DISTINCT FROM NULL THEN {literal(MASK)} END"
+    if column.shown is Shown.HASHED:
+        return _HASHED.format(text=_text_to_hash(column, name))
+    return _read(column, name)
+
+
+def _text_to_hash(column: Column, name: str) -> str:
+    """The canonical text, as events have it."""
+    if column.type.kind is TypeKind.BYTES:
+        return f"encode({name}, 'hex')"
+    return f"{name}::text" if column.type.kind in _NATIVE else _read(column, name)
+
+
+def _read(column: Column, name: str) -> str:
+    native = column.native.lower()
     if column.type.kind in _NATIVE:
         return f"{name}::{_NATIVE[column.type.kind]}"
     if column.type.kind is TypeKind.ARRAY:
@@ -153,20 +239,46 @@ def jdbc_url(address: SourceAddress) -> str:
     return f"jdbc:postgresql://{host}:{address.port}/{quote(address.database, safe='')}"
 
 
-def jdbc_properties(address: SourceAddress) -> dict[str, str]:
-    """What the driver is told, the password among it."""
+def jdbc_properties(address: SourceAddress, readers: str = "tidemark", fetch: Fetch | None = None) -> dict[str, str]:
+    """What the driver is told, the password among it. Its first question, for the columns, is asked before `statements`
+    of a PinnedTable are run, and is about the table, too. A fetch of some rows makes it read in one transaction, as the
+    snapshot needs.
+    """
+    fetched = {} if fetch is None else {"fetchsize": str(fetch.rows)}
+    limited = {} if fetch is None or fetch.limit is None else {"maxResultBuffer": str(fetch.limit)}
     known = {
         _IN_URL.get(name, name): value
         for name, value in address.parameters.items()
         if name.startswith("ssl") or name in _IN_URL
     }
     password = {"password": address.password} if address.password is not None else {}
-    return {**known, "user": address.user, **password, "ApplicationName": "tidemark", "tcpKeepAlive": "true"}
+    said = {"ApplicationName": readers, "options": f"-c lock_timeout={milliseconds(LOCK_TIMEOUT)}"}
+    return {**known, "user": address.user, **password, **said, **fetched, **limited, "tcpKeepAlive": "true"}
+
+
+def _run_hold(cursor: psycopg2.extensions.cursor, hold: str, name: str) -> None:
+    import psycopg2
+
+    try:
+        cursor.execute(hold)
+    except psycopg2.errors.RaiseException as error:
+        raise interruption(name, str(error.diag.message_primary)) from error
+    except psycopg2.errors.LockNotAvailable as error:
+        raise BackfillGaveWay(object=name, problem=f"it {_LOCKED}") from error
+
+
+def hash_properties(secret: str) -> dict[str, str]:
+    """What the driver is told where columns are hashed, besides `jdbc_properties`. It goes when the session begins, so
+    it is in no statement that a server may keep.
+    """
+    inner, outer = pads_of(secret)
+    return {"options": f"-c {_INNER}={inner} -c {_OUTER}={outer}"}
 
 
 def _pinning(snapshot: Snapshot) -> tuple[str, ...]:
     """A policy that would hide rows is an error: such a copy would be no copy."""
     settings = {name: value for name, value in SESSION.items() if name != "synchronous_commit"}
+    settings["lock_timeout"] = str(milliseconds(LOCK_TIMEOUT))
     return (
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         f"SET TRANSACTION SNAPSHOT {literal(snapshot.name)}",

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
 from tidemark.databases.postgresql.catalog import CatalogTable, discover
 from tidemark.databases.postgresql.failures import said, source_of
+from tidemark.databases.postgresql.giving_way import LOCK_TIMEOUT, milliseconds
 from tidemark.databases.postgresql.names import qualified, quoted
-from tidemark.errors import ObjectNotReplicable, SourceRefused
+from tidemark.errors import ObjectNotReplicable, SourceLocked, SourceRefused
 from tidemark.model.replication import ObjectName
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMN_LISTS",
+    "GENERATED",
+    "LOCK_PATIENCE",
     "PublicationState",
     "PublishedTable",
     "drop_publication",
@@ -32,11 +37,13 @@ __all__ = [
 
 _Published = tuple[ObjectName, tuple[str, ...] | None]
 
+LOCK_PATIENCE = timedelta(seconds=30)
 COLUMN_LISTS = 150000  # the version that has them
+GENERATED = 180000  # the version that publishes stored generated columns
 _OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
 _STATE = """
 SELECT oid::bigint, pg_get_userbyid(pubowner), pg_has_role(pubowner, 'USAGE'), puballtables,
-       pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot
+       pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot, {generated}
 FROM pg_publication WHERE pubname = %s
 """
 _TABLES = """
@@ -63,7 +70,7 @@ class PublishedTable:
 class PublicationState:
     """A publication as it is. `tables`: by OID, name and column list; () for one whose rows are filtered. `plain`: it
     publishes all kinds of changes, and partitions under their root. `wide`: more than the tables of a list.
-    `alterable`: its owner is a role of ours.
+    `alterable`: its owner is a role of ours. `generated`: with the generated columns that the server could publish.
     """
 
     exists: bool
@@ -72,6 +79,7 @@ class PublicationState:
     alterable: bool = False
     wide: bool = False
     plain: bool = True
+    generated: bool = True
     tables: Mapping[int, _Published] = field(default_factory=dict)
 
 
@@ -79,11 +87,12 @@ def publication_state(connection: psycopg2.extensions.connection, name: str) -> 
     """What there is under that name."""
     new = connection.server_version >= COLUMN_LISTS
     with connection.cursor() as cursor:
-        cursor.execute(_STATE, (name,))
+        publishes = connection.server_version >= GENERATED
+        cursor.execute(_STATE.format(generated="pubgencols = 's'" if publishes else "true"), (name,))
         found = cursor.fetchone()
         if found is None:
             return PublicationState(exists=False)
-        oid, owner, alterable, wide, plain = found
+        oid, owner, alterable, wide, plain, generated = found
         filtered, columns = ("r.prqual IS NOT NULL", _LISTED) if new else ("false", "NULL::text[]")
         cursor.execute(_TABLES.format(filtered=filtered, columns=columns), (oid,))
         rows = cursor.fetchall()
@@ -94,7 +103,7 @@ def publication_state(connection: psycopg2.extensions.connection, name: str) -> 
         table: (ObjectName(schema, relation), () if filtered else tuple(listed) if listed is not None else None)
         for table, schema, relation, filtered, listed in rows
     }
-    return PublicationState(True, oid, owner, alterable, wide, plain, tables)
+    return PublicationState(True, oid, owner, alterable, wide, plain, generated, tables)
 
 
 def ensure_publication(
@@ -102,22 +111,23 @@ def ensure_publication(
     name: str,
     tables: Sequence[PublishedTable],
     *,
-    patience: timedelta = timedelta(seconds=30),
+    patience: timedelta = LOCK_PATIENCE,
 ) -> tuple[str, ...]:
     """Makes the publication, or makes it the one of exactly these tables; the statements that were run, none where all
     was so already. All of them or none take effect.
 
     All columns are published, those too that are added later, and the reader drops what is excluded: a list of columns
     stands still, so that values of a new column would be in no event. A list that somebody made is taken away. Needs an
-    autocommit connection. Raises ObjectNotReplicable before anything is published, and SourceRefused with the missing
-    right, or where a table stayed locked for `patience`.
+    autocommit connection. It takes locks that others who alter these tables would wait behind, so it is tried, for
+    LOCK_TIMEOUT each time, until `patience` is over. Raises ObjectNotReplicable before anything is published,
+    SourceRefused with the missing right, and SourceLocked where a table stayed locked.
     """
     wanted = _wanted(connection, tables)
     state = publication_state(connection, name)
     _require_ours(connection, name, state)
-    statements = _statements(name, state, wanted)
+    statements = _statements(name, state, wanted, _options(connection))
     if statements:
-        _run(connection, name, statements, patience, tuple(wanted))
+        _run(connection, name, statements, patience, (*wanted, *state.tables))
     return statements
 
 
@@ -160,18 +170,23 @@ def _require_keys(table: CatalogTable, excluded: Sequence[str]) -> None:
         )
 
 
-def _statements(name: str, state: PublicationState, wanted: Mapping[int, ObjectName]) -> tuple[str, ...]:
+def _options(connection: psycopg2.extensions.connection) -> str:
+    more = ", publish_generated_columns = stored" if connection.server_version >= GENERATED else ""
+    return _OPTIONS + more
+
+
+def _statements(name: str, state: PublicationState, wanted: Mapping[int, ObjectName], options: str) -> tuple[str, ...]:
     """What makes it so. A table with a list or a filter is taken out and put in again, in one transaction."""
     entries = {oid: f"ONLY {qualified(table)}" for oid, table in wanted.items()}
     if not state.exists:
         tables = f" FOR TABLE {', '.join(entries.values())}" if entries else ""
-        return (f"CREATE PUBLICATION {quoted(name)}{tables} WITH ({_OPTIONS})",)
+        return (f"CREATE PUBLICATION {quoted(name)}{tables} WITH ({options})",)
     alter = f"ALTER PUBLICATION {quoted(name)}"
     whole = {oid for oid, (_, listed) in state.tables.items() if listed is None}
     out = [f"ONLY {qualified(table)}" for oid, (table, _) in state.tables.items() if oid not in wanted.keys() & whole]
     into = [entry for oid, entry in entries.items() if oid not in whole]
     return (
-        *((f"{alter} SET ({_OPTIONS})",) if not state.plain else ()),
+        *((f"{alter} SET ({options})",) if not (state.plain and state.generated) else ()),
         *((f"{alter} DROP TABLE {', '.join(out)}",) if out else ()),
         *((f"{alter} ADD TABLE {', '.join(into)}",) if into else ()),
     )
@@ -184,27 +199,54 @@ def _run(
     patience: timedelta,
     tables: Sequence[int],
 ) -> None:
-    """In one transaction of the server, on an autocommit connection."""
+    """Again and again, while a lock is not to be had: nothing is held between two attempts."""
     import psycopg2
 
+    tries = Retrying(
+        retry=retry_if_exception_type(psycopg2.errors.LockNotAvailable),
+        stop=stop_after_delay(patience),
+        wait=wait_fixed(_BETWEEN_TRIES),
+        reraise=True,
+    )
+    source, what = source_of(connection), f"publication {name}"
+    try:
+        tries(_run_once, connection, statements, tables)
+        return
+    except psycopg2.errors.LockNotAvailable as error:
+        failure: SourceRefused = SourceLocked(source=source, what=what, problem=said(error), remedy=_LOCKED)
+    except psycopg2.errors.InsufficientPrivilege as error:
+        failure = SourceRefused(source=source, what=what, problem=said(error), remedy=_right(connection, tables))
+    raise failure
+
+
+def _run_once(connection: psycopg2.extensions.connection, statements: Sequence[str], tables: Sequence[int]) -> None:
+    """In one transaction of the server, on an autocommit connection."""
     with connection.cursor() as cursor:
+        cursor.execute(_TIMEOUT, {"tables": list(tables), "timeout": milliseconds(LOCK_TIMEOUT)})
+        (timeout,) = cursor.fetchone()
         cursor.execute("BEGIN")
         try:
-            cursor.execute(f"SET LOCAL lock_timeout = {int(patience.total_seconds() * 1000)}")
+            cursor.execute(f"SET LOCAL lock_timeout = {timeout}")
             for statement in statements:
                 cursor.execute(statement)
             cursor.execute("COMMIT")
-            return
-        except (psycopg2.errors.LockNotAvailable, psycopg2.errors.InsufficientPrivilege) as error:
-            problem, locked = said(error), isinstance(error, psycopg2.errors.LockNotAvailable)
         finally:
             if not connection.closed and connection.info.transaction_status != _IDLE:
                 cursor.execute("ROLLBACK")
-        remedy = "A table is locked: look at pg_locks, and try again." if locked else _right(connection, tables)
-    raise SourceRefused(source=source_of(connection), what=f"publication {name}", problem=problem, remedy=remedy)
 
 
 _IDLE = 0  # libpq's PQTRANS_IDLE
+_BETWEEN_TRIES = 0.5  # seconds
+_LOCKED = "A table is locked: look at pg_locks."
+_TIMEOUT = """
+SELECT %(timeout)s + CASE WHEN bool_and(a.usesysid IS NULL)
+    THEN (SELECT setting::int FROM pg_settings WHERE name = 'deadlock_timeout') ELSE 0 END
+FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.relation = ANY(%(tables)s::oid[]) AND l.database = (
+    SELECT oid FROM pg_database WHERE datname = current_database()
+) AND l.mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')
+"""
+"""In milliseconds. If autovacuum alone is in the way, who waits for as long as `deadlock_timeout` has it end."""
 _NOT_OWNED = """
 SELECT format('ALTER TABLE %%I.%%I OWNER TO %%I; -- or: GRANT %%I TO %%I', n.nspname, c.relname, current_user,
               pg_get_userbyid(c.relowner), current_user)

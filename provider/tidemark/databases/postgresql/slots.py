@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.failures import said, source_of
+from tidemark.databases.postgresql.giving_way import BOUND
 from tidemark.databases.postgresql.names import literal, quoted
 from tidemark.databases.postgresql.snapshots import (
     PLUGIN,
+    WAITS_FOR_TRANSACTIONS,
     Snapshot,
     exported_snapshot,
     require_primary,
@@ -164,20 +166,22 @@ def require_not_set_back(connection: psycopg2.extensions.connection, captured: L
         raise SourceSetBack(source=source_of(connection), found=_text(end), expected=_text(captured))
 
 
-def create_slot(address: SourceAddress, name: str, *, patience: timedelta) -> LogPosition:
+def create_slot(address: SourceAddress, name: str, *, patience: timedelta, bound: timedelta = BOUND) -> LogPosition:
     """From now on the log is kept: every transaction that commits at or after the answer can be read from the slot.
 
     The publication must be there already. A slot that is there and is ours stays as it is: a second run answers where
-    it was moved to. The server waits for the transactions that are open; after `patience` it gives up. Nothing is left
-    behind then. Raises SlotBlocked with who is in the way, SlotForeign, SlotLost, SourceRefused with what mends it.
+    it was moved to. The server waits for the transactions that are open; after `patience` it gives up, and if somebody
+    waits for it for `bound`. Nothing is left behind then. Raises SlotBlocked with who is in the way, SlotForeign,
+    SlotLost, SourceRefused with what mends it.
     """
     with connect(address) as connection:
         status = slot_status(connection, name)
         if status.exists:
             return require_ours(status, idle=False)
         require_primary(connection, address)
-        with slot_refusals_named(address, name), watched(connection, address, name, patience):
+        with slot_refusals_named(address, name), watched(connection, address, name, patience, bound):
             cursor = connection.cursor()
+            cursor.execute(WAITS_FOR_TRANSACTIONS)
             cursor.execute(
                 "SELECT (lsn - '0/0')::bigint FROM pg_create_logical_replication_slot(%s, %s)", (name, PLUGIN)
             )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.failures import said, secrets_of, source_text
+from tidemark.databases.postgresql.giving_way import BOUND, Waiter, Waits, waiting_for
 from tidemark.databases.postgresql.names import literal, quoted
 from tidemark.errors import SlotBlocked, SourceRefused
 from tidemark.errors.tree import TidemarkError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PLUGIN",
+    "WAITS_FOR_TRANSACTIONS",
     "Blocker",
     "Snapshot",
     "blockers",
@@ -44,6 +47,8 @@ WHERE (l.pid IS NOT NULL OR p.gid IS NOT NULL)
 ORDER BY coalesce(a.xact_start, p.prepared) NULLS FIRST
 """
 _MOST_NAMED = 5
+_BETWEEN_LOOKS = 2.0  # seconds, at who waits behind a session that waits itself
+WAITS_FOR_TRANSACTIONS = "SET lock_timeout = 0"  # a new slot does, in no queue of others; `watched` ends it
 _TO_PRIMARY = "Connect to the primary."
 
 
@@ -93,7 +98,7 @@ class Blocker:
 
 
 @contextmanager
-def exported_snapshot(address: SourceAddress, *, patience: timedelta) -> Iterator[Snapshot]:
+def exported_snapshot(address: SourceAddress, *, patience: timedelta, bound: timedelta = BOUND) -> Iterator[Snapshot]:
     """A snapshot that other sessions can read under, and the exact position that it belongs to.
 
     It lives as long as the context: the session that exported it stays open, and idle. It takes one replication slot
@@ -107,7 +112,8 @@ def exported_snapshot(address: SourceAddress, *, patience: timedelta) -> Iterato
         name = f"tidemark_snapshot_{pid}"  # no other living session has this pid
         cursor = connection.cursor()
         require_primary(connection, address)
-        with slot_refusals_named(address, name), watched(connection, address, name, patience):
+        with slot_refusals_named(address, name), watched(connection, address, name, patience, bound):
+            cursor.execute(WAITS_FOR_TRANSACTIONS)
             cursor.execute(f"CREATE_REPLICATION_SLOT {quoted(name)} TEMPORARY LOGICAL {PLUGIN} EXPORT_SNAPSHOT")
         _, point, snapshot, _ = cursor.fetchone()
         yield Snapshot(position_of_lsn(parse_lsn(point)), snapshot, pid)
@@ -136,15 +142,20 @@ def blockers(connection: psycopg2.extensions.connection, *, besides: int, older_
 
 @contextmanager
 def watched(
-    connection: psycopg2.extensions.connection, address: SourceAddress, slot: str, patience: timedelta
+    connection: psycopg2.extensions.connection,
+    address: SourceAddress,
+    slot: str,
+    patience: timedelta,
+    bound: timedelta = BOUND,
 ) -> Iterator[None]:
-    """Cancels what `connection` does within, if it takes longer than `patience`, and says who it waited for.
+    """Cancels what `connection` does within, if it takes longer than `patience`, or somebody waits for it for `bound`,
+    and says who it waited for.
 
     A timeout of the server's would not do: it has none for commands of the replication protocol. Raises SlotBlocked.
     """
     import psycopg2
 
-    watch = _Watch(connection, address, patience)
+    watch = _Watch(connection, address, patience, bound)
     watch.start()
     try:
         yield
@@ -154,26 +165,35 @@ def watched(
             raise
     finally:
         watch.end()
-    raise _blocked(slot, patience, watch.found)
+    raise _blocked(slot, watch)
 
 
 class _Watch(threading.Thread):
-    """`found`: who was in the way when time was up."""
+    """`found`: who was in the way when time was up; `behind`: who waited for it for the bound, if that was why."""
 
-    def __init__(self, connection: psycopg2.extensions.connection, address: SourceAddress, patience: timedelta) -> None:
+    def __init__(
+        self,
+        connection: psycopg2.extensions.connection,
+        address: SourceAddress,
+        patience: timedelta,
+        bound: timedelta,
+    ) -> None:
         super().__init__(name="tidemark-slot-watch", daemon=True)
-        self.connection, self.address, self.patience = connection, address, patience
+        self.connection, self.address, self.patience, self.bound = connection, address, patience, bound
         self.done = threading.Event()
         self.fired = False
         self.found: tuple[Blocker, ...] = ()
+        self.behind: Waiter | None = None
 
     def run(self) -> None:
-        if self.done.wait(self.patience.total_seconds()):
+        began = time.monotonic()
+        if not self._waits_long(began):
             return
         try:
             with connect(self.address) as other:
                 pid = self.connection.info.backend_pid
-                self.found = blockers(other, besides=pid, older_than=self.patience)
+                age = timedelta(seconds=time.monotonic() - began)
+                self.found = blockers(other, besides=pid, older_than=min(self.patience, age))
         except TidemarkError:
             self.found = ()  # the cancelling counts; who it was is then not known
         finally:
@@ -181,18 +201,36 @@ class _Watch(threading.Thread):
                 self.fired = True
                 self.connection.cancel()
 
+    def _waits_long(self, began: float) -> bool:
+        """Whether it is to be ended; False: it is done."""
+        until, waits = began + self.patience.total_seconds(), Waits(self.bound)
+        while (left := until - time.monotonic()) > 0:
+            if self.done.wait(min(left, _BETWEEN_LOOKS)):
+                return False
+            with suppress(TidemarkError):  # it is looked again
+                self.behind = waits.late(self._behind())
+            if self.behind is not None:
+                return True
+        return True
+
+    def _behind(self) -> tuple[Waiter, ...]:
+        with connect(self.address) as other:
+            return waiting_for(other, pids=[self.connection.info.backend_pid])
+
     def end(self) -> None:
         self.done.set()
         self.join()
 
 
-def _blocked(slot: str, patience: timedelta, found: Sequence[Blocker]) -> SlotBlocked:
+def _blocked(slot: str, watch: _Watch) -> SlotBlocked:
+    found, seconds = watch.found, watch.patience if watch.behind is None else watch.bound
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     named = "; ".join(one.text for one in found[:_MOST_NAMED]) + more
+    behind = "" if watch.behind is None else f" (and it was in the way: {watch.behind.text})"
     return SlotBlocked(
         slot=slot,
-        seconds=round(patience.total_seconds(), 1),
-        blockers=named or "the server does not tell which",
+        seconds=round(seconds.total_seconds(), 1),
+        blockers=(named or "the server does not tell which") + behind,
         remedy=found[0].remedy if found else "SELECT * FROM pg_locks WHERE locktype = 'transactionid'",
     )
 

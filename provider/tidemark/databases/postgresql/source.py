@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,10 +10,12 @@ from tidemark.databases.postgresql import publication, slots, validation
 from tidemark.databases.postgresql.catalog import CatalogTable, discover, server_facts
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.failures import source_text
-from tidemark.databases.postgresql.publication import PublishedTable
+from tidemark.databases.postgresql.fingerprints import seen_tables
+from tidemark.databases.postgresql.publication import LOCK_PATIENCE, PublishedTable
 from tidemark.databases.postgresql.slots import SlotStatus
 from tidemark.errors import SourceIsAnother
 from tidemark.model.replication import FoundObject, LogPosition, Replication, Selection, SourceAddress, SourceProblem
+from tidemark.model.replication_catalog import SeenTable
 from tidemark.planning.replication.positions import parse_lsn, position_of_lsn
 
 __all__ = ["PostgresSource"]
@@ -25,8 +27,8 @@ _SAFE = 1 << 30  # bytes that may still be written before a slot is lost, below 
 class PostgresSource:
     """The `Source` of a PostgreSQL. Its connections live as long as a call."""
 
-    def __init__(self, address: SourceAddress) -> None:
-        self._address = address
+    def __init__(self, address: SourceAddress, *, lock_patience: timedelta = LOCK_PATIENCE) -> None:
+        self._address, self._lock_patience = address, lock_patience
 
     def system_id(self) -> str:
         """Of the cluster; a copy made by pg_basebackup has the same."""
@@ -51,6 +53,11 @@ class PostgresSource:
             found = discover(connection, numeric_as=numeric_as)
         return tuple(_found(one) for one in found if one.by_default or _is_named(replication.selection, one))
 
+    def seen(self, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
+        """By OID, as one statement after the other finds it."""
+        with connect(self._address) as connection:
+            return seen_tables(connection, (int(one.source_id) for one in found))
+
     def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[SourceProblem, ...]:
         """Of the server, the rights and the tables, each with the statement that mends it."""
         schemas = {one.source_id: one.schema for one in selected if one.unsupported is None}
@@ -68,10 +75,12 @@ class PostgresSource:
         return tuple(SourceProblem(one.text, one.hinders, tuple(map(str, one.oids))) for one in found)
 
     def publish(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
-        """The statements that were run. Raises ObjectNotReplicable."""
+        """The statements that were run. Raises ObjectNotReplicable; SourceLocked where a table stays locked."""
         tables = [PublishedTable(int(one.source_id), one.excluded) for one in selected if one.unsupported is None]
         with connect(self._address) as connection:
-            return publication.ensure_publication(connection, replication.publication, tables)
+            return publication.ensure_publication(
+                connection, replication.publication, tables, patience=self._lock_patience
+            )
 
     def published(self, replication: Replication) -> frozenset[str]:
         """Not those of which somebody filters rows or columns, and none where not all kinds of changes are there."""
@@ -82,7 +91,8 @@ class PostgresSource:
 
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
         """Raises SlotBlocked, SlotForeign, SlotLost."""
-        return slots.create_slot(self._address, replication.slot, patience=patience)
+        bound = timedelta(seconds=replication.options.gives_way_after)
+        return slots.create_slot(self._address, replication.slot, patience=patience, bound=bound)
 
     def require_ours(self, replication: Replication) -> LogPosition:
         """Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead, SlotBusy."""
@@ -139,7 +149,15 @@ def _found(table: CatalogTable) -> FoundObject:
     that are there lack the values.
     """
     unsupported = None if table.problem is None else " ".join(filter(None, (f"{table.problem}.", table.remedy)))
-    return FoundObject(table.name, table.source_id, table.schema, table.rows, table.generated, unsupported)
+    return FoundObject(
+        table.name,
+        table.source_id,
+        table.schema,
+        table.rows,
+        table.generated,
+        unsupported,
+        generated=table.generated,
+    )
 
 
 def _is_named(selection: Selection, table: CatalogTable) -> bool:

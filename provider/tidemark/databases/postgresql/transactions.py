@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tidemark.databases.postgresql import pgoutput
+from tidemark.databases.postgresql.hidden_columns import HideOf
 from tidemark.databases.postgresql.relations import SchemaOf, form_of
 from tidemark.model.codec import to_json
 from tidemark.model.replication import TableSchema
@@ -64,6 +65,7 @@ class TransactionReader:
     end: int
     max_events: int
     heartbeat: bool = True  # whether one is wanted
+    hide: HideOf | None = None  # how columns are hidden, where some are
     chunk_rows: int = 20_000
     chunk_size: int = 8 << 20
 
@@ -234,7 +236,7 @@ class TransactionReader:
         self.facts.append(
             ObjectFacts(captured.name.folded, captured.source_id, relation.schema, relation.table, digest, schema.keys)
         )
-        target = _Target(len(self.facts) - 1, form_of(relation, schema), captured.name.text)
+        target = _Target(len(self.facts) - 1, form_of(relation, schema, self.hide), captured.name.text)
         self.events.setdefault(target.name, 0)
         if schema is not known:
             self.schemas[captured.source_id] = schema

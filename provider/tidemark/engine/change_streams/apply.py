@@ -6,7 +6,6 @@ after it bring the columns that they modified. So a row is known whole, or only 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -23,6 +22,7 @@ from tidemark.engine.writes.char_columns import CHAR_AS_STORED, char_length
 from tidemark.engine.writes.fit import nullable
 from tidemark.engine.writes.prepared import PreparedWrite
 from tidemark.errors import MissingMergeKey, TargetDoesNotFit, UpdateOfMissingRow
+from tidemark.model.foreign_json import parsed
 from tidemark.planning.identifiers import quoted
 from tidemark.planning.statements import path_name
 
@@ -70,7 +70,7 @@ def _forget(rows: DataFrame) -> None:
 def _columns_of(mods: DataFrame, target: str, schema: StructType, keys: Sequence[str]) -> _Columns:
     """From the column types of the records. Raises TargetDoesNotFit, MissingMergeKey."""
     described = mods.select("column_types").distinct().collect()
-    types = [entry for row in described for entry in json.loads(row[0])]
+    types = [entry for row in described for entry in parsed(row[0])]
     of_key = list(dict.fromkeys(entry["name"] for entry in types if entry["is_primary_key"]))
     others = list(dict.fromkeys(entry["name"] for entry in types if not entry["is_primary_key"]))
     if keys and {key.lower() for key in keys} != {key.lower() for key in of_key}:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from tidemark.engine.change_streams.modifications import shape_of
+from tidemark.engine.schemas import struct_type
 from tidemark.engine.writes.exactly_once import Delivering, look, open_target, target_schema, write_statement
 from tidemark.engine.writes.fit import fit_columns
 from tidemark.engine.writes.past_rows import rows_as_of
@@ -65,7 +64,7 @@ def backfill_table(
 
 def _shown(ask: BackfillAsk, source: DeltaLog) -> list[str]:
     """The columns that the records show; Spark's schema of a table does not tell which are generated."""
-    schema = StructType.fromJson(json.loads(source.state(max(ask.version, 0)).metadata.schema_json))
+    schema = struct_type(source.state(max(ask.version, 0)).metadata.schema_json)
     return [field.name for field in shape_of(schema, WatchedTable(ask.source, ask.keys, ask.columns, 0)).columns]
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from tidemark.engine.change_streams.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN
+from tidemark.engine.own_tables import make_table
 from tidemark.engine.writes.exactly_once import CONFLICTS
 from tidemark.errors import CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured, SerialReused, TableNotFound
 from tidemark.kill_points import reach
@@ -20,7 +20,6 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import CaptureBatch, CaptureResult, Partition
 from tidemark.model.codec import from_json, to_json, to_plain
 from tidemark.planning import source_schema
-from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,15 +41,7 @@ def open_log(spark: SparkSession, batch: CaptureBatch, options: Mapping[str, str
     try:
         log = DeltaLog.open(path, options)
     except TableNotFound:
-        listed = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
-        try:
-            spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {path_name(path)} ({LOG_DDL}) USING delta PARTITIONED BY ({TOKEN_COLUMN}) "
-                f"TBLPROPERTIES ({listed})"
-            )
-        except PySparkException:
-            DeltaLog.open(path, options)  # another made it; if not, this says so
-        log = DeltaLog.open(path, options)
+        log = make_table(spark, path, LOG_DDL, properties=_PROPERTIES, partitioned_by=(TOKEN_COLUMN,), options=options)
     found = {field.name for field in source_schema.fields(log.state().metadata)}
     if lacking := [name for name in LOG_COLUMNS if name not in found]:
         problem = f"the table at {log.uri} is not its log: it lacks the columns {', '.join(lacking)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -186,7 +187,7 @@ def _weighed(
         SourceTransaction(histories[no].range.watched.table.table_id, version, histories[no].commits[version].raw): no
         for no, version in load.transactions
     }
-    published = publish(known, batch.floor)
+    published = publish(known, batch.floor, batch.latest)
     rows = []
     for one in published:
         number = known[one.transaction]
@@ -237,7 +238,18 @@ def _result(
         opened=churn.opened,
         kept=churn.kept,
         unsplittable=churn.unsplittable,
+        ahead=_ahead(batch, published),
     )
+
+
+def _ahead(batch: CaptureBatch, published: Sequence[Published]) -> dict[str, timedelta]:
+    names = {taken.watched.table.table_id: taken.watched.table.name for taken in batch.ranges}
+    ahead: dict[str, timedelta] = {}
+    for one in published:
+        if one.transaction.raw > batch.latest:
+            name, by = names[one.transaction.table_id], one.transaction.raw - batch.opened_at
+            ahead[name] = max(by, ahead.get(name, by))
+    return ahead
 
 
 def _log_rows(captured: _Captured, rows: DataFrame) -> DataFrame:

@@ -193,9 +193,15 @@ def _problem() -> str:
         (f"beat NOT BETWEEN {least} AND {most}", "OUT_OF_RANGE", reading.HEARTBEAT_RANGE),
         ("known.start < oldest", "OUT_OF_RANGE", f"{reading.TOO_EARLY} ', oldest, '"),
         (
-            f"known.start > current_timestamp() + INTERVAL {reading.FUTURE_ALLOWED // MICROSECOND} MICROSECOND",
+            "known.start > greatest(current_timestamp(), captured) "
+            f"+ INTERVAL {reading.FUTURE_ALLOWED // MICROSECOND} MICROSECOND",
             "OUT_OF_RANGE",
             f"{reading.TOO_LATE} {reading.FUTURE_ALLOWED} from now",
+        ),
+        (
+            "known.token IS NULL AND known.start > captured",
+            "OUT_OF_RANGE",
+            f"{reading.NOT_CAPTURED} ', captured, '",
         ),
         (
             "known.token IS NOT NULL AND known IS NULL",

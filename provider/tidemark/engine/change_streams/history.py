@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StructType
-
 from tidemark.engine.change_streams.modifications import modifications, shape_of
 from tidemark.engine.changes.every_change import plan_pages, state_at
 from tidemark.engine.changes.rows import read_changed_images
+from tidemark.engine.schemas import struct_type
 from tidemark.errors import (
     IncompatibleSchemaChange,
     LogIncomplete,
@@ -120,7 +118,7 @@ def read_modifications(
                     say(f"{watched.table.name}, {plan.in_words()}")
                 if plan.empty:
                     continue
-                shape = shape_of(StructType.fromJson(json.loads(metadata.schema_json)), watched)
+                shape = shape_of(struct_type(metadata.schema_json), watched)
                 images = read_changed_images(spark, history.log, plan, workspace)
                 yield plan.rows(), modifications(images, shape, stream.options)
 

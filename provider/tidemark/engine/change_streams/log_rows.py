@@ -106,6 +106,15 @@ class LogRows:
             trimmed_until=max(times["trimmed"], default=None),
         )
 
+    def captured_until(self, time: datetime, published_until: datetime) -> datetime:
+        """Up to where everything is in the log, exclusive; windows are read only for a `time` that the store does not
+        know to be before it.
+        """
+        if time <= published_until:
+            return published_until
+        (row,) = self.windows.select(F.unix_micros(F.max("until"))).collect()
+        return published_until if row[0] is None else max(published_until, _instant(row[0]))
+
     def open_at(self, time: datetime) -> tuple[Partition, ...]:
         """The partitions that own `time`, by token: begun, and without a child that has."""
         begun = self.partitions.where(F.col("started") <= F.lit(time))

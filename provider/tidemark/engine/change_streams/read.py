@@ -15,7 +15,7 @@ from tidemark.engine.change_streams.records import assembled, record_columns
 from tidemark.engine.change_streams.told import in_order, tell_children, tell_data, tell_heartbeats
 from tidemark.errors import ChangeStreamNotFound, OutOfRange, PartitionExpired, TableNotFound
 from tidemark.model.change_streams import ChangeStream, Partition, Position
-from tidemark.planning.change_streams.reading import ask_to_read, plan_read, require_kept
+from tidemark.planning.change_streams.reading import ask_to_read, plan_read, require_captured, require_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,10 +40,11 @@ def read_change_stream(
     """READ_<stream>: one column ChangeRecord, in order; with `as_json` a JSON object a row.
 
     A batch read does not wait: it ends with what is captured, and unless the partition ended before, its last row is a
-    heartbeat that says up to where that is. A `start_timestamp` later than that gets no rows for a token, and without
-    one the partitions that are open by now. `options` are those of the storage; `first` the partitions that the store
-    knows, for a change stream whose first capture is still to come. Lazy, and pinned to the log of now; a second call
-    sees more. Raises, before any row is read, what `ask_to_read` and `plan_read` do, ChangeStreamNotFound.
+    heartbeat that says up to where that is. A `start_timestamp` later than that gets no rows for a token; without one
+    it is OutOfRange, as the next capture may end any partition before it. `options` are those of the storage; `first`
+    the partitions that the store knows, for a change stream whose first capture is still to come. Lazy, and pinned to
+    the log of now; a second call sees more. Raises, before any row is read, what `ask_to_read` and `plan_read` do,
+    ChangeStreamNotFound.
     """
     ask = ask_to_read(
         stream,
@@ -56,6 +57,7 @@ def read_change_stream(
     )
     log = log_of(spark, stream, LogRows.pinned, options, first)
     if ask.token is None:
+        require_captured(ask.start, log.captured_until(ask.start, stream.published_until))
         require_kept(ask.start, log.trimmed_until())
         found = log.open_at(ask.start) or [one for one in first if one.start <= ask.start]
         return in_order(tell_children(spark, ask.start, [[replace(one, parents=())] for one in found], as_json))

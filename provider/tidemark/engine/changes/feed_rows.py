@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from urllib.parse import unquote
@@ -12,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from tidemark.engine.changes.log_only import CHANGE_TYPE
+from tidemark.engine.schemas import struct_type
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.forms import ADDED, REMOVED
 from tidemark.planning.change_sets.plan import ChangePlan, Origin, PlannedFile
@@ -46,7 +46,7 @@ def feed_rows(spark: SparkSession, plan: ChangePlan, files: Sequence[PlannedFile
     row_id, commit = (plan.metadata.configuration[name] for name in (_ROW_ID, _COMMIT))
     columns = [
         StructField(field.name, field.dataType, True, field.metadata)
-        for field in StructType.fromJson(json.loads(plan.metadata.schema_json)).fields
+        for field in struct_type(plan.metadata.schema_json).fields
     ]
     ours = [StructField(row_id, LongType()), StructField(commit, LongType()), StructField(CHANGE_TYPE, StringType())]
     table = spark.read.schema(StructType([*columns, *ours])).parquet(*(unquote(file.path) for file in files))

@@ -15,7 +15,7 @@ from tidemark.errors import CorruptLog, VersionVacuumed
 from tidemark.lake import deletion_vectors
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
-from tidemark.model.table_log import DeletionVector
+from tidemark.model.table_log import DeletionVector, UnstoredVector
 from tidemark.planning.change_sets.forms import Form, physical_rows
 from tidemark.planning.change_sets.plan import ChangePlan
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["counted_rows", "only_these", "physical_rows_of", "require_files", "require_files_of", "require_present"]
 
+_MOST_ROWS = 1 << 36  # of a file; bitmaps of so many take 70 MB
 _THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
 
 
@@ -54,25 +55,27 @@ def counted_rows(
     yield from ((count, rows) for count, rows in sorted(by_count.items()) if count and rows)
 
 
-def only_these(positions: BitMap64, physical: int) -> DeletionVector:
+def only_these(positions: BitMap64, physical: int) -> DeletionVector | UnstoredVector:
     """The vector that deletes all of a file's `physical` rows but `positions`."""
     rest = BitMap64()
     rest.add_range(0, physical)
-    rest -= positions
-    rest.run_optimize()
-    return deletion_vectors.inline(rest)
+    return deletion_vectors.made(rest - positions)
 
 
 def physical_rows_of(log: DeltaLog, form: Form, *, live: bool = False) -> int:
-    """Rows of a file, from its stats or else from the Parquet footer; `live`: without those that its vector deletes."""
-    rows = physical_rows(form.stats)
+    """Rows of a file, from its stats or else from the Parquet footer; `live`: without those that its vector deletes.
+
+    Raises CorruptLog, NotAFile, FileNotFoundError.
+    """
+    rows, uri = physical_rows(form.stats), file_uri(log.uri, form.path)
     if rows is None:
-        uri = file_uri(log.uri, form.path)
         try:
             with log.storage.open(uri) as file:
                 rows = int(pyarrow.parquet.ParquetFile(file).metadata.num_rows)
         except pyarrow.ArrowInvalid as error:
             raise CorruptLog(file=uri, problem=f"not a Parquet file: {error}") from error
+    if rows > _MOST_ROWS:
+        raise CorruptLog(file=uri, problem=f"it is said to have {rows:,} rows: no file has so many")
     return rows - (form.deletion_vector.cardinality if live and form.deletion_vector else 0)
 
 
@@ -111,7 +114,7 @@ def _positions(log: DeltaLog, vector: DeletionVector | None) -> BitMap64:
     return deletion_vectors.load(vector, log.uri, log.storage) if vector else BitMap64()
 
 
-def _uris(path: str, vector: DeletionVector | None) -> Iterable[str]:
+def _uris(path: str, vector: DeletionVector | UnstoredVector | None) -> Iterable[str]:
     yield path
-    if vector and vector.storage_type == "p":
+    if isinstance(vector, DeletionVector) and vector.storage_type == "p":
         yield vector.path_or_inline

@@ -44,7 +44,8 @@ def commit_of(
     types, too. Without `row_ids` its rows have none.
 
     Its protocol is the least that reads them, its metadata what a reader needs of `metadata` (the schema that the
-    changes show). All `files` must be partitioned by `partition_columns` (physical names), and be change files or none.
+    changes show). All `files` must be partitioned by `partition_columns` (physical names), be change files or none, and
+    have stored vectors (`with_stored_vectors`).
     """
     files = tuple(files)
     origin, version = origin_column(metadata), version_column(metadata)
@@ -117,6 +118,7 @@ def _add(file: PlannedFile, ours: Mapping[str, str], row_ids: bool) -> dict[str,
     if row_ids:
         action |= {"baseRowId": file.base_row_id, "defaultRowCommitVersion": file.default_row_commit_version}
     if file.deletion_vector:
+        assert isinstance(file.deletion_vector, DeletionVector), "it has no place yet"
         action["deletionVector"] = _descriptor(file.deletion_vector)
     return action
 

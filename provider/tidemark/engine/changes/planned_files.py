@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from tidemark.engine.changes.files import counted_rows, only_these, physical_rows_of
 from tidemark.errors import FileNotDescribed, IncompatibleSchemaChange, VersionVacuumed
-from tidemark.lake.deletion_vectors import absolute
+from tidemark.lake.deletion_vectors import movable
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
-from tidemark.model.table_log import DeletionVector, Metadata
+from tidemark.model.foreign_json import foreign_object
+from tidemark.model.table_log import DeletionVector, Metadata, UnstoredVector
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.folds import Fold
 from tidemark.planning.change_sets.forms import FeedFile, Form, PathChange
@@ -65,7 +66,7 @@ class _Files:
                 yield self._file(described, origin, len(rows), only_these(rows, physical))
 
     def of_form(self, form: Form, origin: Origin, times: int) -> Iterator[PlannedFile]:
-        vector = absolute(form.deletion_vector, self.log.uri) if form.deletion_vector else None
+        vector = movable(form.deletion_vector, self.log.uri) if form.deletion_vector else None
         rows = form.rows if form.rows is not None else physical_rows_of(self.log, form, live=True)
         for _ in range(times):
             yield self._file(form, origin, rows, vector)
@@ -86,7 +87,9 @@ class _Files:
             version=self.version,
         )
 
-    def _file(self, form: Form, origin: Origin, rows: int, vector: DeletionVector | None) -> PlannedFile:
+    def _file(
+        self, form: Form, origin: Origin, rows: int, vector: DeletionVector | UnstoredVector | None
+    ) -> PlannedFile:
         columns = self._partition_columns(form.metadata)
         base_row_id, commit = (form.base_row_id, form.default_row_commit_version) if self.row_ids else (0, 0)
         if form.size is None or base_row_id is None or commit is None:
@@ -119,4 +122,4 @@ class _Files:
 
 def _loose(stats: str | None) -> str | None:
     """Bounds that hold for all rows of a file need not be reached by those that a deletion vector leaves."""
-    return json.dumps({**json.loads(stats), "tightBounds": False}) if stats else None
+    return json.dumps({**foreign_object(stats), "tightBounds": False}) if stats else None

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from tidemark.engine.changes.by_key import key_not_unique, key_text, once_each, with_keys_for_ids
 from tidemark.engine.changes.files import require_files, require_files_of
 from tidemark.engine.changes.net import CHANGE, net, net_images, unpaired
 from tidemark.engine.changes.signed_rows import signed_rows
 from tidemark.engine.retention.past_versions import read_version
+from tidemark.engine.schemas import struct_type
 from tidemark.engine.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
@@ -121,7 +120,7 @@ def _commit_columns(plan: ChangePlan) -> list[Column]:
 
 
 def _nothing(spark: SparkSession, plan: ChangePlan) -> DataFrame:
-    kind = StructType.fromJson(json.loads(plan.metadata.schema_json))
+    kind = struct_type(plan.metadata.schema_json)
     for name, text in ((ACTION, "string"), (IS_UPDATE, "boolean"), (ROW_ID, "string")):
         kind = kind.add(name, text)
     if plan.times is not None:

@@ -12,6 +12,7 @@ from tidemark.engine.changes.by_key import with_keys_for_ids
 from tidemark.engine.changes.feed_rows import BIRTH, are_plain, feed_rows, side_of_change
 from tidemark.engine.changes.log_only import CHANGE_TYPE, commit_of, origin_column, version_column
 from tidemark.engine.changes.planned_files import FEED_ROW_IDS_FROM
+from tidemark.engine.changes.vector_files import with_stored_vectors
 from tidemark.engine.remote import is_remote, set_for_now
 from tidemark.engine.workspace import Workspace
 from tidemark.planning import source_schema
@@ -51,7 +52,8 @@ def _rows(spark: SparkSession, plan: ChangePlan, files: list[PlannedFile], works
     if files[0].origin is Origin.CHANGES and are_plain(plan, files):
         return feed_rows(spark, plan, files)
     directory = workspace.new_directory()
-    commit = commit_of(plan.metadata, files[0].partition_columns, files, row_ids=not plan.keys)
+    stored = with_stored_vectors(files, directory, workspace)
+    commit = commit_of(plan.metadata, files[0].partition_columns, stored, row_ids=not plan.keys)
     workspace.write(f"{directory}/_delta_log/{0:020d}.json", commit)
     table = _loaded(spark, directory)
     hidden = table.metadataColumn("_metadata")

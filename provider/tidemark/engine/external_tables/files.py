@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tidemark.engine.schemas import struct_type
 from tidemark.model.external_tables import FILENAME, DataFile, ExternalTable, FileFormat
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
 from tidemark.planning.identifiers import quoted
@@ -31,7 +31,7 @@ _STRICT: Mapping[FileFormat, Mapping[str, str]] = {
 
 def columns(table: ExternalTable) -> StructType:
     """The columns of the files."""
-    return StructType.fromJson(json.loads(table.schema_json))
+    return struct_type(table.schema_json)
 
 
 def reader(spark: SparkSession, file_format: FileFormat, options: Mapping[str, str]) -> DataFrameReader:

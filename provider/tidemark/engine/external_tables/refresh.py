@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
 from tidemark.engine.external_tables.definition import define, located
+from tidemark.engine.spark_failures import SPARK_FAILURES
 from tidemark.errors import ExternalTableExists, ExternalTableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import definition, external_table_ref, files_of, list_uri
@@ -60,11 +61,14 @@ def refresh_external_table(
     FileFormatNotInstalled.
     """
     try:
-        log = DeltaLog.open(external_table_ref(workspace, ask.name, options).path, options)
+        log = _opened(workspace, ask, options)
     except ExternalTableNotFound:
         if ask.location is None:
             raise
-        return _create(spark, workspace, ask, options)
+        made = _create(spark, workspace, ask, options)
+        if made is not None:
+            return made
+        log = _opened(workspace, ask, options)
     table = definition(log)
     _require_same(spark, table, ask)
     known = listed_files(spark.read.format("delta").load(log.uri))
@@ -80,16 +84,41 @@ def listed_files(rows: DataFrame) -> list[DataFile]:
     return [_data_file(row) for row in rows.select("path", "size", epoch, "etag").collect()]
 
 
-def _create(spark: SparkSession, workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None) -> Refreshed:
-    """One commit makes the list with what is there."""
+def _opened(workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None) -> DeltaLog:
+    return DeltaLog.open(external_table_ref(workspace, ask.name, options).path, options)
+
+
+def _create(
+    spark: SparkSession, workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None
+) -> Refreshed | None:
+    """One commit makes the list with what is there; None if another refresh has made it meanwhile.
+
+    Where an earlier making died, its files are in the way of a CREATE. What replaces them is no table, unless one comes
+    to be in the moment after the second look: that is the same list then.
+    """
     asked = located(ask)
     files = files_of(asked, options)
     table = define(spark, asked, ask.schema, files)
     writer = _rows(spark, files).drop(GONE).writeTo(path_name(list_uri(workspace, ask.name))).using("delta")
     for name, value in {**_PROPERTIES, EXTERNAL_TABLE_PROPERTY: to_json(table)}.items():
         writer = writer.tableProperty(name, value)
-    writer.create()
-    return _refreshed(table.name, 0, compare_files((), files))
+    for make in (writer.create, writer.createOrReplace):
+        try:
+            make()
+            return _refreshed(table.name, 0, compare_files((), files))
+        except SPARK_FAILURES as error:
+            failure = error
+        if _is_there(workspace, ask, options):
+            return None
+    raise failure
+
+
+def _is_there(workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None) -> bool:
+    try:
+        _opened(workspace, ask, options)
+    except ExternalTableNotFound:
+        return False
+    return True
 
 
 def _require_same(spark: SparkSession, table: ExternalTable, ask: ExternalTableAsk) -> None:

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tidemark.databases.postgresql.pinned import PATIENCE, pinned_table
+from tidemark.databases.postgresql.pinned import PATIENCE, interruption, pinned_table
+from tidemark.databases.postgresql.row_sizes import assumed_width
 from tidemark.engine.replication.columns import target_columns, unfit_columns
+from tidemark.engine.replication.hidden_values import chosen, seen_of
 from tidemark.engine.replication.source_rows import rows_read, source_rows
 from tidemark.engine.replication.target_table import Target
 from tidemark.engine.replication.values import named_unfit_value
+from tidemark.engine.replication.wide_rows import fitted
 from tidemark.engine.replication.write_down import position_text, write_down
 from tidemark.engine.spark_failures import SPARK_FAILURES
-from tidemark.errors import BackfillInterrupted, ObjectFailed, TidemarkError
+from tidemark.errors import BackfillGaveWay, BackfillInterrupted, ObjectFailed, TidemarkError
 from tidemark.kill_points import reach
 from tidemark.model.replication import START, BackfillProgress, LogPosition, SourceAddress, TableSchema, WriteMode
+from tidemark.model.replication_catalog import SeenTable
 from tidemark.model.replication_jobs import BackfillObject, BackfillReport, WriteDown
 from tidemark.model.replication_marks import ObjectMark, ObjectWrite
 from tidemark.model.streams import TableRef
 from tidemark.planning.identifiers import quoted
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from pyspark.sql import DataFrame, SparkSession
 
     from tidemark.engine.workspace import Workspace
@@ -35,7 +39,15 @@ if TYPE_CHECKING:
 __all__ = ["backfill_object"]
 
 SECONDS_BETWEEN_LOOKS = 2.0
+PAUSES = (1.0, 5.0, 15.0, 60.0)  # seconds, before a copy that gave way begins anew
 _OF_DRIVER = re.compile(r"org\.postgresql\.util\.PSQLException: ([^\n]+)")
+
+
+_WIDER = re.compile(r"maxResultBuffer|Ran out of memory retrieving query results")
+
+
+class _TooWide(BackfillInterrupted):
+    """The backfill of {object} was interrupted: {problem}."""
 
 
 def _nothing(*_: object) -> None:
@@ -55,6 +67,7 @@ def backfill_object(
     stop_if_due: Callable[[], None] = _nothing,
     leave: Callable[[BackfillProgress], None] = _nothing,
     patience: timedelta = PATIENCE,
+    pauses: Sequence[float] = PAUSES,
 ) -> BackfillReport:
     """Copy the object as it is now, and say which position the copy is exact at.
 
@@ -63,9 +76,11 @@ def backfill_object(
     A target that is gone, or another table, is taken as new; one of an object that is no more (`ask.earlier`) is
     overwritten.
     `leave` is told of progress as it goes; `patience`: how long transactions of the source may hold up the snapshot.
+    A copy that gives way to others begins anew after each of `pauses` (seconds), while nothing is open in the source.
 
     A second run with the same number finds the copy if it is there, and else starts from the beginning. Raises
-    BackfillInterrupted where the source goes away or the table is rewritten meanwhile; ValueDoesNotFit; TargetMovedOn
+    BackfillInterrupted where the source goes away; BackfillGaveWay where others wanted the table to themselves each
+    time, or have rewritten it meanwhile; ValueDoesNotFit; TargetMovedOn
     where a newer write came first; EventLogChanged; TargetNotDelta; ReplicationRefused for a target with rows of
     others; TargetLost where the table was restored behind the copy, or has another write of that number; ObjectFailed
     for an append-only target of other types; what `pinned_table` does. Then the target is as it was.
@@ -74,21 +89,31 @@ def backfill_object(
     found = copying.found()
     if found is not None:
         return found
-    stop_if_due()
     name = ask.object.name.text
-    table = pinned_table(
-        address,
-        int(ask.object.source_id),
-        name=name,
-        patience=patience,
-        numeric_as=ask.numeric_as,
-        excluded=ask.excluded,
-    )
-    with _named(name), table as pinned, _watched(session, ask, now, say, leave):
-        say(f"{name}: copying as of {pinned.snapshot.position.commit}, about {ask.expected_rows} rows")
-        copying.copy(pinned.snapshot.position, pinned.schema, source_rows(session, ask, address, pinned))
+
+    def copy(*, careful: bool = False) -> None:
+        stop_if_due()
+        bound = timedelta(seconds=ask.gives_way_after)
+        table = pinned_table(
+            address,
+            int(ask.object.source_id),
+            name=name,
+            patience=patience,
+            numeric_as=ask.numeric_as,
+            choose=partial(chosen, ask),
+            bound=bound,
+        )
+        with table as pinned, _named(name, pinned.gave_way), _watched(session, ask, now, say, leave):
+            say(f"{name}: copying as of {pinned.snapshot.position.commit}, about {ask.expected_rows} rows")
+            copying.widest, copying.seen = assumed_width(pinned.sizes, careful=careful), pinned.seen
+            rows = source_rows(session, ask, address, pinned, careful=careful)
+            with fitted(session, copying.widest, pinned.sizes.mean):
+                copying.copy(pinned.snapshot.position, pinned.schema, rows)
+
+    _anew(copy, pauses, say, stop_if_due)
     reach("backfill.copied")
-    report = copying.finish(say)
+    with fitted(session, copying.widest):
+        report = replace(copying.finish(say), seen=seen_of(ask, copying.seen))
     leave(BackfillProgress(max(ask.expected_rows, report.rows), report.rows, now()))
     say(f"{name}: {report.rows} rows as of {report.snapshot.commit} are in {report.target.name}")
     return report
@@ -106,6 +131,8 @@ class _Copying:
     stop_if_due: Callable[[], None]
     staged: Target | None = None
     mark: ObjectMark | None = None
+    widest: int = 0  # bytes of a row
+    seen: SeenTable | None = None  # what the catalog had at the snapshot
 
     @property
     def target(self) -> Target:
@@ -211,24 +238,60 @@ class _Copying:
         return BackfillReport(mark.start, mark.end, rows, newest.mark.schema, target.ref, found)
 
 
+def _anew(
+    copy: Callable[..., None], pauses: Sequence[float], say: Callable[[str], None], stop_if_due: Callable[[], None]
+) -> None:
+    """`copy`, again after each pause if it gives way to others, and carefully once rows were wider than thought.
+    Raises the last BackfillGaveWay, and what `copy` raises otherwise.
+    """
+    careful = False
+    for pause in (*pauses, None):
+        try:
+            copy(careful=careful)
+            return
+        except BackfillGaveWay as error:
+            if pause is None:
+                raise
+            say(f"{error} It begins anew in {pause:g} s.")
+        except _TooWide as error:
+            if careful or pause is None:
+                raise BackfillInterrupted(**error.facts) from error
+            say(f"{error} It begins anew, with fewer rows at once.")
+            careful, pause = True, 0.0
+        _rest(pause, stop_if_due)
+
+
+def _rest(seconds: float, stop_if_due: Callable[[], None]) -> None:
+    """A pause that ends with the job."""
+    ends = time.monotonic() + seconds
+    stop_if_due()
+    while (left := ends - time.monotonic()) > 0:
+        time.sleep(min(left, 1.0))
+        stop_if_due()
+
+
 @contextmanager
-def _named(name: str) -> Iterator[None]:
+def _named(name: str, gave_way: Callable[[], str | None]) -> Iterator[None]:
     """What the copy's query raises, as errors of ours."""
     try:
         yield
     except SPARK_FAILURES as error:
-        named = _error_in(str(error), name)
+        named = _error_in(str(error), name, gave_way())
         if named is None:
             raise
         raise named from error
 
 
-def _error_in(text: str, name: str) -> TidemarkError | None:
+def _error_in(text: str, name: str, waited: str | None) -> TidemarkError | None:
     unfit = named_unfit_value(text)
     if unfit is not None:
         return unfit
+    if waited is not None:
+        return BackfillGaveWay(object=name, problem=waited)
+    if _WIDER.search(text):
+        return _TooWide(object=name, problem="its rows are wider than a sample of them")
     of_driver = _OF_DRIVER.search(text)
-    return None if of_driver is None else BackfillInterrupted(object=name, problem=of_driver[1].strip())
+    return None if of_driver is None else interruption(name, of_driver[1].strip())
 
 
 @contextmanager

@@ -33,12 +33,14 @@ from tidemark.databases.postgresql.transactions import EventRow, TransactionRead
 from tidemark.engine.replication.captured import Captured, captured_since
 from tidemark.engine.replication.event_log import append_events, newest_batch, open_event_log
 from tidemark.engine.replication.staging import EventsOf, EventStaging
+from tidemark.engine.replication.wide_rows import fitted
 from tidemark.errors import SlotBusy, SourceIsAnother, SourceRefused
 from tidemark.kill_points import reach
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.replication import LogPosition, SourceAddress, TableSchema
 from tidemark.model.replication_jobs import CaptureEvents, CaptureReport
-from tidemark.planning.replication.events import READ_METHODS
+from tidemark.planning.replication.events import READ_METHODS, TextOf
+from tidemark.planning.replication.hiding import hasher_of
 from tidemark.planning.replication.positions import lsn_of, position_of_lsn
 
 if TYPE_CHECKING:
@@ -75,9 +77,10 @@ def capture_events(
 
     A second run, also at the same time, goes on where the log ends; of two at once one finds its batch written by the
     other and goes on behind that, or SlotBusy. Raises SourceUnreachable, SourceRefused, SourceIsAnother, SourceSetBack,
-    SlotLost, SlotForeign, SlotAhead, SlotBusy, EventLogChanged; what was committed to the log before stays, and is not
-    read again.
+    SlotLost, SlotForeign, SlotAhead, SlotBusy, EventLogChanged; InvalidArgument where columns are hashed and the secret
+    is not there, or another; what was committed to the log before stays, and is not read again.
     """
+    hashed = hasher_of(ask.options, address)
     with connect(address) as connection:
         found = server_facts(connection).system_id
         if found != ask.system_id:
@@ -94,6 +97,7 @@ def capture_events(
             say=say,
             stop_if_due=stop_if_due,
             functions_up_to=functions_up_to,
+            hashed=hashed,
         )
         run.take_up()
         run.go_on(current_position(connection) if ask.until is None else ask.until)
@@ -115,6 +119,7 @@ class _Run:
     say: Callable[[str], None]
     stop_if_due: Callable[[], None]
     functions_up_to: int
+    hashed: TextOf | None
     position: LogPosition = field(init=False)
     number: int = field(init=False)
     schemas: dict[str, TableSchema] = field(init=False)
@@ -163,14 +168,16 @@ class _Run:
 
     def _staged(self, end: LogPosition) -> tuple[TransactionReader, EventStaging]:
         """One batch, in files."""
+        of_catalog = CatalogSchemas(self.connection, self.ask.options.numeric_as, self.hashed)
         reader = TransactionReader(
             {one.source_id: one for one in self.ask.objects},
             dict(self.schemas),
-            CatalogSchemas(self.connection, self.ask.options.numeric_as),
+            of_catalog,
             lsn_of(self.position),
             lsn_of(end),
             self.ask.options.max_events,
             self.heartbeat,
+            of_catalog.hide,
         )
         staging = EventStaging(self.workspace)
         with self._messages(end) as messages:
@@ -203,7 +210,7 @@ class _Run:
             raise SourceRefused(
                 source=source_text(self.address),
                 what="a message that can be read",
-                problem=f"a message of slot {self.ask.slot} behind {self.position.commit}: {error!r}",
+                problem=f"a message of slot {self.ask.slot} behind {self.position.commit}: {_without_values(error)}",
                 remedy="Its database must have an encoding that is known (not SQL_ASCII), its plugin be pgoutput.",
             ) from error
 
@@ -219,7 +226,8 @@ class _Run:
             reader.transactions,
         )
         common = EventsOf(ask.stream, READ_METHODS[ask.kind], ask.system_id, batch.number, self.now)
-        found = append_events(self.log, self.app_id, ask, batch, staging.events(self.session, common))
+        with fitted(self.session, staging.widest, staging.mean):
+            found = append_events(self.log, self.app_id, ask, batch, staging.events(self.session, common))
         if found != batch:
             self.say(f"another capture has written batch {batch.number}; going on behind {found.end}")
             self._catch_up(found)
@@ -251,3 +259,9 @@ class _Run:
             reraise=True,
         )
         patience(advance_slot, self.connection, self.ask.slot, self.position)
+
+
+def _without_values(error: Exception) -> str:
+    """What an error of decoding says, without the values of the row that it was about."""
+    kind = type(error).__name__
+    return f"{kind}: {error.reason} at {error.start}" if isinstance(error, UnicodeDecodeError) else kind

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from tidemark.engine.own_tables import make_table
 from tidemark.engine.writes.exactly_once import CONFLICTS
 from tidemark.errors import EventLogChanged, TableNotFound
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.event_logs import EventBatch, batches, capture_app_id, restored_behind
 from tidemark.planning import source_schema
-from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +62,7 @@ EVENT_COLUMNS = {
     "object_id": "string",  # the table's identity in the source (an OID)
     "position": "string",  # LogPosition.commit
     "sequence": "bigint",  # from 1 within the transaction, over all objects
-    "change": "string",  # INSERT, UPDATE, DELETE, TRUNCATE, SCHEMA, HEARTBEAT, MESSAGE
+    "change": "string",  # INSERT, UPDATE, DELETE, UPDATE-DELETE, UPDATE-INSERT, TRUNCATE, SCHEMA, HEARTBEAT, MESSAGE
     "key": "string",  # JSON array of the key's canonical texts, in the order of the columns; null without a key
     "old_key": "string",  # the INSERT half of a moved key: the key that the row had
     "unchanged": "array<string>",  # columns that are not in the payload, as they stayed what they were; null: none
@@ -87,7 +86,14 @@ def open_event_log(spark: SparkSession, ask: CaptureEvents, options: Mapping[str
     except TableNotFound as error:
         if ask.batches:
             raise _gone(ask) from error
-        log = _made(spark, ask, options)
+        log = make_table(
+            spark,
+            ask.event_log,
+            EVENT_DDL,
+            properties=_PROPERTIES,
+            partitioned_by=(OBJECT_COLUMN,),
+            options=options,
+        )
     found = {field.name for field in source_schema.fields(log.state().metadata)}
     if lacking := [name for name in EVENT_COLUMNS if name not in found]:
         problem = f"is another table: it lacks the columns {', '.join(lacking)}"
@@ -152,15 +158,3 @@ def _gone(ask: _Ask) -> EventLogChanged:
 
 def _has_events_of(spark: SparkSession, log: DeltaLog, number: int) -> bool:
     return not spark.read.format("delta").load(log.uri).where(F.col("batch") == number).isEmpty()
-
-
-def _made(spark: SparkSession, ask: CaptureEvents, options: Mapping[str, str] | None) -> DeltaLog:
-    listed = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
-    try:
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {path_name(ask.event_log)} ({EVENT_DDL}) USING delta "
-            f"PARTITIONED BY ({OBJECT_COLUMN}) TBLPROPERTIES ({listed})"
-        )
-    except PySparkException:
-        DeltaLog.open(ask.event_log, options)  # another made it; if not, this says so
-    return DeltaLog.open(ask.event_log, options)

@@ -126,6 +126,10 @@ class Folding:
         said = metadata_of(F.col(f"{_LAST}.uuid"), F.col(f"{_LAST}.source_timestamp"))
         return parsed.select(*(F.col(quoted(name)) for name in by), goes.alias(GOES), *values, *old_keys, said)
 
+    def values_in(self, texts: Column) -> list[Column]:
+        """What goes into the target, for each column of the schema, of an event and its `texts`; they have no names."""
+        return [self._written(texts.getField(one.name), one, position_text()) for one in self.schema.columns]
+
     def _written(self, text: Column, column: SourceColumn, where: Column) -> Column:
         return written_value(text, column, unfit=self.unfit, object_name=self.name, position=where)
 

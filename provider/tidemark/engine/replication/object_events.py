@@ -14,14 +14,14 @@ from tidemark.model.codec import from_json
 from tidemark.model.replication import LogPosition, TableSchema
 from tidemark.model.replication_jobs import WriteDown
 from tidemark.planning.replication.barriers import Barrier, BarrierKind
-from tidemark.planning.replication.events import TOASTED_KEY, Change
+from tidemark.planning.replication.events import COMES, GOES, TOASTED_KEY, Change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["ROWS", "ObjectEvents", "from_place", "from_position"]
 
-ROWS = (Change.INSERT.value, Change.UPDATE.value, Change.DELETE.value, Change.TRUNCATE.value)
+ROWS = (*COMES, *GOES, Change.UPDATE.value, Change.TRUNCATE.value)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -29,7 +29,7 @@ class ObjectEvents:
     """The object's events [start, end), and what is known of them all.
 
     `rows`: how many change rows; `newest`: the newest time of the source; `unchanged`: columns that some leave out;
-    `moves`: some of these are of keys that moved.
+    `moves`: some of these are of keys that moved. `first_row`: where the first of them is, or `end`.
     """
 
     def __init__(self, session: SparkSession, ask: WriteDown, *, end: LogPosition | None = None) -> None:
@@ -40,10 +40,12 @@ class ObjectEvents:
             F.array_distinct(F.flatten(F.collect_set("unchanged"))).alias("unchanged"),
             F.count_if(_leaves_out_what_moved()).alias("moves"),
             F.count_if(_stops()).alias("stops"),
+            F.min(F.when(F.col("change").isin(*ROWS), F.struct("position", "sequence"))).alias("first"),
         ).collect()[0]
         self.rows: int = told["rows"]
         self.newest = None if told["newest"] is None else _EPOCH + timedelta(microseconds=told["newest"])
         self.unchanged = frozenset(told["unchanged"] or ())
+        self.first_row = (ask.end if end is None else end) if told["first"] is None else LogPosition(*told["first"])
         self.moves, self._stops = bool(told["moves"]), bool(told["stops"])
 
     def between(self, start: LogPosition, end: LogPosition) -> DataFrame:

@@ -18,13 +18,14 @@ from tidemark.engine.replication.fold import (
     key_name,
     metadata_of,
     old_key_name,
-    position_text,
     value_name,
 )
+from tidemark.engine.replication.object_events import ROWS
 from tidemark.engine.replication.target_table import Target
 from tidemark.engine.replication.values import texts_of, written_value
 from tidemark.errors import ObjectFailed
 from tidemark.planning.identifiers import quoted
+from tidemark.planning.replication.events import GOES as GOING
 from tidemark.planning.replication.types import SchemaChange
 
 if TYPE_CHECKING:
@@ -53,19 +54,14 @@ def merge_rows(session: SparkSession, target: Target, events: DataFrame, folding
 
 
 def append_rows(target: Target, events: DataFrame, folding: Folding) -> None:
-    """Append a row for each event; a value that an event leaves out is NULL."""
+    """Append a row for each event, of an update without a key for both of its halves; a value that an event leaves out
+    is NULL.
+    """
     columns = folding.schema.columns
     texts = texts_of(F.col("payload"), [column.name for column in columns])
-    rows = events.where(F.col("change").isin(*_IN_SEGMENT, "TRUNCATE")).withColumn("texts", texts)
+    rows = events.where(F.col("change").isin(*ROWS)).withColumn("texts", texts)
     values = [
-        written_value(
-            F.col("texts").getField(column.name),
-            column,
-            unfit=folding.unfit,
-            object_name=folding.name,
-            position=position_text(),
-        ).alias(column.name)
-        for column in columns
+        value.alias(column.name) for value, column in zip(folding.values_in(F.col("texts")), columns, strict=True)
     ]
     number = F.lpad(F.hex("sequence"), 16, "0")
     shaped = rows.select(
@@ -74,7 +70,7 @@ def append_rows(target: Target, events: DataFrame, folding: Folding) -> None:
         F.col("change").alias("change_type"),
         F.concat("position", F.lit("-"), number).alias("change_sequence_number"),
         "sort_keys",
-        F.col("change").isin("DELETE", "TRUNCATE").alias("is_deleted"),
+        F.col("change").isin(*GOING, "TRUNCATE").alias("is_deleted"),
     )
     shaped.write.format("delta").mode("append").save(target.ref.path)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.databases.postgresql.pinned import PinnedTable, is_native, jdbc_properties, jdbc_url
+from tidemark.databases.postgresql.pinned import PinnedTable, is_native, jdbc_url
+from tidemark.databases.postgresql.row_sizes import Fetch, fetches
 from tidemark.engine.remote import is_remote
 from tidemark.engine.replication.columns import METADATA_COLUMN
+from tidemark.engine.replication.hidden_values import reading_properties
 from tidemark.engine.replication.uuids import uuid_of_place
 from tidemark.engine.replication.values import spark_type, written_value
 from tidemark.model.replication import Column as SourceColumn
@@ -18,25 +21,20 @@ from tidemark.model.replication_jobs import BackfillObject
 from tidemark.planning.replication.events import EVENT_NAMESPACE, Change
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["rows_read", "source_rows"]
 
-ROWS_AT_ONCE = 10_000  # of a session; more than 0 makes the driver read in one transaction, as the snapshot needs
 
-
-def source_rows(session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable) -> DataFrame:
+def source_rows(
+    session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable, *, careful: bool = False
+) -> DataFrame:
     """The target's columns. Nothing is read before the frame is; then it fails with what `named_unfit_value` names, or
-    in the words of the driver.
+    in the words of the driver. `careful`: as in `fetches`. Raises InvalidArgument if columns are hashed and the
+    secret of that is not there, or another.
     """
-    statements = "; ".join(table.statements)
-    reader = session.read.option("driver", "org.postgresql.Driver").option("fetchsize", str(ROWS_AT_ONCE))
-    read = reader.option("sessionInitStatement", statements).jdbc(
-        jdbc_url(address),
-        f"({table.query()}) AS source",
-        predicates=list(table.ranges(ask.partitions)),
-        properties=jdbc_properties(address),
-    )
+    parts = [_read(session, ask, address, table, fetch) for fetch in fetches(table.sizes, careful=careful)]
+    read = reduce(DataFrame.unionByName, parts)
     columns = table.schema.columns
     values = [_value(ask, table, number, column).alias(column.name) for number, column in enumerate(columns)]
     said = F.struct(
@@ -45,6 +43,20 @@ def source_rows(session: SparkSession, ask: BackfillObject, address: SourceAddre
     )
     more = _of_events(table) if ask.object.mode is WriteMode.APPEND_ONLY else []
     return read.select(*values, said.alias(METADATA_COLUMN), *more)
+
+
+def _read(
+    session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable, fetch: Fetch
+) -> DataFrame:
+    reader = session.read.option("driver", "org.postgresql.Driver")
+    ranges = table.ranges(ask.partitions)
+    whole = fetch.condition == "true"
+    return reader.option("sessionInitStatement", "; ".join(table.statements)).jdbc(
+        jdbc_url(address),
+        f"({table.query(measured=not whole)}) AS source",
+        predicates=list(ranges if whole else (f"{one} AND {fetch.condition}" for one in ranges)),
+        properties=reading_properties(address, table, fetch, ask.rules.hash_mark),
+    )
 
 
 def rows_read(session: SparkSession) -> int:

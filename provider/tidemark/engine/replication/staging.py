@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from tidemark.engine.replication.event_log import EVENT_COLUMNS, NO_OBJECT
 from tidemark.engine.replication.uuids import uuid5
-from tidemark.planning.replication.events import EVENT_NAMESPACE, Change
+from tidemark.planning.replication.events import EVENT_NAMESPACE, GOES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -65,19 +65,28 @@ class EventsOf:
 
 
 class EventStaging:
-    """The files of one batch, in a new directory of the workspace."""
+    """The files of one batch, in a new directory of the workspace. `widest`: bytes of the largest payload."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._directory = workspace.new_directory()
         self._files: list[str] = []
         self._rows = 0
+        self.widest = self._bytes = 0
+
+    @property
+    def mean(self) -> int:
+        """Bytes of a payload, by and large."""
+        return self._bytes // max(self._rows, 1)
 
     def stage(self, rows: Sequence[EventRow], facts: Sequence[ObjectFacts]) -> None:
         """One more file. Raises StorageRefused, StorageUnreachable."""
         sink = pa.BufferOutputStream()
         table = staged_table(rows, facts)
         pq.write_table(table, sink, compression="lz4", use_dictionary=_REPEATED, write_statistics=False)
+        lengths = pc.binary_length(table["payload"])
+        self.widest = max(self.widest, pc.max(lengths).as_py() or 0)
+        self._bytes += pc.sum(lengths).as_py() or 0
         uri = f"{self._directory}/{len(self._files):06d}.parquet"
         self._workspace.write(uri, sink.getvalue().to_pybytes())
         self._files.append(uri)
@@ -102,7 +111,7 @@ def staged_table(rows: Sequence[EventRow], facts: Sequence[ObjectFacts]) -> pa.T
 
 
 def _events(staged: DataFrame, common: EventsOf) -> DataFrame:
-    position, lsn, deleted = _hex("commit"), _lsn_text(F.col("lsn")), F.col("change") == F.lit(Change.DELETE.value)
+    position, lsn, deleted = _hex("commit"), _lsn_text(F.col("lsn")), F.col("change").isin(*GOES)
     name = F.concat_ws("|", F.lit(common.system_id), position, _hex("lsn"), F.col("nth").cast("string"), F.col("half"))
     milliseconds = F.floor(F.col("at") / 1000).cast("string")
     metadata = F.struct(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from tidemark.engine.own_tables import make_table
 from tidemark.engine.replication.columns import MAPPING, evolve, properties_of, target_columns
 from tidemark.engine.settings import under
 from tidemark.engine.writes.exactly_once import (
@@ -37,7 +37,6 @@ from tidemark.model.replication_marks import APPS, SEGMENTS, ObjectMark, ObjectW
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Commit
 from tidemark.planning.delivery import row_counts
-from tidemark.planning.identifiers import quoted
 from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
@@ -141,13 +140,7 @@ class Target:
         """
         if self.log() is None:
             wanted = target_columns(schema, mode)
-            columns = ", ".join(f"{quoted(one.name)} {one.dataType.simpleString()}" for one in wanted.fields)
-            listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties_of(wanted).items())
-            try:
-                session.sql(f"CREATE TABLE IF NOT EXISTS {self.name} ({columns}) USING delta TBLPROPERTIES ({listed})")
-            except PySparkException:
-                if self.log() is None:  # nobody else has made it meanwhile
-                    raise
+            make_table(session, self.ref.path, wanted, properties=properties_of(wanted), options=self.options)
         self._require_ours(session, replication, earlier)
         return self.known()
 

@@ -48,7 +48,7 @@ def typed(text: Column, kind: UnifiedType) -> Column:
     """The value of a canonical text; NULL for null, and for what the type in Delta does not hold. It never fails."""
     if kind.kind is TypeKind.ARRAY:
         item = UnifiedType(TypeKind.STRING) if kind.item is None else kind.item
-        return F.transform(_items(text), lambda one: typed(one, item))
+        return F.when(~_of_arrays(text), F.transform(_items(text), lambda one: typed(one, item)))
     if kind.kind is TypeKind.BOOLEAN:
         return F.when(text == "true", True).when(text == "false", False)
     if kind.kind is TypeKind.BYTES:
@@ -73,7 +73,7 @@ def fits(text: Column, value: Column, kind: UnifiedType) -> Column:
     if kind.kind is TypeKind.ARRAY:
         item = UnifiedType(TypeKind.STRING) if kind.item is None else kind.item
         each = F.forall(_items(text), lambda one: fits(one, typed(one, item), item))
-        return text.isNull() | F.coalesce(each, F.lit(False))
+        return text.isNull() | (~_of_arrays(text) & F.coalesce(each, F.lit(False)))
     return text.isNull() | value.isNotNull()
 
 
@@ -108,6 +108,13 @@ def named_unfit_value(text: str, **more: Any) -> ValueDoesNotFit | None:
     """The error of a value that did not fit, if it is in what Spark says; `more` goes into its facts."""
     facts = facts_in(SIGN, text)
     return None if facts is None else ValueDoesNotFit(**{**facts, **more})
+
+
+def _of_arrays(text: Column) -> Column:
+    """Whether an ARRAY's text has arrays for items, which a source gives the same type. As texts they would be items
+    that nobody can tell from texts.
+    """
+    return text.startswith("[[")
 
 
 def _items(text: Column) -> Column:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tidemark.engine.replication.bags import merge_bag, missing_rows
 from tidemark.engine.replication.columns import unfit_columns
 from tidemark.engine.replication.event_log import require_whole
 from tidemark.engine.replication.fold import Folding
@@ -19,7 +21,7 @@ from tidemark.engine.replication.segments import append_rows, change_columns, me
 from tidemark.engine.replication.target_table import Target
 from tidemark.engine.replication.values import named_unfit_value
 from tidemark.engine.spark_failures import SPARK_FAILURES
-from tidemark.errors import InvalidArgument, TidemarkError, ToastedKey
+from tidemark.errors import TidemarkError, ToastedKey
 from tidemark.model.codec import to_plain
 from tidemark.model.replication import LogPosition, TableSchema, WriteMode
 from tidemark.model.replication_jobs import WriteDown, WriteDownReport
@@ -58,22 +60,12 @@ def write_down(
     restored, or has another write of that number; TargetNotDelta, EventLogChanged where the event log is not whole, and
     ReplicationRefused for a target with rows of others, before anything is written.
     """
-    if ask.mode is WriteMode.MERGE and not ask.schema.keys:
-        problem = f"{ask.name.text} has no key, and a mirror needs one"
-        raise InvalidArgument(argument="mode", value=ask.mode.value, problem=problem)
     target = Target(ask.target, store_id, ask.object_uid, options, stop_if_due)
     target = target.make(session, ask.schema, ask.mode, replication=ask.stream)
     target.has(_mark(ask, 0, ask.start), ask.end)  # a newer or another write is known before anything is read
     require_whole(session, store_id, ask, options)
     events = ObjectEvents(session, ask)
-    plan = plan_segments(
-        start=ask.start,
-        end=ask.end,
-        schema=ask.schema,
-        mode=ask.mode,
-        barriers=events.barriers(),
-        most=SEGMENTS - 1 if stop_after is None else stop_after,
-    )
+    plan = _planned(session, ask, target, events, SEGMENTS - 1 if stop_after is None else stop_after)
     writing = _Writing(session, ask, target, events, plan)
     for segment in plan.segments:
         flagged = writing.write(segment)
@@ -83,6 +75,23 @@ def write_down(
     if plan.toasted_key:
         raise ToastedKey(object=ask.name.text, position=position_text(plan.end), applied=to_plain(plan.end))
     return writing.report(plan.end, plan.schema, plan.flagged)
+
+
+def _planned(session: SparkSession, ask: WriteDown, target: Target, events: ObjectEvents, most: int) -> SegmentPlan:
+    """What rows of before may have does not matter to a target that has none; it is looked at only where it would. One
+    that has rows only because an attempt before judged so, and went on, had none.
+    """
+    barriers = list(events.barriers())
+    cut = partial(
+        plan_segments, start=ask.start, end=ask.end, schema=ask.schema, mode=ask.mode, barriers=barriers, most=most
+    )
+    plan = cut()
+    if plan.flagged is None or events.first_row < plan.end:
+        return plan
+    empty = session.read.format("delta").load(target.ref.path).isEmpty()
+    newest = None if empty else target.newest()  # looked at behind the rows
+    went_on = newest is not None and newest.mark.number == ask.number and newest.mark.end > plan.end
+    return cut(empty_until=events.first_row) if empty or went_on else plan
 
 
 def position_text(position: LogPosition) -> str:
@@ -167,9 +176,13 @@ class _Writing:
             return None
         if ask.mode is WriteMode.APPEND_ONLY:
             return lambda: append_rows(self.target, rows, folding)
+        if not segment.schema.keys:
+            return lambda: merge_bag(self.session, self.target, rows, folding)
         return lambda: merge_rows(self.session, self.target, rows, folding, moves=self.events.moves)
 
     def _named(self, text: str, segment: Segment) -> TidemarkError | None:
         applied = to_plain(segment.start)
+        at = position_text(segment.start)
         unfit = named_unfit_value(text, applied=applied)
-        return unfit or missing_row(text, position_text(segment.start), REMEDY, applied=applied)
+        missing = missing_row(text, at, REMEDY, applied=applied) or missing_rows(text, at, REMEDY, applied=applied)
+        return unfit or missing

@@ -15,6 +15,7 @@ from tidemark.lake.deletion_vectors import absolute
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.paths import file_uri
 from tidemark.lake.segments import LOG_DIRECTORY
+from tidemark.model.foreign_json import whole_number
 from tidemark.planning.alterations import Settings, alterations, differing
 from tidemark.planning.retention import VacuumPlan
 from tidemark.planning.staleness import FILE_RETENTION, file_retention
@@ -158,4 +159,4 @@ def _logged(log: DeltaLog, before: int) -> Vacuumed:
         if commit.operation in ("VACUUM START", "VACUUM END"):
             said |= commit.operation_metrics
     files, size = said.get("numDeletedFiles"), said.get("sizeOfDataToDelete")
-    return Vacuumed(None if files is None else int(files), None if size is None else int(size))
+    return Vacuumed(whole_number(files), whole_number(size))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from tidemark.engine.changes.files import require_files_of
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.retention.past_versions import read_version
+from tidemark.engine.schemas import struct_type
 from tidemark.errors import (
     IncompatibleSchemaChange,
     InvalidArgument,
@@ -58,7 +58,7 @@ class Base:
     @property
     def schema(self) -> StructType:
         """The columns at the end."""
-        return StructType.fromJson(json.loads(self.metadata.schema_json))
+        return struct_type(self.metadata.schema_json)
 
     @property
     def columns(self) -> list[str]:

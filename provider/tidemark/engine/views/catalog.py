@@ -23,7 +23,7 @@ __all__ = ["resolve_view"]
 
 _IS_A_TABLE = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"  # Delta's are, and views are not
 _NOT_THERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
-_PLAIN = re.compile(r"^\w+$", re.ASCII)
+_PLAIN = re.compile(r"\w+", re.ASCII)
 _KINDS = {"MATERIALIZED_VIEW": "Materialized View", "STREAMING_TABLE": "Streaming Table"}
 
 
@@ -114,7 +114,7 @@ def _has_fields(kind: DataType) -> bool:
 
 
 def _name(parts: tuple[str, ...]) -> str:
-    return ".".join(part if _PLAIN.match(part) else "`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join(part if _PLAIN.fullmatch(part) else "`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def _parts(name: str) -> tuple[str, ...]:

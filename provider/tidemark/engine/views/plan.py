@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tidemark.engine.views.bases import Base, open_bases
 from tidemark.engine.views.values import can_cut
 from tidemark.lake.segments import checksum_name
+from tidemark.model.foreign_json import foreign_object
 from tidemark.model.streams import BaseWindow, StreamMode
 from tidemark.model.views import ViewQuery
 from tidemark.planning.views.parts import numbered
@@ -90,8 +90,7 @@ def _reading(base: Base, versions: tuple[int, ...]) -> BaseReading:
 def _size(log: DeltaLog, version: int) -> int | None:
     """The bytes of a version's files, if its writer has left a checksum."""
     try:
-        said = json.loads(log.storage.read_bytes(checksum_name(version)))
-    except (FileNotFoundError, ValueError):
+        size = foreign_object(log.storage.read_bytes(checksum_name(version))).get("tableSizeBytes")
+    except (FileNotFoundError, IsADirectoryError):
         return None
-    size = said.get("tableSizeBytes") if isinstance(said, dict) else None
-    return size if isinstance(size, int) else None
+    return size if type(size) is int else None

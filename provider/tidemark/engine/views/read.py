@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tidemark.engine.schemas import struct_type
 from tidemark.engine.views.bases import Base, open_bases
 from tidemark.engine.views.changed import read_changed
 from tidemark.engine.views.net import inserted, net_changes
@@ -57,7 +57,7 @@ def read_view_changes(
     choice = choice_for(query, bases, mode)
     if say is not None:
         say(f"stream {reader}, {planned(query, bases, mode, choice).in_words()}")
-    kind = StructType.fromJson(json.loads(query.schema_json))
+    kind = struct_type(query.schema_json)
     if choice.way is Way.NOTHING:
         return _nothing(spark, kind)
     changed = {n: read_changed(spark, base, workspace) for n, base in enumerate(bases) if not base.plan.empty}
@@ -93,7 +93,7 @@ def read_view_rows(
     """
     starts = [BaseWindow(window.table, window.start, window.start) for window in windows]
     bases = open_bases(query, starts, StreamMode.STANDARD, options, reader)
-    kind = StructType.fromJson(json.loads(query.schema_json))
+    kind = struct_type(query.schema_json)
     term = whole(query, Role.OLD, now)
     rows = Reading(spark, query, bases, {}, StreamMode.STANDARD).whole(term, ())
     return inserted(rows, term.ids, kind, _sources(term, bases))

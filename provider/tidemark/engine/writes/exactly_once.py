@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from tidemark.engine.schemas import struct_type
 from tidemark.errors import (
     Fenced,
     NotADeltaTable,
@@ -120,9 +121,7 @@ def open_target(statement: Statement, options: Mapping[str, str] | None) -> Delt
 
 def target_schema(log: DeltaLog) -> StructType:
     """The table's schema now, from its log."""
-    import json
-
-    return StructType.fromJson(json.loads(log.state().metadata.schema_json))
+    return struct_type(log.state().metadata.schema_json)
 
 
 def look(delivering: Delivering, statement: Statement) -> Delivery:
@@ -146,16 +145,18 @@ def write_statement(
     statement: Statement,
     write: Callable[[], None],
     split: Split | None = None,
+    changes: int | None = None,
 ) -> Evidence:
     """Run `write`, one Delta command on the target in `session`, unless the target already holds this window.
 
-    `split`: what sorted the rows of `write`, kept in the commit. Where another writer commits first it is tried again
+    `split`: what sorted the rows of `write`; `changes`: how many rows of the change set it reads; both are kept in the
+    commit. Where another writer commits first it is tried again
     after a random while, longer each time. A second run writes nothing and returns the same evidence with
     `found=True`. Raises TargetChanged, TargetRewound, Superseded, Fenced, SerialReused; then nothing of
     this run stands in the target that the next would not find.
     """
     tries = until_committed(delivering.attempts, delivering.pause)
-    return tries(_write_unless_there, session, delivering, statement, write, split)
+    return tries(_write_unless_there, session, delivering, statement, write, split, changes)
 
 
 def until_committed(attempts: int = ATTEMPTS, pause: Callable[[float], None] = time.sleep) -> Retrying:
@@ -208,13 +209,14 @@ def _write_unless_there(
     statement: Statement,
     write: Callable[[], None],
     split: Split | None,
+    changes: int | None,
 ) -> Evidence:
     before = look(delivering, statement)
     if before.finding is Finding.DELIVERED:
         return _evidence(statement, before, found=True)
     _refuse_unless_free(delivering, statement, before)
     delivering.stop_if_due()
-    return _write_once(session, delivering, statement, write, split)
+    return _write_once(session, delivering, statement, write, split, changes)
 
 
 def _write_once(
@@ -223,10 +225,11 @@ def _write_once(
     statement: Statement,
     write: Callable[[], None],
     split: Split | None,
+    changes: int | None,
 ) -> Evidence:
     mark = delivering.mark(statement, MarkKind.WRITE)
     reach(f"write{statement.number}.before")
-    with _marked(session, mark, split):
+    with _marked(session, mark, split, changes):
         write()
         after = look(delivering, statement)
         if after.finding is Finding.FREE:  # a DELETE without a match makes no commit (step 12)
@@ -240,9 +243,11 @@ def _write_once(
 
 
 @contextmanager
-def _marked(session: SparkSession, mark: Mark, split: Split | None = None) -> Iterator[None]:
+def _marked(
+    session: SparkSession, mark: Mark, split: Split | None = None, changes: int | None = None
+) -> Iterator[None]:
     """Delta commands of `session` inside carry number and mark; outside none does, whatever happens (V15)."""
-    settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: mark.to_text(split)}
+    settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: mark.to_text(split, changes)}
     try:
         for name, value in settings.items():
             session.conf.set(name, value)
@@ -290,6 +295,7 @@ def _evidence(statement: Statement, delivery: Delivery, *, found: bool) -> Evide
         digest=statement.digest,
         rows=_counted(statement, delivery.rows or {}),
         found=found,
+        changes=delivery.changes,
     )
 
 

@@ -37,6 +37,7 @@ IMAGE = "__tidemark_image"
 DELETES = "__tidemark_delete"
 INSERTS = "__tidemark_inserts"
 ROWS = "__tidemark_rows"
+READ = "__tidemark_read"
 
 
 def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, keys: Sequence[str]) -> PreparedWrite:
@@ -56,12 +57,14 @@ def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, 
     lasting = is_lasting(with_action, chosen) if each else F.lit(True)
     winners = with_action.transform(_one_row_per_key, fitted, chosen, lasting, each=each).persist()
     try:
-        _refuse_ambiguous(winners, chosen, name)
+        read = _refuse_ambiguous(winners, chosen, name)
     except BaseException:
         winners.unpersist()
         raise
     known = {field.name for field in target.fields}
-    return PreparedWrite(run=lambda: _merge(winners, statement, fitted, chosen, known), close=lambda: _forget(winners))
+    return PreparedWrite(
+        run=lambda: _merge(winners, statement, fitted, chosen, known), close=lambda: _forget(winners), changes=read
+    )
 
 
 def _forget(rows: DataFrame) -> None:
@@ -103,8 +106,8 @@ def _one_row_per_key(
     *,
     each: bool,
 ) -> DataFrame:
-    """Columns: the fitted ones, whether the key goes, and how many INSERTs and rows it stood for; of every change
-    (`each`) a key may go as often as it came.
+    """Columns: the fitted ones, whether the key goes, how many INSERTs and rows it stood for, and how many rows were
+    read of it; of every change (`each`) a key may go as often as it came.
     """
     is_insert = ~F.col(quoted(ACTION)).eqNullSafe("DELETE") & lasting
     image = F.struct(*(column.expression for column in fitted))
@@ -115,19 +118,27 @@ def _one_row_per_key(
         .agg(
             F.max_by(IMAGE, INSERTS).alias(IMAGE),
             F.count_if(F.col(INSERTS)).alias(INSERTS),
-            (F.lit(1) if each else F.count(F.lit(1))).alias(ROWS),
+            F.count(F.lit(1)).alias(READ),
         )
-        .select(f"{IMAGE}.*", (F.col(INSERTS) == 0).alias(DELETES), INSERTS, ROWS)
+        .select(
+            f"{IMAGE}.*",
+            (F.col(INSERTS) == 0).alias(DELETES),
+            INSERTS,
+            (F.lit(1) if each else F.col(READ)).alias(ROWS),
+            READ,
+        )
     )
 
 
-def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str) -> None:
+def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str) -> int:
+    """How many rows were read, where no key is ambiguous."""
     names = [key.target for key in keys]
     twice = (F.col(INSERTS) > 1) | ((F.col(INSERTS) == 0) & (F.col(ROWS) > 1))
     example = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
-    found = winners.where(twice).agg(F.count(F.lit(1)), F.min(example)).collect()[0]
+    found = winners.agg(F.count_if(twice), F.min(F.when(twice, example)), F.sum(READ)).collect()[0]
     if found[0]:
         raise AmbiguousMergeKey(target=target, keys=", ".join(names), duplicates=found[0], example=found[1])
+    return int(found[2] or 0)
 
 
 def _merge(

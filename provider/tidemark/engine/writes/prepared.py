@@ -17,9 +17,10 @@ def _nothing() -> None:
 @dataclass(frozen=True)
 class PreparedWrite:
     """`run` is one Delta command; `close` gives back what was kept in memory for it, run or not. `split`: what sorted
-    the rows, where others go to a quarantine.
+    the rows, where others go to a quarantine. `changes`: how many rows of the change set it reads, where that is known.
     """
 
     run: Callable[[], None]
     close: Callable[[], None] = _nothing
     split: Split | None = None
+    changes: int | None = None

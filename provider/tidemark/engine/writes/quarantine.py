@@ -6,7 +6,6 @@ commit says, whoever wrote it, so that no row is in both and none in neither.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
+from tidemark.engine.schemas import struct_type
 from tidemark.engine.writes.append import prepare_append
 from tidemark.engine.writes.exactly_once import Delivering, look, open_target, target_schema
 from tidemark.engine.writes.merge import prepare_merge
@@ -127,7 +126,7 @@ class Quarantine:
     def _sorting(self, split: Split) -> Sorting:
         log = open_target(self.target, self.delivering.options)
         metadata = log.state(split.version).metadata
-        return Sorting(self.target, log, metadata, StructType.fromJson(json.loads(metadata.schema_json)), split)
+        return Sorting(self.target, log, metadata, struct_type(metadata.schema_json), split)
 
     def _part(self, split: Split, *, bad: bool, more: tuple[str, ...] = ()) -> DataFrame:
         """The window is read once for both parts, and kept on the executors as far as they have room."""

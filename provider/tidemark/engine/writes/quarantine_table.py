@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql.types import DataType, StructType, TimestampNTZType, VariantType
 
-from tidemark.errors import QuarantineDoesNotFit
+from tidemark.engine.own_tables import make_table
+from tidemark.engine.spark_failures import SPARK_FAILURES
+from tidemark.errors import QuarantineDoesNotFit, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.quarantine import QUARANTINE_COLUMNS
 from tidemark.planning.identifiers import quoted
@@ -16,25 +17,32 @@ from tidemark.planning.identifiers import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["create_quarantine_table", "missing_features", "require_place"]
+__all__ = ["create_in_catalog", "create_quarantine_table", "missing_features", "require_place"]
 
+_COLUMNS = ", ".join(f"{quoted(name)} {kind.upper()}" for name, kind in QUARANTINE_COLUMNS.items())
+_PROPERTIES = {"delta.columnMapping.mode": "name"}  # so that it takes whatever names the sources have
 FEATURES: Mapping[type[DataType], str] = {TimestampNTZType: "timestampNtz", VariantType: "variantType"}
 
 
-def create_quarantine_table(session: SparkSession, name: str, is_there: Callable[[], bool]) -> None:
-    """Make the table `name`, ready for SQL text, with the columns of every quarantine; a stream's own come with its
-    first bad rows.
+def create_quarantine_table(session: SparkSession, path: str, options: Mapping[str, str] | None = None) -> DeltaLog:
+    """The table at `path`, made with the columns of every quarantine; a stream's own come with its first bad rows.
 
-    Its columns are mapped by name, so that it takes whatever names the sources have. A table that is there stays as it
-    is, also one that somebody else makes at this moment.
+    A table that is there stays as it is, also one that somebody else makes at this moment. Raises NotADeltaTable.
     """
+    try:
+        return DeltaLog.open(path, options)
+    except TableNotFound:
+        return make_table(session, path, _COLUMNS, properties=_PROPERTIES, options=options)
+
+
+def create_in_catalog(session: SparkSession, name: str, is_there: Callable[[], bool]) -> None:
+    """The same for `name`, ready for SQL text, in Spark's catalog."""
     if is_there():
         return
-    columns = ", ".join(f"{quoted(name)} {kind.upper()}" for name, kind in QUARANTINE_COLUMNS.items())
-    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in _PROPERTIES.items())
     try:
-        session.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING delta {mapped}")
-    except PySparkException:
+        session.sql(f"CREATE TABLE IF NOT EXISTS {name} ({_COLUMNS}) USING delta TBLPROPERTIES ({listed})")
+    except SPARK_FAILURES:
         if not is_there():
             raise
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tidemark.engine.writes.pinned_streams import PinnedStreams
 
-__all__ = ["prepare_sql", "query_text"]
+__all__ = ["prepare_sql", "query_text", "require_analysed"]
 
 
 def prepare_sql(session: SparkSession, statement: Statement, sql: str, streams: PinnedStreams) -> PreparedWrite:
@@ -23,13 +23,20 @@ def prepare_sql(session: SparkSession, statement: Statement, sql: str, streams: 
 
     A name that is a stream of the transaction means the stream. Raises StatementRefused with Spark's own words.
     """
+    text = require_analysed(session, sql, streams, statement.write.tables, statement.target.path)
+    return PreparedWrite(run=lambda: _run(session, text))
+
+
+def require_analysed(
+    session: SparkSession, sql: str, streams: PinnedStreams, tables: Mapping[str, str], target_path: str
+) -> str:
+    """The statement as Spark is to run it, analysed. Raises StatementRefused with Spark's own words."""
     parsed = parse_write(sql)
     if parsed.target is None:
         raise StatementRefused(problem="it has no target", sql=sql)
-    tables = {**statement.write.tables, parsed.target.name: statement.target.path}
-    text = query_text(parsed, streams, tables)
+    text = query_text(parsed, streams, {**tables, parsed.target.name: target_path})
     _refuse_what_spark_refuses(session, text, sql)
-    return PreparedWrite(run=lambda: _run(session, text))
+    return text
 
 
 def query_text(parsed: ParsedStatement, streams: PinnedStreams, tables: Mapping[str, str]) -> str:

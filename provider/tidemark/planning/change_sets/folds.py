@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import AddFile, Commit, Metadata, RemoveFile
 from tidemark.planning.change_sets.forms import (
     ADDED,
@@ -269,9 +270,10 @@ def _changed_rows(commit: Commit) -> int | None:
         "DELETE": (("numDeletedRows", 1),),
         "MERGE": (("numTargetRowsUpdated", 2), ("numTargetRowsDeleted", 1), ("numTargetRowsInserted", 1)),
     }.get(commit.operation or "", ())
-    if not names or not all(metrics.get(name, "").isdigit() for name, _ in names):
+    counts = [(whole_number(metrics.get(name)), images) for name, images in names]
+    if not counts or any(count is None for count, _ in counts):
         return None
-    return sum(int(metrics[name]) * images for name, images in names)
+    return sum((count or 0) * images for count, images in counts)
 
 
 def _may_insert(commit: Commit) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidemark.model.foreign_json import foreign_object
 from tidemark.model.table_log import AddFile, DeletionVector, Metadata, RemoveFile
 
 __all__ = ["ADDED", "REMOVED", "FeedFile", "Form", "PathChange", "form_of", "is_known", "physical_rows"]
@@ -13,6 +13,7 @@ __all__ = ["ADDED", "REMOVED", "FeedFile", "Form", "PathChange", "form_of", "is_
 REMOVED = -1
 ADDED = 1
 
+_MOST_ROWS = 2**63
 GUESSED_BYTES_PER_ROW = 50  # only for a file of which the log does not say how many rows it has
 
 
@@ -106,9 +107,5 @@ def is_known(action: AddFile, high_water_mark: int | None) -> bool:
 
 def physical_rows(stats: str | None) -> int | None:
     """Rows of a file, deleted ones included (`numRecords`); None where the stats do not say, or are no stats."""
-    try:
-        said = json.loads(stats) if stats else None
-    except (ValueError, RecursionError):
-        return None
-    rows = said.get("numRecords") if isinstance(said, dict) else None
-    return rows if type(rows) is int and rows >= 0 else None
+    rows = foreign_object(stats).get("numRecords")
+    return rows if type(rows) is int and 0 <= rows < _MOST_ROWS else None

@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 from tidemark.model.streams import StreamMode
-from tidemark.model.table_log import DeletionVector, Metadata
+from tidemark.model.table_log import DeletionVector, Metadata, UnstoredVector
 
 __all__ = ["Candidate", "ChangePlan", "Netting", "Origin", "PlannedFile", "choose_netting", "explain_pages"]
 
@@ -54,9 +54,10 @@ class Origin(IntEnum):
 class PlannedFile:
     """One `add` of a log-only table: rows of `path` outside `deletion_vector` count as `origin` says.
 
-    `path` is the absolute, percent-encoded URI; the deletion vector is inline or absolute. `partition_columns` are
-    those that the file was written under, as far as the plan's schema has them, and as physical names. `version` is
-    the commit that the rows belong to, where every change is asked for, else 0.
+    `path` is the absolute, percent-encoded URI; the deletion vector is inline or absolute, or so large that it gets its
+    place only with the log. `partition_columns` are those that the file was written under, as far as the plan's schema
+    has them, and as physical names. `version` is the commit that the rows belong to, where every change is asked for,
+    else 0.
     """
 
     origin: Origin
@@ -66,7 +67,7 @@ class PlannedFile:
     partition_columns: tuple[str, ...]
     partition_values: Mapping[str, str | None]
     stats: str | None
-    deletion_vector: DeletionVector | None
+    deletion_vector: DeletionVector | UnstoredVector | None
     base_row_id: int
     default_row_commit_version: int
     modification_time: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from sqlglot import TokenType
 
@@ -17,8 +18,9 @@ from tidemark.planning.change_stream_sql.statements import (
     SuspendChangeStream,
 )
 from tidemark.planning.change_streams.definition import TableAsk, WatchAsk
+from tidemark.planning.change_streams.options import OPTIONS
 from tidemark.planning.stream_sql.names import sql_name
-from tidemark.planning.stream_sql.text import Cursor, SqlName
+from tidemark.planning.stream_sql.text import Cursor, Span, SqlName
 
 __all__ = ["parse_change_stream_sql"]
 
@@ -43,7 +45,7 @@ def _create(cursor: Cursor) -> CreateChangeStream:
     watch = _watch(cursor) if cursor.takes("FOR") else WatchAsk()
     options = _options(cursor) if cursor.sees("OPTIONS") else {}
     cursor.end()
-    return CreateChangeStream(name, watch, options, if_not_exists)
+    return CreateChangeStream(name, watch, _known(cursor, options), if_not_exists)
 
 
 def _alter(cursor: Cursor) -> SetChangeStreamFor | SetChangeStreamOptions | SuspendChangeStream:
@@ -58,7 +60,7 @@ def _alter(cursor: Cursor) -> SetChangeStreamFor | SetChangeStreamOptions | Susp
         cursor.at -= 1
         options = _options(cursor)
         cursor.end()
-        return SetChangeStreamOptions(name, options)
+        return SetChangeStreamOptions(name, _known(cursor, options))
     cursor.end()
     return SuspendChangeStream(name)
 
@@ -90,6 +92,7 @@ def _watch(cursor: Cursor) -> WatchAsk:
 
 
 def _table(cursor: Cursor) -> TableAsk:
+    _require_no_all(cursor)
     name = sql_name(cursor.name("the name of a table"))
     return TableAsk(name, _columns(cursor) if cursor.takes("(") else None)
 
@@ -104,16 +107,23 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def _require_no_all(cursor: Cursor) -> None:
+    """A reserved word, as there."""
+    if cursor.sees("ALL"):
+        raise cursor.fails("ALL stands alone; what is called so stands in quotes, as in `ALL`")
+
+
 def _column(cursor: Cursor) -> str:
+    _require_no_all(cursor)
     name = cursor.name("the name of a column")
     if len(name.parts) > 1:
         raise cursor.fails("a column of the table is watched as a whole, not a part of it", name.span)
     return name.parts[0]
 
 
-def _options(cursor: Cursor) -> Mapping[str, OptionValue]:
+def _options(cursor: Cursor) -> _Options:
     cursor.needs("OPTIONS", "(")
-    options: dict[str, OptionValue] = {}
+    options: _Options = {}
     while not (options and cursor.takes(")")):
         if options:
             cursor.needs(",")
@@ -121,8 +131,22 @@ def _options(cursor: Cursor) -> Mapping[str, OptionValue]:
         if name.text.lower() in options:
             raise cursor.fails(f"option {name.text} is given twice", name.span)
         cursor.needs("=")
-        options[name.text.lower()] = _value(cursor)
+        place = cursor.place
+        options[name.text.lower()] = _Given(_value(cursor), name.span, place)
     return options
+
+
+def _known(cursor: Cursor, options: _Options) -> Mapping[str, OptionValue]:
+    """Their values. An option that there is not, or one of another type, is an error of syntax, as there; a value that
+    is out of its range is refused later.
+    """
+    for name, given in options.items():
+        if name not in OPTIONS:
+            raise cursor.fails(f"it has no option {name!r}; there are {', '.join(OPTIONS)}", given.at)
+        kind, words = _TYPES[OPTIONS[name]]
+        if given.value is not None and not isinstance(given.value, kind):
+            raise cursor.fails(f"option {name} takes {words}, or NULL", given.value_at)
+    return {name: given.value for name, given in options.items()}
 
 
 def _value(cursor: Cursor) -> OptionValue:
@@ -139,5 +163,16 @@ def _value(cursor: Cursor) -> OptionValue:
     return cursor.string("a text in quotes, a number, TRUE, FALSE or NULL")
 
 
+@dataclass(frozen=True)
+class _Given:
+    """The value of an option, and where its name and the value stand."""
+
+    value: OptionValue
+    at: Span
+    value_at: Span
+
+
+_Options = dict[str, _Given]
+_TYPES: Mapping[str, tuple[type, str]] = {"STRING": (str, "a text in quotes"), "BOOL": (bool, "TRUE or FALSE")}
 _WORDS: Mapping[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
 _READERS: Mapping[str, Callable[[Cursor], ChangeStreamStatement]] = {"CREATE": _create, "ALTER": _alter, "DROP": _drop}

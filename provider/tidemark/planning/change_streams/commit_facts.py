@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+
+from tidemark.model.foreign_json import foreign_object, plain_text
 
 __all__ = ["NOTHING_SAID", "CommitFacts", "commit_facts"]
 
@@ -23,16 +24,12 @@ NOTHING_SAID = CommitFacts()
 
 def commit_facts(user_metadata: str | None) -> CommitFacts:
     """What a commit says; anything that is not of our form says nothing, as others use the field too."""
-    try:
-        said = json.loads(user_metadata) if user_metadata else None
-    except (ValueError, RecursionError):
-        return NOTHING_SAID
-    ours = said.get("tidemark") if isinstance(said, dict) else None
+    ours = foreign_object(user_metadata).get("tidemark")
     if not isinstance(ours, dict):
         return NOTHING_SAID
     tag = ours.get("transaction_tag")
     return CommitFacts(
-        tag=tag.encode(errors="replace").decode() if isinstance(tag, str) else "",  # JSON can say half a character
+        tag=plain_text(tag) if isinstance(tag, str) else "",
         exclude=ours.get("exclude_txn_from_change_streams") is True,
         system=ours.get("is_system_transaction") is True,
         ttl=ours.get("ttl") is True,

@@ -20,6 +20,7 @@ __all__ = [
     "HEARTBEATS",
     "HEARTBEAT_NULL",
     "HEARTBEAT_RANGE",
+    "NOT_CAPTURED",
     "OPTIONS_NULL",
     "OUTSIDE",
     "START_AFTER_END",
@@ -33,6 +34,7 @@ __all__ = [
     "below_watermark",
     "oldest_readable",
     "plan_read",
+    "require_captured",
     "require_kept",
     "with_end",
 ]
@@ -47,6 +49,7 @@ START_AFTER_END = "start_timestamp must be <= end_timestamp"
 HEARTBEAT_RANGE = f"heartbeat_milliseconds must be within {HEARTBEATS[0]} and {HEARTBEATS[1]}"
 TOO_EARLY = "start_timestamp is too far in the past: records are kept from"
 TOO_LATE = "start_timestamp is too far in the future: it must not be later than"
+NOT_CAPTURED = "which partitions there are at start_timestamp is known after a capture later than that; now, up to"
 UNKNOWN_TOKEN = "the change stream has no such partition"
 OUTSIDE = "start_timestamp is invalid for the partition, whose time is"
 EXPIRED = "its records ended before"
@@ -111,7 +114,7 @@ def ask_to_read(
     if not HEARTBEATS[0] <= heartbeat <= HEARTBEATS[1]:
         raise OutOfRange(argument="heartbeat_milliseconds", value=heartbeat, problem=HEARTBEAT_RANGE)
     oldest = oldest_readable(stream, now)
-    _require_in_reach(start, oldest, now)
+    _require_in_reach(start, oldest, max(now, stream.published_until))  # who follows heartbeats is never ahead
     if partition_token is not None:
         parse_token(_text("partition_token", partition_token), stream_uid=stream.uid)
     return ReadAsk(stream.name, start, end, partition_token, timedelta(milliseconds=heartbeat), oldest)
@@ -160,6 +163,15 @@ def require_kept(start: datetime, trimmed: datetime | None) -> None:
         raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {trimmed}")
 
 
+def require_captured(start: datetime, captured_until: datetime) -> None:
+    """For a question without a token. Raises OutOfRange for a time that capture has not reached: what it finds may end
+    any partition before that, so that nobody knows yet which there are then.
+    """
+    if start > captured_until:
+        problem = f"{NOT_CAPTURED} {captured_until}"
+        raise OutOfRange(argument="start_timestamp", value=start, problem=problem)
+
+
 def with_end(token: str, rows: tuple[Partition, ...]) -> tuple[Partition | None, tuple[Partition, ...]]:
     """The partition of that token with its end, the start of its children, and the children, by token."""
     children = tuple(sorted((row for row in rows if token in row.parents), key=lambda row: row.token))
@@ -169,11 +181,11 @@ def with_end(token: str, rows: tuple[Partition, ...]) -> tuple[Partition | None,
     return replace(found, end=children[0].start), children
 
 
-def _require_in_reach(start: datetime, oldest: datetime, now: datetime) -> None:
+def _require_in_reach(start: datetime, oldest: datetime, reached: datetime) -> None:
     if start < oldest:
         raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {oldest}")
-    if start > now + FUTURE_ALLOWED:
-        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_LATE} {now + FUTURE_ALLOWED}")
+    if start > reached + FUTURE_ALLOWED:
+        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_LATE} {reached + FUTURE_ALLOWED}")
 
 
 def _instant(argument: str, value: datetime | None) -> datetime | None:

@@ -9,7 +9,7 @@ from tidemark.errors import InvalidArgument, MissingMergeKey
 from tidemark.model.change_streams import ChangeStream, WatchedTable
 from tidemark.model.partition_sinks import SinkKind
 
-__all__ = ["SinkRequest", "named_table", "parse_sink"]
+__all__ = ["SinkRequest", "kind_of_sink", "named_table", "parse_sink"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,7 @@ def parse_sink(
 
     Raises InvalidArgument for what does not go together, MissingMergeKey for keys that are not the table's.
     """
-    name = write_as.strip()
-    kind = SinkKind.FUNCTION if ":" in name else _kind(name)
-    if (kind is SinkKind.FUNCTION) == bool(target):
-        problem = "a function writes where it likes" if target else f"{name} needs a table to write"
-        raise InvalidArgument(argument="target", value=target, problem=problem)
+    kind, name = kind_of_sink(write_as, target), write_as.strip()
     given = tuple(keys.split(",") if isinstance(keys, str) else keys)
     wanted = tuple(key.strip() for key in given if key.strip())
     if wanted and kind is not SinkKind.MERGE:
@@ -61,6 +57,16 @@ def parse_sink(
         function=name if kind is SinkKind.FUNCTION else None,
         alone=kind is SinkKind.MERGE and not table,
     )
+
+
+def kind_of_sink(write_as: str, target: str | None) -> SinkKind:
+    """How the records are written: a table's name, as long as it is needed, goes with it. Raises InvalidArgument."""
+    name = write_as.strip()
+    kind = SinkKind.FUNCTION if ":" in name else _kind(name)
+    if (kind is SinkKind.FUNCTION) == bool(target):
+        problem = "a function writes where it likes" if target else f"{name} needs a table to write"
+        raise InvalidArgument(argument="target", value=target, problem=problem)
+    return kind
 
 
 def _kind(name: str) -> SinkKind:

@@ -33,20 +33,23 @@ class Published:
         return f"{self.transaction.table_id}:{self.transaction.version}"
 
 
-def publish(transactions: Iterable[SourceTransaction], floor: datetime) -> tuple[Published, ...]:
+def publish(transactions: Iterable[SourceTransaction], floor: datetime, latest: datetime) -> tuple[Published, ...]:
     """All of them with timestamps that ascend strictly and lie after `floor`, each its raw time where that can be.
 
-    The versions of a table stay in order though its clock ran backwards; tables are ordered by raw time, then id.
+    A raw time after `latest` is of a clock that is ahead, and counts as `latest`: else it would move all that any table
+    commits until then. The versions of a table stay in order though its clock ran backwards; tables are ordered by raw
+    time, then id.
     """
-    latest: dict[str, datetime] = {}
+    newest: dict[str, datetime] = {}
     keyed = []
     for one in sorted(transactions):
-        latest[one.table_id] = max(one.raw, latest.get(one.table_id, one.raw))
-        keyed.append((latest[one.table_id], one.table_id, one.version, one))
+        raw = min(one.raw, latest)
+        newest[one.table_id] = max(raw, newest.get(one.table_id, raw))
+        keyed.append((newest[one.table_id], one.table_id, one.version, raw, one))
     published = []
     previous = floor
-    for _, _, _, one in sorted(keyed):
-        previous = max(one.raw, previous + MICROSECOND)
+    for _, _, _, raw, one in sorted(keyed):
+        previous = max(raw, previous + MICROSECOND)
         published.append(Published(one, previous))
     return tuple(published)
 

@@ -85,12 +85,14 @@ def plan_segments(
     mode: WriteMode,
     barriers: Iterable[Barrier],
     most: int | None = None,
+    empty_until: LogPosition | None = None,
 ) -> SegmentPlan:
-    """Cut [start, end), into the first `most` segments. `schema`: as of `start`.
+    """Cut [start, end), into the first `most` segments. `schema`: as of `start`. `empty_until`: where the first row
+    comes to a target that has none; None for one that has.
 
     In an append-only target only schemas cut, as all else is a row.
     """
-    plan = _whole_plan(start, end, schema, mode, barriers)
+    plan = _whole_plan(start, end, schema, mode, barriers, empty_until)
     if most is None or len(plan.segments) <= most:
         return plan
     following = plan.segments[most]
@@ -98,14 +100,20 @@ def plan_segments(
 
 
 def _whole_plan(
-    start: LogPosition, end: LogPosition, schema: TableSchema, mode: WriteMode, barriers: Iterable[Barrier]
+    start: LogPosition,
+    end: LogPosition,
+    schema: TableSchema,
+    mode: WriteMode,
+    barriers: Iterable[Barrier],
+    empty_until: LogPosition | None,
 ) -> SegmentPlan:
     cutter = _Cutter(start, schema, keyed=mode is WriteMode.MERGE)
     for barrier in sorted(barriers, key=lambda one: one.at):
         if barrier.kind is BarrierKind.TOASTED_KEY:
             return cutter.plan(barrier.at, toasted_key=True)
         if barrier.kind is BarrierKind.SCHEMA and barrier.schema is not None:
-            change = change_of(cutter.schema, barrier.schema, keyed=cutter.keyed)
+            empty = empty_until is not None and barrier.at <= empty_until
+            change = change_of(cutter.schema, barrier.schema, keyed=cutter.keyed, empty=empty)
             if change.flag is not None:
                 return cutter.plan(barrier.at, flagged=change.flag)
             cutter.turn(barrier.at, change)

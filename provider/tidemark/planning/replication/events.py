@@ -20,7 +20,9 @@ from tidemark.model.codec import to_plain
 from tidemark.model.replication import SourceKind, TableSchema
 
 __all__ = [
+    "COMES",
     "EVENT_NAMESPACE",
+    "GOES",
     "READ_METHODS",
     "TOASTED_KEY",
     "UNCHANGED",
@@ -49,6 +51,8 @@ class Change(StrEnum):
     INSERT = "INSERT"
     UPDATE = "UPDATE"
     DELETE = "DELETE"
+    UPDATE_DELETE = "UPDATE-DELETE"  # an update of a row without a key: the row that was
+    UPDATE_INSERT = "UPDATE-INSERT"  # and the row that is
     TRUNCATE = "TRUNCATE"
     SCHEMA = "SCHEMA"  # what the object's columns are from here on
     HEARTBEAT = "HEARTBEAT"  # Tidemark's own sign of life
@@ -59,8 +63,8 @@ class Half(StrEnum):
     """What tells the events of one change of the source apart."""
 
     WHOLE = "w"
-    DELETED = "d"  # a moved key: the row of the old one
-    INSERTED = "i"  # and that of the new one
+    DELETED = "d"  # a moved key, or a row without one: the row that was
+    INSERTED = "i"  # and the one that is
     SCHEMA = "s"  # the object's schema, before its change
 
 
@@ -71,6 +75,10 @@ class Unchanged(Enum):
 
 
 UNCHANGED: Final = Unchanged.UNCHANGED
+
+COMES: Final = (Change.INSERT.value, Change.UPDATE_INSERT.value)
+GOES: Final = (Change.DELETE.value, Change.UPDATE_DELETE.value)
+"""Of a row without a key: changes by which it comes, and by which it goes."""
 
 Values: TypeAlias = "list[str | Unchanged | None]"
 TextOf: TypeAlias = Callable[[str], str]
@@ -126,6 +134,7 @@ class EventForm:
 
     def updated(self, old: Values | None, old_is_whole: bool, new: Values, unchanged: bool) -> tuple[Event, ...]:
         """A row that is another now; where its key moved: the row of the old key goes, then that of the new one comes.
+        So it is with each row that has no key, if the log has the whole row that was.
 
         `old`: what the log has of the row before, only its key's values unless `old_is_whole`. `unchanged`: whether
         some of `new` are UNCHANGED.
@@ -134,6 +143,8 @@ class EventForm:
             return self._updated_in_part(old, old_is_whole, new)
         told = self._told(new)
         key = self._key_of(told)
+        if old is not None and not self._keys and old_is_whole:
+            return self._replaced(self._told(old), self._payload_of(told), None)
         if old is not None and self._keys:
             before = self._told(old)
             old_key = self._key_of(before)
@@ -161,6 +172,8 @@ class EventForm:
         if any(place in absent for place in self._keys):
             return ((Change.UPDATE, Half.WHOLE, payload, None, None, unchanged, TOASTED_KEY),)
         key = self._key_of(told)
+        if before is not None and not self._keys and old_is_whole:
+            return self._replaced(before, payload, unchanged)
         if before is not None and self._keys and (old_key := self._key_of(before)) != key:
             return self._moved(before, old_is_whole, old_key, payload, key, unchanged)
         return ((Change.UPDATE, Half.WHOLE, payload, key, None, unchanged, None),)
@@ -178,6 +191,12 @@ class EventForm:
         return (
             (Change.DELETE, Half.DELETED, gone, old_key, None, None, None),
             (Change.INSERT, Half.INSERTED, payload, key, old_key, unchanged, None),
+        )
+
+    def _replaced(self, before: list[str], payload: str, unchanged: tuple[str, ...] | None) -> tuple[Event, ...]:
+        return (
+            (Change.UPDATE_DELETE, Half.DELETED, self._payload_of(before), None, None, None, None),
+            (Change.UPDATE_INSERT, Half.INSERTED, payload, None, None, unchanged, None),
         )
 
     def _told(self, values: Values) -> list[str]:

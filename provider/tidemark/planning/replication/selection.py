@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from types import MappingProxyType
 
 from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRefused
 from tidemark.model.replication import (
@@ -16,9 +15,14 @@ from tidemark.model.replication import (
     Replicated,
     ReplicationOptions,
     Selection,
+    Shown,
     TableSchema,
     WriteMode,
 )
+from tidemark.model.replication_catalog import HeldColumn
+from tidemark.model.replication_jobs import ColumnRules
+from tidemark.planning.replication.patterns import fits, parts_of
+from tidemark.planning.replication.showing import chosen_columns, held_columns, renamed_notices, rules_of, shown
 from tidemark.planning.replication.target_names import table_of
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "is_backfilled",
     "mode_of",
     "names_object",
+    "require_column_patterns",
     "require_patterns",
     "require_targets",
     "select",
@@ -35,33 +40,51 @@ __all__ = [
     "why_no_target",
 ]
 
-_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
-
 
 def require_patterns(argument: str, patterns: Iterable[str], *, columns: bool = True) -> None:
     """Each is `schema`, `schema.table` or, with `columns`, `schema.table.column`. Raises InvalidArgument."""
     most = 3 if columns else 2
     for pattern in patterns:
-        parts = _parts(pattern)
+        parts = parts_of(pattern)
         if not 1 <= len(parts) <= most:
             forms = "schema, schema.table" + (" or schema.table.column" if columns else "")
             problem = f'each is {forms}; * stands for any text, and a name with a dot goes into double quotes: "a.b"'
             raise InvalidArgument(argument=argument, value=pattern, problem=problem)
 
 
+def require_column_patterns(argument: str, patterns: Iterable[str]) -> None:
+    """Each is `schema.table.column`. Raises InvalidArgument."""
+    for pattern in patterns:
+        if len(parts_of(pattern)) != 3:
+            problem = (
+                "each is schema.table.column; * stands for any text, and a name with a dot goes into double quotes"
+            )
+            raise InvalidArgument(argument=argument, value=pattern, problem=problem)
+
+
 def names_object(patterns: Iterable[str], name: ObjectName) -> bool:
     """Whether a pattern of a schema or a table names the object."""
-    return any(_names((name.schema, name.table), _parts(pattern)) for pattern in patterns if len(_parts(pattern)) < 3)
+    return any(fits((name.schema, name.table), parts_of(pattern)) for pattern in patterns if len(parts_of(pattern)) < 3)
 
 
-def select(selection: Selection, found: Sequence[FoundObject]) -> tuple[FoundObject, ...]:
-    """The objects that are taken, each with the columns that are, in the order of their names.
+def select(
+    selection: Selection,
+    found: Sequence[FoundObject],
+    *,
+    options: ReplicationOptions | None = None,
+    held: Mapping[str, tuple[HeldColumn, ...]] = MappingProxyType({}),
+) -> tuple[FoundObject, ...]:
+    """The objects that are taken, each with the columns that are, in the order of their names. `options`: which columns
+    are masked and hashed; `held`: by source id, columns that a name of before hides.
 
-    An include of columns takes these and the key. Raises ObjectNotReplicable for a key column that is excluded, and
-    for an object of which no column is left; not for one that is unsupported anyway.
+    An include of columns takes these and the key. Raises ObjectNotReplicable for a key column that is excluded or
+    masked, and for an object of which no column is left; not for one that is unsupported anyway.
     """
     taken = (one for one in found if _takes(selection, one.name))
-    return tuple(_with_columns(selection, one) for one in sorted(taken, key=lambda one: one.name))
+    return tuple(
+        _with_columns(rules_of(selection, options, held.get(one.source_id, ())), one)
+        for one in sorted(taken, key=lambda one: one.name)
+    )
 
 
 @dataclass(frozen=True)
@@ -98,7 +121,8 @@ def under_known_names(known: Mapping[str, ObjectName], found: Sequence[FoundObje
 
 def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, ...]:
     """The includes that name nothing which is there: most likely they are misspelt."""
-    return tuple(pattern for pattern in selection.include if not any(_is_there(_parts(pattern), one) for one in found))
+    there = {one: parts_of(one) for one in selection.include}
+    return tuple(pattern for pattern, parts in there.items() if not any(_is_there(parts, one) for one in found))
 
 
 def is_backfilled(options: ReplicationOptions, name: ObjectName) -> bool:
@@ -107,8 +131,10 @@ def is_backfilled(options: ReplicationOptions, name: ObjectName) -> bool:
 
 
 def mode_of(options: ReplicationOptions, schema: TableSchema) -> WriteMode:
-    """A mirror needs a key: a table without one is append-only in every replication."""
-    return options.mode if schema.keys else WriteMode.APPEND_ONLY
+    """A table without a key is append-only, unless the replication mirrors such tables, too."""
+    if schema.keys or options.mode is WriteMode.APPEND_ONLY:
+        return options.mode
+    return options.without_key
 
 
 def require_targets(replication: str, names: Iterable[ObjectName]) -> None:
@@ -151,67 +177,35 @@ def why_no_target(held: Collection[ObjectName], wanted: Iterable[ObjectName]) ->
 
 def _takes(selection: Selection, name: ObjectName) -> bool:
     path = (name.schema, name.table)
-    included = not selection.include or any(_names(path, _parts(one)[:2]) for one in selection.include)
+    included = not selection.include or any(fits(path, parts_of(one)[:2]) for one in selection.include)
     return included and not names_object(selection.exclude, name)
 
 
-def _with_columns(selection: Selection, found: FoundObject) -> FoundObject:
-    columns = found.schema.columns
-    path = (found.name.schema, found.name.table)
-    wanted = [parts for one in selection.include if _names(path, (parts := _parts(one))[:2])]
-    some = bool(wanted) and all(len(parts) == 3 for parts in wanted)
-    unwanted = [_parts(one) for one in selection.exclude if len(_parts(one)) == 3]
-    kept = [
-        column
-        for column in columns
-        if (not some or column.key or any(_names((*path, column.name), parts) for parts in wanted))
-        and not any(_names((*path, column.name), parts) for parts in unwanted)
-    ]
-    left = [column for column in columns if column not in kept]
-    keys = [column.name for column in left if column.key]
-    if found.unsupported is None and (keys or not kept):
-        what = f"the key column {', '.join(keys)} is excluded" if keys else "all of its columns are excluded"
+def _with_columns(rules: ColumnRules, found: FoundObject) -> FoundObject:
+    chosen = chosen_columns(rules, found.name, found.schema, ())
+    masked = [column.name for column in chosen.schema.columns if column.key and column.shown is Shown.MASKED]
+    keys = [column.name for column in chosen.left if column.key]
+    if found.unsupported is None and (masked or keys or not chosen.schema.columns):
+        what = "all of its columns are excluded"
         remedy = "Leave it in the selection, or exclude the whole table."
+        if keys:
+            what = f"the key column {', '.join(keys)} is excluded"
+        elif masked:
+            what = f"the key column {', '.join(masked)} is masked, so that its rows could not be told apart"
+            remedy = "Hash it (hash_columns), leave it plain, or exclude the whole table."
         raise ObjectNotReplicable(object=found.name.text, problem=what, remedy=remedy)
-    excluded = tuple(column.name for column in left)
-    return replace(found, schema=TableSchema(tuple(kept)), excluded=(*found.excluded, *excluded))
+    return replace(
+        found,
+        schema=chosen.schema,
+        excluded=(*found.excluded, *(column.name for column in chosen.left)),
+        generated=tuple(one for one in found.generated if shown(rules, found.name, one) is not Shown.EXCLUDED),
+        held=held_columns(rules, found.name, found.schema),
+        notices=(*found.notices, *renamed_notices(rules, found.name, found.schema)),
+    )
 
 
 def _is_there(parts: tuple[str, ...], one: FoundObject) -> bool:
     path = (one.name.schema, one.name.table)
     if len(parts) < 3:
-        return _names(path, parts)
-    return any(_names((*path, column.name), parts) for column in one.schema.columns)
-
-
-def _names(path: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether the parts fit the beginning of the path."""
-    return len(parts) <= len(path) and all(_fits(part, name) for part, name in zip(parts, path, strict=False))
-
-
-def _fits(part: str, name: str) -> bool:
-    return part == name or ("*" in part and _like(part).fullmatch(name) is not None)
-
-
-@lru_cache(maxsize=1024)
-def _like(part: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(text) for text in part.split("*")), re.DOTALL)
-
-
-@lru_cache(maxsize=1024)
-def _parts(pattern: str) -> tuple[str, ...]:
-    """What the dots outside quotes divide; () for a text that is no pattern."""
-    parts: list[str] = []
-    at = 0
-    while True:
-        found = _PART.match(pattern, at)
-        if found is None:
-            return ()
-        quoted, bare = found.groups()
-        parts.append(bare if quoted is None else quoted.replace('""', '"'))
-        at = found.end()
-        if at == len(pattern):
-            return tuple(parts)
-        if pattern[at] != ".":
-            return ()
-        at += 1
+        return fits(path, parts)
+    return any(fits((*path, column.name), parts) for column in one.schema.columns)

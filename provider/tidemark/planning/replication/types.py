@@ -99,13 +99,15 @@ class SchemaChange:
         return bool(self.added or self.dropped or self.renamed or self.retyped or self.rekeyed)
 
 
-def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True) -> SchemaChange:
-    """The difference of two schemas of an object. `keyed`: its target is a mirror by key, so that rows of before count.
+def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True, empty: bool = False) -> SchemaChange:
+    """The difference of two schemas of an object. `keyed`: its target is a mirror by key, so that rows of before count;
+    `empty`: there are none.
 
     Columns are the same by number where both schemas have numbers, else by name. Without numbers a column that came
     while another went may be that one renamed: flagged. A change of type keeps the values where the new type holds them
     all as they are; any other rewrites rows without an event, also where Delta has one type for both: flagged. A log
-    does not tell what a USING clause made of them.
+    does not tell what a USING clause made of them; the catalog tells that they were rewritten (`unknown_fill`), and
+    then they may have any value.
     """
     pairs, added = _paired(old, new)
     kept = {before.name for before, _ in pairs}
@@ -113,7 +115,7 @@ def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True) -> Sche
     renamed = tuple((before, after) for before, after in pairs if before.name != after.name)
     retyped = tuple((b, a) for b, a in pairs if delta_type(b.type) != delta_type(a.type))
     change = SchemaChange(old, new, added, dropped, renamed, retyped, None)
-    flag = _flag(change, pairs, keyed=keyed)
+    flag = _flag(change, pairs, keyed=keyed, empty=empty)
     return SchemaChange(old, new, added, dropped, renamed, retyped, flag)
 
 
@@ -130,15 +132,31 @@ def _paired(old: TableSchema, new: TableSchema) -> tuple[list[tuple[Column, Colu
     return pairs, tuple(added)
 
 
-def _flag(change: SchemaChange, pairs: Sequence[tuple[Column, Column]], *, keyed: bool) -> str | None:
+def _flag(change: SchemaChange, pairs: Sequence[tuple[Column, Column]], *, keyed: bool, empty: bool) -> str | None:
+    rows = keyed and not empty
     for before, after in pairs:
-        old, new = delta_type(before.type), delta_type(after.type)
-        if not (widens(old, new) if old != new else not keyed or holds_all(before.native, after.native)):
-            return f"column {after.name} changed its type from {before.native} to {after.native}"
+        if (flag := _flag_of_pair(before, after, rows=rows)) is not None:
+            return flag
     if not keyed:
         return None
     if change.old.keys and not change.new.keys:
         return "it has no key any more"
+    return _flag_of_old_rows(change) if rows else None
+
+
+def _flag_of_pair(before: Column, after: Column, *, rows: bool) -> str | None:
+    """`rows`: rows of before count."""
+    if before.shown is not after.shown and (rows or delta_type(before.type) != delta_type(after.type)):
+        return f"column {after.name} is {after.shown.value} now, and was {before.shown.value}"
+    old, new = delta_type(before.type), delta_type(after.type)
+    told = f"column {after.name} changed its type from {before.native} to {after.native}"
+    if not (widens(old, new) if old != new else not rows or holds_all(before.native, after.native)):
+        return told
+    rewritten = before.native != after.native and after.unknown_fill
+    return f"{told}, and its rows were rewritten" if rows and rewritten else None
+
+
+def _flag_of_old_rows(change: SchemaChange) -> str | None:
     if change.rekeyed and any(column.key and column.unknown_fill for column in change.new.columns):
         return "its key changed at a time that its log does not tell"
     if unknown := [column.name for column in change.added if column.unknown_fill]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from tidemark.control.overview import HeldWindow, NumberedMove, OverviewRow
@@ -12,8 +13,10 @@ from tidemark.control.transactions import StoredTransaction
 from tidemark.model.health import StreamHealth
 from tidemark.model.streams import OffsetMove, WindowKind
 from tidemark.model.transactions import TransactionKey
+from tidemark.planning.stream_state import LogSaid, NoLog, StreamState, state_of
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act, actor_of_key
 from tidemark.plugins.monitor.lookout import NotYet, Sight, Unreadable
+from tidemark.transactions.counting import changes_of
 
 __all__ = [
     "LagAnswer",
@@ -74,7 +77,8 @@ class HeldAnswer:
 
 @dataclass(frozen=True)
 class HealthAnswer:
-    """How consumptions went: `failures_in_row` attempts failed since `failing_since`. `last_error` is left out for
+    """How consumptions went: `rows_delivered` are those of the change sets, however many targets took them;
+    `failures_in_row` attempts failed since `failing_since`. `last_error` is left out for
     those who may not read the DAG of `last_run`.
     """
 
@@ -93,13 +97,14 @@ class HealthAnswer:
 
 @dataclass(frozen=True)
 class StreamAnswer:
-    """One stream. `offset`: up to it, the source has been consumed."""
+    """One stream. `state`: the worst that holds of it. `offset`: up to it, the source has been consumed."""
 
     uid: str
     name: str
     source: str
     path: str
     mode: str
+    state: StreamState
     offset: int
     initial_rows_pending: bool
     comment: str | None
@@ -130,12 +135,15 @@ class StreamsAnswer:
 
 @dataclass(frozen=True)
 class PinnedWindow:
-    """(from, to] of a stream, or the rows at `from` where they were owed."""
+    """(from, to] of a stream, or the rows at `from` where they were owed. `rows`: of its change set; None while it is
+    open, and where only SQL or functions read it.
+    """
 
     stream: str
     from_version: int
     to_version: int
     initial_rows: bool
+    rows: int | None
 
 
 @dataclass(frozen=True)
@@ -185,6 +193,7 @@ def stream_answer(row: OverviewRow, sight: Sight, *, now: datetime, readable: Co
         source=stream.source.name,
         path=stream.source.path,
         mode=stream.mode.value,
+        state=state_of(row.health, _said(sight), initial_rows_pending=stream.initial_rows_pending, now=now),
         offset=stream.offset.version,
         initial_rows_pending=stream.initial_rows_pending,
         comment=stream.comment,
@@ -228,14 +237,16 @@ def transaction_answer(
     """A transaction with its windows and writes, and what is known of each write."""
     transaction = stored.transaction
     result = transaction.result
-    evidence = {**stored.evidence, **({one.number: one for one in result.evidence} if result is not None else {})}
+    evidence = stored.all_evidence
+    read = partial(changes_of, statements=transaction.plan.statements, evidence=tuple(evidence.values()))
     return TransactionAnswer(
         owner=actor_of_key(transaction.key, readable),
         state=transaction.state.value,
         opened_at=transaction.opened_at,
         closed_at=None if result is None else result.committed_at,
         windows=tuple(
-            PinnedWindow(w.stream_name, w.start, w.end, w.kind is WindowKind.INITIAL_ROWS) for w in transaction.windows
+            PinnedWindow(w.stream_name, w.start, w.end, w.kind is WindowKind.INITIAL_ROWS, read(w))
+            for w in transaction.windows
         ),
         writes=tuple(
             TargetWrite(
@@ -250,6 +261,14 @@ def transaction_answer(
         ),
         asked_for=asked_for is not None and transaction.key == asked_for,
     )
+
+
+def _said(sight: Sight) -> LogSaid | NoLog:
+    if isinstance(sight, NotYet):
+        return NoLog.NOT_YET
+    if isinstance(sight, Unreadable):
+        return NoLog.UNREADABLE
+    return sight.said
 
 
 def _move(number: int | None, move: OffsetMove, readable: Collection[str]) -> MoveAnswer:

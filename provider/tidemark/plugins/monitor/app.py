@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +12,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark import __version__
 from tidemark.control.overview import SortBy
@@ -29,20 +29,14 @@ from tidemark.model.transactions import TransactionKey
 from tidemark.plugins.monitor import reading, replication_reading
 from tidemark.plugins.monitor.access import ReadableDags, require_reader
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
-from tidemark.plugins.monitor.lookout import Lookout
-from tidemark.plugins.monitor.places import Place, connection_ids, open_place
+from tidemark.plugins.monitor.gate import Gate, Gates
+from tidemark.plugins.monitor.places import connection_ids
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
+from tidemark.plugins.monitor.security import SECURITY, SecurityHeaders
 
 __all__ = ["build_app"]
 
 PAGE = Path(__file__).parent / "page"
-SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-cache",
-}
 NO_NUL = r"^[^\x00]*$"  # PostgreSQL has no such character
 
 _REFUSALS = {
@@ -81,13 +75,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     """The app, to be mounted. Answers 401 without a login and 403 without the right to read assets, on every route;
     503 with words where the control store cannot be read.
     """
-    lookout = Lookout()
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        lookout.close()
-
+    gates = Gates()
     app = FastAPI(
         title="Tidemark",
         description="Streams on Delta tables and replications of databases: where each stands. Read only.",
@@ -95,40 +83,37 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
         docs_url=None,
         redoc_url=None,
         openapi_url=None,  # served below, behind the same check
-        dependencies=[Depends(require_reader), Depends(_secure)],
-        lifespan=lifespan,
+        dependencies=[Depends(require_reader)],
     )
-    app.add_exception_handler(TidemarkError, _in_words)
-    app.add_exception_handler(AirflowNotFoundException, _in_words)
+    app.add_middleware(SecurityHeaders)
+    for kind in (TidemarkError, AirflowNotFoundException, SQLAlchemyError, OSError):
+        app.add_exception_handler(kind, _in_words)
+    app.add_exception_handler(Exception, _in_general_words)
     app.add_exception_handler(HTTPException, _refused)
     _add_page(app)
-    _add_streams(app, lookout, clock)
-    _add_replications(app, clock)
+    _add_streams(app, gates, clock)
+    _add_replications(app, gates, clock)
     return app
-
-
-def _secure(response: Response) -> None:
-    response.headers.update(SECURITY)
 
 
 def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
-    def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html", headers=SECURITY)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html")
 
     @app.get("/page/{file}", include_in_schema=False)
-    def part(file: Part) -> FileResponse:
+    async def part(file: Part) -> FileResponse:
         kind = "text/css" if file.endswith(".css") else "text/javascript"
-        return FileResponse(PAGE / file, headers=SECURITY, media_type=kind)
+        return FileResponse(PAGE / file, media_type=kind)
 
     @app.get("/openapi.json", include_in_schema=False)
-    def schema(request: Request) -> JSONResponse:
-        return JSONResponse(request.app.openapi(), headers=SECURITY)
+    async def schema(request: Request) -> JSONResponse:
+        return JSONResponse(request.app.openapi())
 
 
-def _add_streams(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) -> None:
+def _add_streams(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
     @app.get("/api/streams", responses=_refusals("stream"))
-    def streams(
+    async def streams(
         readable: ReadableDags,
         connection: Connection = None,
         search: Text = "",
@@ -141,11 +126,11 @@ def _add_streams(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) 
     ) -> StreamsAnswer:
         """A page of streams whose name, source or path holds `search`; `held`: those with an open window alone."""
         wish = reading.PageWish(search, held, sort, descending, limit, offset)
-        place = _place(connection)
-        return reading.streams_page(place, wish, lookout, patience=wait, now=clock(), readable=readable)
+        gate = _gate(gates, connection)
+        return await reading.streams_page(gate, wish, patience=wait, now=clock(), readable=readable)
 
     @app.get("/api/stream", responses=_refusals("stream"))
-    def stream(
+    async def stream(
         readable: ReadableDags,
         name: Name = "",
         connection: Connection = None,
@@ -157,18 +142,20 @@ def _add_streams(app: FastAPI, lookout: Lookout, clock: Callable[[], datetime]) 
     ) -> StreamDetails:
         """A stream with its newest transactions and moves, and the transaction of the run that is named, if any."""
         key = TransactionKey(dag_id, run_id, task_id, map_index) if dag_id in readable else None
-        place = _place(connection)
-        return reading.details(place, name, lookout, patience=wait, now=clock(), readable=readable, asked_for=key)
+        gate = _gate(gates, connection)
+        return await reading.details(gate, name, patience=wait, now=clock(), readable=readable, asked_for=key)
 
 
-def _add_replications(app: FastAPI, clock: Callable[[], datetime]) -> None:
+def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
     @app.get("/api/replications", responses=_refusals("connection"))
-    def replications(connection: Connection = None) -> ReplicationsAnswer:
+    async def replications(readable: ReadableDags, connection: Connection = None) -> ReplicationsAnswer:
         """Every replication: its state, its lag, its alerts, and how many of its objects are behind."""
-        return replication_reading.replications_answer(_place(connection), now=clock())
+        return await _gate(gates, connection).ask(
+            lambda place: replication_reading.replications_answer(place, now=clock(), readable=readable)
+        )
 
     @app.get("/api/replication", responses=_refusals("replication"))
-    def replication(
+    async def replication(
         readable: ReadableDags,
         name: Annotated[Text, Query(description="Name of the replication.")],
         connection: Connection = None,
@@ -180,7 +167,9 @@ def _add_replications(app: FastAPI, clock: Callable[[], datetime]) -> None:
         newest moves.
         """
         wish = replication_reading.ObjectsWish(search, limit, offset)
-        return replication_reading.replication_details(_place(connection), name, wish, now=clock(), readable=readable)
+        return await _gate(gates, connection).ask(
+            lambda place: replication_reading.replication_details(place, name, wish, now=clock(), readable=readable)
+        )
 
 
 def _refusals(what: str) -> dict[int | str, dict[str, Any]]:
@@ -188,19 +177,26 @@ def _refusals(what: str) -> dict[int | str, dict[str, Any]]:
     return {404: {"description": f"No such {what}"}, 503: {"description": "The store cannot be read"}}
 
 
-def _place(connection: str | None) -> Place:
+def _gate(gates: Gates, connection: str | None) -> Gate:
     known = connection_ids()
     if connection is not None and connection not in known:
         raise HTTPException(404, "This connection is not among those of [tidemark] monitor_conn_ids.")
-    return open_place(connection or known[0])
+    return gates.to(connection or known[0])
 
 
 async def _in_words(_: Request, error: Exception) -> JSONResponse:
     """Whoever looks at the page need not know where the store is: that stands in the API server's log."""
     if isinstance(error, StreamNotFound | ReplicationNotFound):
-        return JSONResponse({"detail": str(error)}, status_code=404, headers=SECURITY)
+        return JSONResponse({"detail": str(error)}, status_code=404)
     log.error("The page cannot be shown: %s", error)
-    return JSONResponse({"detail": _words(error)}, status_code=503, headers=SECURITY)
+    return JSONResponse({"detail": _words(error)}, status_code=503)
+
+
+async def _in_general_words(_: Request, error: Exception) -> JSONResponse:
+    """A fault of ours: what it is stands in the API server's log with its traceback, and nowhere else."""
+    return JSONResponse(
+        {"detail": f"{type(error).__name__}: what it is about stands in the API server's log."}, 500, headers=SECURITY
+    )
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -209,7 +205,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     words = _REFUSALS.get(error.status_code)
     if words is None or "text/html" not in request.headers.get("accept", ""):
         return await http_exception_handler(request, error)
-    return HTMLResponse(_REFUSED.format(words=words), status_code=error.status_code, headers=SECURITY)
+    return HTMLResponse(_REFUSED.format(words=words), status_code=error.status_code)
 
 
 def _words(error: Exception) -> str:
@@ -217,7 +213,7 @@ def _words(error: Exception) -> str:
         return "The control store is not migrated to this release. Run: airflow tidemark db migrate"
     if isinstance(error, StoreTooNew):
         return "The control store was migrated by a newer release than the API server has. Install that release here."
-    if isinstance(error, StoreError):
+    if isinstance(error, StoreError | SQLAlchemyError | OSError):
         return "The control store does not answer. What it said stands in the API server's log."
     if isinstance(error, AirflowNotFoundException | InvalidArgument):
         return "The Tidemark connection is missing or cannot be used. What is wrong stands in the API server's log."

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 from tidemark.errors import TidemarkError
 from tidemark.model.streams import Stream
+from tidemark.plugins.monitor.threads import OwnThreads
 from tidemark.transactions.sources import Tables
 from tidemark.transactions.standing import Standing, standing_of
 
@@ -49,28 +52,31 @@ class Lookout:
     """Standings of streams, each asked once at a time and kept for `keep` seconds.
 
     However slow or dead a lake is, `look` returns after `patience` seconds: what is missing then is a NotYet, and is
-    waited for in the background by at most `threads` threads. Questions that no thread has taken up are withdrawn.
+    waited for in the background by at most `threads` threads, `each` of them for one table. Questions that no thread
+    has taken up are withdrawn.
     """
 
     def __init__(
-        self, *, threads: int = 16, keep: float = 5.0, most: int = 20_000, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        threads: int = 16,
+        each: int = 2,
+        keep: float = 5.0,
+        most: int = 20_000,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tidemark-monitor")
+        self._threads = OwnThreads("tidemark-monitor-lake", most=threads, each=each)
         self._keep = keep
         self._most = most
         self._clock = clock
         self._lock = Lock()
         self._asked: dict[_Question, _Asked] = {}
 
-    def look(self, streams: Iterable[Stream], tables: Tables, *, patience: float) -> dict[str, Sight]:
-        """The sight of each stream by its uid, at most `patience` seconds from now."""
+    async def look(self, streams: Iterable[Stream], tables: Tables, *, patience: float) -> dict[str, Sight]:
+        """The sight of each stream by its uid, at most `patience` seconds from now; no thread waits for it."""
         asked = {stream.uid: (_question(stream), self._ask(stream, tables)) for stream in streams}
-        wait([one.answer for _, one in asked.values()], timeout=patience)
+        await _answered([one.answer for _, one in asked.values()], patience)
         return {uid: self._sight(about, one) for uid, (about, one) in asked.items()}
-
-    def close(self) -> None:
-        """Withdraw what has not begun; what a lake keeps waiting is left to end by itself."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, stream: Stream, tables: Tables) -> _Asked:
         about = _question(stream)
@@ -80,7 +86,8 @@ class Lookout:
                 return known
             if len(self._asked) >= self._most:
                 self._forget()
-            asked = _Asked(self._clock(), self._pool.submit(standing_of, stream, tables))
+            looking = partial(standing_of, stream, tables)
+            asked = _Asked(self._clock(), self._threads.submit(looking, about=stream.source.path))
             self._asked[about] = asked
         asked.answer.add_done_callback(lambda _: self._note(asked))
         return asked
@@ -99,12 +106,12 @@ class Lookout:
             del self._asked[about]
 
     def _sight(self, about: _Question, asked: _Asked) -> Sight:
-        if not asked.answer.done():
-            if asked.answer.cancel():
-                with self._lock:
-                    self._asked.pop(about, None)
+        if asked.answer.cancel():  # withdrawn, by now or before, if by another page that waited for the same
+            with self._lock:
+                if self._asked.get(about) is asked:
+                    del self._asked[about]
             return NotYet(self._clock() - asked.at)
-        if asked.answer.cancelled():  # by another page that waited for the same
+        if not asked.answer.done():
             return NotYet(self._clock() - asked.at)
         error = asked.answer.exception()
         if error is None:
@@ -113,6 +120,18 @@ class Lookout:
             log.error("Reading the log of a source failed unexpectedly", exc_info=error)
             return Unreadable(f"Its log could not be read: {type(error).__name__}.")
         return Unreadable(str(error) or type(error).__name__)
+
+
+async def _answered(answers: Iterable[Future[Standing]], patience: float) -> None:
+    """Returns when all are there, or after `patience` seconds."""
+    waiting = [asyncio.wrap_future(answer) for answer in answers]
+    if waiting:
+        there, late = await asyncio.wait(waiting, timeout=patience)
+        for one in late:
+            one.cancel()  # nobody waits for it any more; what a thread has taken up goes on
+        for one in there:
+            _ = one.cancelled() or one.exception()  # it is told by `_sight`; asyncio need not
+        await asyncio.sleep(0)
 
 
 def _question(stream: Stream) -> _Question:

@@ -9,14 +9,16 @@ from functools import lru_cache
 
 from airflow.sdk.configuration import conf
 
+from tidemark.control.engines import Bounds
 from tidemark.control.store import ControlStore
 from tidemark.control.urls import SQLITE, parse_url
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.transactions.sources import Tables
 
-__all__ = ["Place", "connection_ids", "open_place"]
+__all__ = ["STORE_THREADS", "Place", "connection_ids", "open_place"]
 
-_PATIENCE = timedelta(seconds=5)
+STORE_THREADS = 4  # that read one store at once, each with a connection
+_PATIENCE = timedelta(seconds=1)  # for a read that may be tried again
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def open_place(conn_id: str) -> Place:
 @lru_cache(maxsize=16)
 def _store(url: str) -> ControlStore:
     """One engine a URL. A page must not migrate, and had better say soon that a store does not answer."""
-    return ControlStore(url, embedded=False, patience=_PATIENCE, keep_connections=True)
+    return ControlStore(url, embedded=False, patience=_PATIENCE, bounds=Bounds(STORE_THREADS))
 
 
 def _is_missing_file(url: str) -> bool:

@@ -21,7 +21,7 @@ from tidemark.plugins.monitor.answers import (
     stream_answer,
     transaction_answer,
 )
-from tidemark.plugins.monitor.lookout import Lookout
+from tidemark.plugins.monitor.gate import Gate
 from tidemark.plugins.monitor.places import Place, connection_ids
 
 __all__ = ["MOVES", "PageWish", "details", "streams_page"]
@@ -52,16 +52,12 @@ class _Kept:
     replications: int
 
 
-def streams_page(
-    place: Place, wish: PageWish, lookout: Lookout, *, patience: float, now: datetime, readable: Collection[str]
+async def streams_page(
+    gate: Gate, wish: PageWish, *, patience: float, now: datetime, readable: Collection[str]
 ) -> StreamsAnswer:
     """One look at the store, then the logs of the page's streams for `patience` seconds. Raises StoreError."""
-    found, beside = StreamsPage(0, ()), 0
-    if place.store is not None:
-        found, beside = place.store.read(
-            lambda connection: (overview.page(connection, **vars(wish)), replications.count(connection))
-        )
-    sights = lookout.look([row.stream for row in found.rows], place.tables, patience=patience)
+    place, found, beside = await gate.ask(lambda place: (place, *_kept_page(place, wish)))
+    sights = await gate.lookout.look([row.stream for row in found.rows], place.tables, patience=patience)
     return StreamsAnswer(
         connection=place.conn_id,
         connections=connection_ids(),
@@ -75,10 +71,9 @@ def streams_page(
     )
 
 
-def details(
-    place: Place,
+async def details(
+    gate: Gate,
     name: str,
-    lookout: Lookout,
     *,
     patience: float,
     now: datetime,
@@ -89,11 +84,9 @@ def details(
 
     Raises StreamNotFound, StoreError.
     """
-    if place.store is None:
-        raise StreamNotFound(stream=name)
-    kept = place.store.read(lambda connection: _kept(connection, name, asked_for))
+    place, kept = await gate.ask(lambda place: (place, _kept_stream(place, name, asked_for)))
     stream = kept.row.stream
-    sight = lookout.look([stream], place.tables, patience=patience)[stream.uid]
+    sight = (await gate.lookout.look([stream], place.tables, patience=patience))[stream.uid]
     return StreamDetails(
         connection=place.conn_id,
         now=now,
@@ -104,6 +97,21 @@ def details(
         older_moves=len(kept.moves) > MOVES,
         replications=kept.replications,
     )
+
+
+def _kept_page(place: Place, wish: PageWish) -> tuple[StreamsPage, int]:
+    """The streams, and how many replications there are."""
+    if place.store is None:
+        return StreamsPage(0, ()), 0
+    return place.store.read(
+        lambda connection: (overview.page(connection, **vars(wish)), replications.count(connection))
+    )
+
+
+def _kept_stream(place: Place, name: str, asked_for: TransactionKey | None) -> _Kept:
+    if place.store is None:
+        raise StreamNotFound(stream=name)
+    return place.store.read(lambda connection: _kept(connection, name, asked_for))
 
 
 def _kept(connection: sa.Connection, name: str, asked_for: TransactionKey | None) -> _Kept:

@@ -10,8 +10,8 @@ from typing import Literal
 
 from tidemark.model.replication import BackfillProgress, ObjectState, ReplicationMove
 from tidemark.planning.replication.positions import position_text
-from tidemark.plugins.monitor.actors import Actor, actor_of_act
-from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
+from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act
+from tidemark.transactions.replication.status import Alert, ObjectStatus, ReplicationStatus
 
 __all__ = [
     "ObjectAnswer",
@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 ALERTS = 20
+FOR_OTHERS = "what a run met is shown to those who may read its DAG"
 
 
 class Urgency(IntEnum):
@@ -59,7 +60,8 @@ class ProgressAnswer:
 @dataclass(frozen=True)
 class ObjectAnswer:
     """One object. `state`: of its backfill. `flagged`: why it needs another one. `problem`: what the last run met,
-    where that is not the same. `behind`: events were captured that are not written down.
+    where that is not the same. Those who may not read the DAGs of the runs are told that there is something, and not
+    what. `behind`: events were captured that are not written down.
     """
 
     uid: str
@@ -168,8 +170,8 @@ def worst_first(objects: Sequence[ObjectStatus], search: str) -> tuple[ObjectSta
     return tuple(sorted(found, key=lambda one: (urgency(one), one.object.name)))
 
 
-def replication_answer(status: ReplicationStatus) -> ReplicationAnswer:
-    """How it stands as a whole."""
+def replication_answer(status: ReplicationStatus, readable: Collection[str]) -> ReplicationAnswer:
+    """How it stands as a whole. Errors are shown as those of streams are: to those who may read the runs' DAGs."""
     replication = status.replication
     return ReplicationAnswer(
         uid=replication.uid,
@@ -183,14 +185,16 @@ def replication_answer(status: ReplicationStatus) -> ReplicationAnswer:
         lag_seconds=status.lag_seconds,
         lag_bytes=status.lag_bytes,
         captured_at=replication.captured_at,
-        alerts=status.alerts[:ALERTS],
-        alert_count=len(status.alerts),
+        alerts=tuple(_told(alert, status, readable) for alert in status.raised[:ALERTS]),
+        alert_count=len(status.raised),
     )
 
 
-def object_answer(status: ObjectStatus) -> ObjectAnswer:
+def object_answer(status: ObjectStatus, of: ReplicationStatus, readable: Collection[str]) -> ObjectAnswer:
     """One object, as the store knows it."""
     one = status.object
+    shown = _may_read_errors(of, one.uid, readable)
+    problem = None if one.problem == one.flagged else one.problem
     return ObjectAnswer(
         uid=one.uid,
         name=one.name.text,
@@ -199,8 +203,8 @@ def object_answer(status: ObjectStatus) -> ObjectAnswer:
         progress=None if one.progress is None else _progress(one.progress),
         lag_seconds=status.lag_seconds,
         behind=status.behind,
-        flagged=one.flagged,
-        problem=None if one.problem == one.flagged else one.problem,
+        flagged=one.flagged if shown or one.flagged is None else FOR_OTHERS,
+        problem=problem if shown or problem is None else FOR_OTHERS,
         selected=one.selected,
         gone=one.gone,
     )
@@ -220,6 +224,18 @@ def replication_move_answer(
         why=move.by.why,
         who=actor_of_act(move.by.who, move.by.run, readable),
     )
+
+
+def _told(alert: Alert, status: ReplicationStatus, readable: Collection[str]) -> str:
+    if alert.error is None or _may_read_errors(status, alert.object_uid, readable):
+        return alert.text
+    return f"{alert.words}: {FOR_OTHERS}"
+
+
+def _may_read_errors(status: ReplicationStatus, object_uid: str | None, readable: Collection[str]) -> bool:
+    """Whether the DAGs of the runs that moved the object and the replication last may all be read."""
+    runs = {status.last_runs.get(None), status.last_runs.get(object_uid)} - {None}
+    return all(actor(str(run), readable).kind != "hidden" for run in runs)
 
 
 def _failed_otherwise(status: ObjectStatus) -> bool:

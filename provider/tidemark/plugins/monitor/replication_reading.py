@@ -32,7 +32,7 @@ class ObjectsWish:
     offset: int
 
 
-def replications_answer(place: Place, *, now: datetime) -> ReplicationsAnswer:
+def replications_answer(place: Place, *, now: datetime, readable: Collection[str]) -> ReplicationsAnswer:
     """Every replication as a whole. Raises StoreError."""
     found = () if place.store is None else describe_all(place.store)
     return ReplicationsAnswer(
@@ -40,7 +40,7 @@ def replications_answer(place: Place, *, now: datetime) -> ReplicationsAnswer:
         connections=connection_ids(),
         store="absent" if place.store is None else "ready",
         now=now,
-        replications=tuple(replication_answer(one) for one in found),
+        replications=tuple(replication_answer(one, readable) for one in found),
     )
 
 
@@ -59,7 +59,7 @@ def replication_details(
     return ReplicationDetails(
         connection=place.conn_id,
         now=now,
-        replication=replication_answer(status),
+        replication=replication_answer(status, readable),
         target=replication.options.target,
         mode=replication.options.mode.value,
         event_log=replication.event_log,
@@ -69,7 +69,7 @@ def replication_details(
         total=len(fitting),
         limit=wish.limit,
         offset=wish.offset,
-        objects=tuple(object_answer(one) for one in shown),
+        objects=tuple(object_answer(one, status, readable) for one in shown),
         moves=tuple(replication_move_answer(one, names, readable) for one in moves[:REPLICATION_MOVES]),
         older_moves=len(moves) > REPLICATION_MOVES,
     )

@@ -40,6 +40,11 @@ ALLOWED_SKEW = timedelta(seconds=10)  # how late, by this clock, a commit may ap
 SPLIT_ROWS = 1_000_000  # of a partition in a batch
 MERGE_ROWS = SPLIT_ROWS // 8
 
+_AHEAD = (
+    "Change stream %s: commits of %s bear times up to %s ahead of this clock, and are published as of %s; their own"
+    " times stand in raw_commit_timestamp. Set the clock of who writes the table, or this one."
+)
+
 NewTables = Callable[[], Sequence[WatchedTable]]
 """Every table that FOR ALL takes in now, as it would be watched anew; those that are watched already are left out, and
 those that change streams write themselves.
@@ -194,6 +199,8 @@ def _captured(
         raise from_record(answer.error)
     result: CaptureResult = from_plain(CaptureResult, answer.facts)
     close_batch(store, batch, result)
+    for table, by in result.ahead.items():
+        log.warning(_AHEAD, batch.stream.name, table, by, batch.latest.isoformat())
     return result
 
 

@@ -35,6 +35,7 @@ from tidemark.planning.replication.lifecycle import (
     why_not,
 )
 from tidemark.planning.replication.positions import position_text
+from tidemark.planning.replication.showing import rules_of
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.repeating import Repeating
 
@@ -56,6 +57,7 @@ BEFORE_THE_WRITE = (
     errors.ValueDoesNotFit,
     errors.ToastedKey,
     errors.NotYetSupported,
+    errors.InvalidArgument,
 )
 """Errors of a job that come behind its look for a copy of its number, and before its write."""
 NO_COPY = (
@@ -247,6 +249,8 @@ def _ask(replication: Replication, stored: StoredObject, partitions: int, earlie
         excluded=stored.excluded,
         numeric_as=replication.options.numeric_as,
         earlier=earlier,
+        gives_way_after=replication.options.gives_way_after,
+        rules=rules_of(replication.selection, replication.options, stored.held),
     )
 
 
@@ -282,6 +286,7 @@ def _complete(
         progress=BackfillProgress(report.rows, report.rows, now),
         at=now,
         by=by,
+        seen=report.seen,
     )
     if not placed:
         raise ObjectFailed(
@@ -311,7 +316,9 @@ def _failed(
             object_writes.close(connection, write, WriteState.FAILED, at=now)
         one = replicated_objects.by_uid(connection, write.object_uid).object
         to = object_leads_to(one.state, ObjectAct.FAIL) or one.state
-        replicated_objects.move(connection, one, ObjectAct.FAIL.value, to, at=now, by=by, problem=str(error))
+        replicated_objects.move(
+            connection, one, ObjectAct.FAIL.value, to, at=now, by=by, problem=store.hide(str(error))
+        )
         return True
 
     return store.write(fail)

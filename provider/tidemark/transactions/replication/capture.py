@@ -44,6 +44,8 @@ from tidemark.model.replication_jobs import CapturedObject, CaptureEvents, Captu
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.lifecycle import captures, why_not
 from tidemark.planning.replication.positions import position_text
+from tidemark.planning.replication.seen_tables import beyond
+from tidemark.planning.replication.showing import rules_of
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.replication.lifecycle import settle, went_well
 
@@ -259,7 +261,14 @@ def _ask(replication: Replication, objects: Collection[StoredObject], until: Log
     """One that is gone stays on the list: the log may have events of it from before."""
     captured = tuple(
         CapturedObject(
-            one.object.name, one.object.source_id, one.keys, one.captured_schema, one.excluded, one.object.schema
+            one.object.name,
+            one.object.source_id,
+            one.keys,
+            one.captured_schema,
+            one.excluded,
+            one.object.schema,
+            rules_of(replication.selection, replication.options, one.held),
+            None if one.seen is None else beyond(one.seen, one.captured_schema or one.object.schema),
         )
         for one in objects
         if one.object.source_id and one.object.selected and one.object.state is not ObjectState.UNSUPPORTED

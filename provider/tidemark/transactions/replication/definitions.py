@@ -19,7 +19,8 @@ from tidemark.model.replication import (
     Selection,
     SourceKind,
 )
-from tidemark.planning.replication.selection import require_patterns
+from tidemark.planning.replication.hiding import another_secret
+from tidemark.planning.replication.selection import require_column_patterns, require_patterns
 from tidemark.transactions.streams import require_name
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 LONGEST_SOURCE_NAME = 63  # of a slot
+_LONGEST_WAIT = 86400.0  # seconds for which others may wait for a backfill
 _NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
 
 
@@ -112,14 +114,25 @@ def alter_selection(store: ControlStore, name: str, selection: Selection, *, by:
 
 
 def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *, by: By) -> Replication:
-    """Take `unfit_values` and `max_events` of `options`, from the next job on; the others stay as they were made, since
-    targets and event log were. A second run changes nothing. Raises ReplicationNotFound, InvalidArgument.
+    """Take `unfit_values`, `max_events`, `gives_way_after` and the columns that are hidden of `options`, from the next
+    job on; the others stay as they were made, since targets and event log were, and so does the secret that hashes. A
+    second run changes nothing. Raises ReplicationNotFound, InvalidArgument, also for another secret.
     """
     _require_options(options)
 
     def alter(connection: sa.Connection) -> Replication:
         found = replications.find(connection, name).replication
-        wanted = replace(found.options, unfit_values=options.unfit_values, max_events=options.max_events)
+        if options.hash_mark and found.options.hash_mark not in (None, options.hash_mark):
+            raise another_secret("hash_columns")
+        wanted = replace(
+            found.options,
+            unfit_values=options.unfit_values,
+            max_events=options.max_events,
+            gives_way_after=options.gives_way_after,
+            mask_columns=options.mask_columns,
+            hash_columns=options.hash_columns,
+            hash_mark=found.options.hash_mark or options.hash_mark,
+        )
         if found.options != wanted:
             replications.set_options(connection, found, wanted, at=store.clock(), by=by)
         return replications.by_uid(connection, found.uid).replication
@@ -187,10 +200,15 @@ def _require_selection(selection: Selection) -> None:
 def _require_options(options: ReplicationOptions) -> None:
     """Raises InvalidArgument."""
     require_patterns("backfill_exclude", options.backfill_exclude, columns=False)
+    require_column_patterns("mask_columns", options.mask_columns)
+    require_column_patterns("hash_columns", options.hash_columns)
     if not options.target.strip():
         raise InvalidArgument(argument="target", value=options.target, problem="a schema of the lake, or a place")
     if options.max_events < 1:
         raise InvalidArgument(argument="max_events", value=options.max_events, problem="one event at least")
+    if not 0 <= options.gives_way_after <= _LONGEST_WAIT:
+        problem = "seconds, from 0 to those of a day"
+        raise InvalidArgument(argument="gives_way_after", value=options.gives_way_after, problem=problem)
     fits = options.numeric_as is None or options.numeric_as == "string" or _is_decimal(options.numeric_as)
     if not fits:
         problem = "string, or decimal(p,s) with a precision from 1 to 38 and a scale up to it"

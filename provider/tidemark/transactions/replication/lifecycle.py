@@ -323,5 +323,6 @@ def _act(
     error: str | None = None,
 ) -> Replication:
     """Raises ReplicationRefused."""
-    replications.move(connection, found, act.value, after(found, act), error=error, at=store.clock(), by=by)
+    told = None if error is None else store.hide(error)
+    replications.move(connection, found, act.value, after(found, act), error=told, at=store.clock(), by=by)
     return replications.by_uid(connection, found.uid).replication

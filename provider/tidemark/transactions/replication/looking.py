@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
@@ -12,6 +13,7 @@ from tidemark.control.replicated_objects import StoredObject
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectRecreated, ReplicationRefused
 from tidemark.model.replication import By, FoundObject, ObjectName, ObjectState, Replicated, Replication
+from tidemark.model.replication_catalog import SeenTable
 from tidemark.model.streams import TableRef
 from tidemark.planning.replication.lifecycle import ObjectAct, captures
 from tidemark.planning.replication.selection import (
@@ -24,6 +26,7 @@ from tidemark.planning.replication.selection import (
 )
 from tidemark.transactions.replication.gaps import missed
 from tidemark.transactions.replication.moving import move_object
+from tidemark.transactions.replication.noticing import GONE, Noticing
 
 __all__ = ["Seen", "take_up"]
 
@@ -52,6 +55,7 @@ class _Look:
     replication: Replication
     by: By
     seen: Seen
+    noticing: Noticing
 
     def backfilled(self, name: ObjectName) -> bool:
         return is_backfilled(self.replication.options, name)
@@ -65,24 +69,29 @@ def take_up(
     *,
     targets: Callable[[ObjectName], TableRef],
     by: By,
+    tables: Mapping[str, SeenTable] = MappingProxyType({}),
 ) -> Seen:
     """Bring the objects to what was found, in the store's transaction. A second run with the same changes nothing.
 
     An object is known by its id in the source, which a rename keeps: it goes on under the name that it was registered
     by; one without an id, as another cluster has taken its source's place, by its name. One whose id is gone, and whose
     name has another, was dropped and made anew: its target is kept, nothing more is written to it, and what is captured
-    from now on is of the new one. Raises ReplicationRefused, ObjectNotReplicable.
+    from now on is of the new one. `tables`: what else the catalog has of them, by source id. Raises ReplicationRefused,
+    ObjectNotReplicable.
     """
     if replication.captured is None or not captures(replication.state):
         problem = "objects are registered while it runs: validate it first."
         raise ReplicationRefused(replication=replication.name, problem=problem)
-    look = _Look(connection, store, replication, by, Seen())
     known = replicated_objects.of_replication(connection, replication.uid)
     names = under_known_names({one.object.source_id: one.object.name for one in known}, found)
+    noticing = Noticing(connection, store, replication, by, tables, names.renamed, names.taken)
+    look = _Look(connection, store, replication, by, Seen(), noticing)
     look.seen.taken.extend(names.taken)
     look.seen.renamed.update(names.renamed)
     matched = {one.name: one for one in names.found}
-    wanted = {one.name: one for one in select(replication.selection, names.found)}
+    held = {one.object.source_id: one.held for one in known}
+    chosen = select(replication.selection, names.found, options=replication.options, held=held)
+    wanted = {one.name: one for one in chosen}
     written = {name for name, one in wanted.items() if one.unsupported is None}
     require_targets(replication.name, {*written, *held_names(one.object for one in known)})
     for stored in known:
@@ -109,6 +118,8 @@ def _bring(look: _Look, stored: StoredObject, there: FoundObject | None, wanted:
     else:
         _note(look, stored, wanted, problem=one.problem)
         _miss_included(look, stored, wanted)
+    if there is not None and wanted is not None:
+        look.noticing.look(stored, wanted)
 
 
 def _note(look: _Look, stored: StoredObject, wanted: FoundObject, *, problem: str | None) -> Replicated:
@@ -147,6 +158,7 @@ def _lose(look: _Look, stored: StoredObject) -> None:
         gone = replace(one, gone=True)
         replicated_objects.see(look.connection, replace(stored, object=gone))
         move_object(look.connection, look.store, gone, ObjectAct.STOP, by=look.by, give_up=False)
+    look.noticing.lose(stored, GONE)
 
 
 def _leave(look: _Look, stored: StoredObject) -> None:
@@ -156,6 +168,7 @@ def _leave(look: _Look, stored: StoredObject) -> None:
         left = replace(one, selected=False)
         replicated_objects.see(look.connection, replace(stored, object=left))
         move_object(look.connection, look.store, left, ObjectAct.LEAVE, by=look.by, give_up=True)
+    look.noticing.lose(stored)
 
 
 def _refuse(look: _Look, stored: StoredObject, wanted: FoundObject) -> None:
@@ -229,4 +242,5 @@ def _add(look: _Look, found: FoundObject, target: TableRef) -> None:
     )
     stored = StoredObject(one, None, found.schema.keys, found.excluded, None, found.rows)
     replicated_objects.insert(look.connection, stored, at=look.store.clock(), by=look.by)
+    look.noticing.register(one.uid, found)
     look.seen.new.append(found.name.text)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
@@ -12,6 +13,7 @@ from tidemark.control.replicated_objects import StoredObject
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectNotReplicable
 from tidemark.model.replication import By, FoundObject, LogPosition, ObjectName, ObjectState, Replicated
+from tidemark.model.replication_catalog import HeldColumn, SeenTable
 from tidemark.model.streams import TableRef
 from tidemark.planning.replication.lifecycle import (
     ObjectAct,
@@ -29,6 +31,7 @@ __all__ = [
     "Registered",
     "ask_backfill",
     "get_object",
+    "held_of",
     "is_due",
     "objects_of",
     "register",
@@ -61,19 +64,22 @@ def register(
     *,
     targets: Callable[[ObjectName], TableRef],
     by: By,
+    tables: Mapping[str, SeenTable] = MappingProxyType({}),
 ) -> Registered:
     """Take up what the catalog of the source has now: `found` is everything there, also what is not selected.
 
     The selection of the replication is applied here, to the name under which an object was registered. New objects are
     PENDING, or NOT_STARTED where they are not backfilled by themselves: those begin with what is captured from now on.
-    `targets` tells where a new one is written. To be called when the replication runs, after the tables are in the
-    publication. A second run changes nothing. Raises ReplicationNotFound, ReplicationRefused (not started; two objects
-    for one target), ObjectNotReplicable (a key column is excluded); then nothing is changed.
+    `targets` tells where a new one is written; `tables`: what else the catalog has of them. To be called when the
+    replication runs, after the tables are in the publication. A second run changes nothing. Raises ReplicationNotFound,
+    ReplicationRefused (not started; two objects for one target), ObjectNotReplicable (a key column is excluded or
+    masked); then nothing is changed.
     """
+    told = [one if one.unsupported is None else replace(one, unsupported=store.hide(one.unsupported)) for one in found]
 
     def look(connection: sa.Connection) -> Registered:
         replication = replications.find(connection, name).replication
-        seen = take_up(connection, store, replication, found, targets=targets, by=by)
+        seen = take_up(connection, store, replication, told, targets=targets, by=by, tables=tables)
         objects = replicated_objects.of_replication(connection, replication.uid)
         return Registered(
             objects=tuple(one.object for one in objects),
@@ -95,6 +101,16 @@ def objects_of(store: ControlStore, name: str) -> tuple[Replicated, ...]:
     def look(connection: sa.Connection) -> tuple[Replicated, ...]:
         uid = replications.find(connection, name).replication.uid
         return tuple(one.object for one in replicated_objects.of_replication(connection, uid))
+
+    return store.read(look)
+
+
+def held_of(store: ControlStore, name: str) -> Mapping[str, tuple[HeldColumn, ...]]:
+    """Columns that a name of theirs hides, of each object by its source id. Raises ReplicationNotFound."""
+
+    def look(connection: sa.Connection) -> Mapping[str, tuple[HeldColumn, ...]]:
+        uid = replications.find(connection, name).replication.uid
+        return {one.object.source_id: one.held for one in replicated_objects.of_replication(connection, uid)}
 
     return store.read(look)
 

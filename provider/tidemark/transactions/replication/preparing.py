@@ -80,7 +80,8 @@ def prepare(
     except TidemarkError as error:
         lifecycle.settle(store, name, error=error, by=by)
         raise
-    registered = register(store, name, look.everything, targets=targets, by=by)
+    tables = source.seen([one for one in look.selected if one.unsupported is None])
+    registered = register(store, name, look.everything, targets=targets, by=by, tables=tables)
     replication = get_replication(store, name)
     warnings = (*look.warnings, *source.alerts(replication))
     return Prepared(replication, to_work_at(store, name), made, warnings, registered)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
 from tidemark.errors import ObjectNotReplicable
-from tidemark.model.replication import FoundObject, Replicated, Replication, Selection
+from tidemark.model.replication import Column, FoundObject, Replicated, Replication, Selection, Shown
 from tidemark.planning.replication.problems import judge
 from tidemark.planning.replication.selection import (
     held_names,
@@ -17,9 +18,16 @@ from tidemark.planning.replication.selection import (
     unmatched,
     why_no_target,
 )
-from tidemark.transactions.replication.objects import objects_of
+from tidemark.transactions.replication.objects import held_of, objects_of
 
 __all__ = ["Look", "first_look", "look_again"]
+
+_NAMES = frozenset(
+    {
+        "regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc",
+        "regprocedure", "regrole", "regtype",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ def first_look(source: Source, replication: Replication) -> Look:
     ObjectNotReplicable.
     """
     everything = source.discover(replication)
-    selected = select(replication.selection, everything)
+    selected = select(replication.selection, everything, options=replication.options)
     warnings = tuple(_warnings(replication.selection, everything, selected))
     stops = tuple(problem.text for problem in source.problems(replication, selected))
     if all(one.unsupported is not None for one in selected):
@@ -54,15 +62,17 @@ def look_again(store: ControlStore, source: Source, replication: Replication, *,
     publication are another matter. `by_name`: the source is another cluster, whose ids are of other tables.
     """
     everything, known = source.discover(replication), objects_of(store, replication.name)
+    held = held_of(store, replication.name)
     if by_name:
-        known = tuple(replace(one, source_id="") for one in known)
-    everything = _without(everything, _unselectable(replication.selection, everything, known))
-    selected = select(replication.selection, _known(everything, known))
+        known, held = tuple(replace(one, source_id="") for one in known), {}
+    chosen = partial(select, replication.selection, options=replication.options, held=held)
+    everything = _without(everything, _unselectable(chosen, everything, known))
+    selected = chosen(_known(everything, known))
     everything = _without(everything, _unplaced(selected, known))
-    selected = select(replication.selection, _known(everything, known))
+    selected = chosen(_known(everything, known))
     verdict = judge(source.problems(replication, selected), known)
     everything = _without(everything, verdict.unsupported)
-    selected = select(replication.selection, _known(everything, known))
+    selected = chosen(_known(everything, known))
     warnings = (*_warnings(replication.selection, everything, selected), *verdict.warnings)
     return Look(everything, selected, verdict.stops, warnings)
 
@@ -73,13 +83,13 @@ def _known(everything: Sequence[FoundObject], known: Sequence[Replicated]) -> tu
 
 
 def _unselectable(
-    selection: Selection, everything: Sequence[FoundObject], known: Sequence[Replicated]
+    chosen: Callable[[Sequence[FoundObject]], object], everything: Sequence[FoundObject], known: Sequence[Replicated]
 ) -> Mapping[str, str]:
     """Tables of which the selection leaves out what a replication cannot do without."""
     found: dict[str, str] = {}
     for one in _known(everything, known):
         try:
-            select(selection, (one,))
+            chosen((one,))
         except ObjectNotReplicable as error:
             found[one.source_id] = str(error)
     return found
@@ -103,3 +113,24 @@ def _warnings(
     for one in selected:
         if one.unsupported is not None:
             yield f"{one.name.text} is not replicated: {one.unsupported}"
+        else:
+            yield from _missing(one)
+
+
+def _missing(one: FoundObject) -> Iterator[str]:
+    """What the log of an object that is replicated does not have."""
+    if one.generated:
+        names = ", ".join(one.generated)
+        yield (
+            f"{one.name.text} is replicated without its generated columns, which the log does not have: {names}."
+            " Exclude them, to say that they are not needed."
+        )
+    if named := [column.name for column in one.schema.columns if _is_name(column)]:
+        yield (
+            f"{one.name.text} has columns whose values are names of other things ({', '.join(named)}): when these are"
+            " renamed, the log does not tell. Exclude them, or ask for a backfill then."
+        )
+
+
+def _is_name(column: Column) -> bool:
+    return column.shown is Shown.PLAIN and column.native.removesuffix("[]") in _NAMES

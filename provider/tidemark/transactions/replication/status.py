@@ -23,33 +23,56 @@ from tidemark.model.replication import (
 )
 from tidemark.planning.replication.lifecycle import has_all, why_no_backfill, why_not_written_down
 
-__all__ = ["ObjectStatus", "ReplicationStatus", "describe", "describe_all", "describe_object", "history"]
+__all__ = ["Alert", "ObjectStatus", "ReplicationStatus", "describe", "describe_all", "describe_object", "history"]
+
+
+@dataclass(frozen=True)
+class Alert:
+    """What somebody should look at. `object_uid`: None for the replication as a whole. `error`: what a run met."""
+
+    words: str
+    error: str | None = None
+    object_uid: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return f"{self.words}." if self.error is None else f"{self.words}: {self.error}"
 
 
 @dataclass(frozen=True)
 class ObjectStatus:
     """`lag_seconds`: how old the state of the source is that the target shows; None until it shows one.
 
-    `behind`: events were captured, or may have been, that are not written down.
+    `behind`: events were captured, or may have been, that are not written down. `notices`: what the last look at the
+    source asks somebody to look at, in words.
     """
 
     object: Replicated
     lag_seconds: float | None
     behind: bool
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ReplicationStatus:
     """`lag_seconds`: how long ago was captured what was committed then; None before the start. `lag_bytes`: of the
-    source's log behind the last capture when it ended. `alerts`: in words, worst first; what the source itself says of
-    its slot is not among them.
+    source's log behind the last capture when it ended. `raised`: the alerts, worst first; what the source itself says
+    of its slot is not among them. `last_runs`: the run that moved each object last, by its uid; by None the one that
+    moved the replication itself.
     """
 
     replication: Replication
     objects: tuple[ObjectStatus, ...]
     lag_seconds: float | None
     lag_bytes: int
-    alerts: tuple[str, ...]
+    raised: tuple[Alert, ...]
+    last_runs: Mapping[str | None, str]
+
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """The same in words."""
+        return tuple(alert.text for alert in self.raised)
 
     @property
     def selected(self) -> tuple[ObjectStatus, ...]:
@@ -123,7 +146,8 @@ def _described(connection: sa.Connection, found: StoredReplication, now: datetim
         objects=tuple(_status(one, found.replication, now) for one in objects),
         lag_seconds=_age(found.replication.captured_at, now),
         lag_bytes=found.lag_bytes,
-        alerts=tuple(_alerts(found.replication, objects)),
+        raised=tuple(_alerts(found.replication, objects)),
+        last_runs=replications.last_runs(connection, found.replication.uid),
     )
 
 
@@ -140,6 +164,7 @@ def _status(stored: StoredObject, replication: Replication, now: datetime) -> Ob
         object=one,
         lag_seconds=None if one.applied is None else _age(max(shown, default=None), now),
         behind=behind,
+        notices=stored.notices,
     )
 
 
@@ -151,18 +176,25 @@ def _age(time: datetime | None, now: datetime) -> float | None:
     return None if time is None else (now - time).total_seconds()
 
 
-def _alerts(replication: Replication, objects: Sequence[StoredObject]) -> Iterator[str]:
+def _alerts(replication: Replication, objects: Sequence[StoredObject]) -> Iterator[Alert]:
     if replication.state is ReplicationState.FAILED_PERMANENTLY:
-        yield f"{replication.name} has failed for good, until it is recovered: {replication.error}"
+        yield Alert(f"{replication.name} has failed for good, until it is recovered", replication.error)
     elif replication.error is not None:
-        yield f"{replication.name} is {replication.state.value}: {replication.error}"
+        yield Alert(f"{replication.name} is {replication.state.value}", replication.error)
     replicated = any(why_no_backfill(stored.object) is None for stored in objects)
     if replication.captured is not None and not replicated:
-        yield f"{replication.name} replicates nothing: its selection names no table that can be."
-    for one in (stored.object for stored in objects if stored.object.selected):
-        if one.state is ObjectState.UNSUPPORTED:
-            yield f"{one.name.text} is not replicated: {one.problem}"
-        elif one.flagged is not None:
-            yield f"{one.name.text} is to be backfilled: {one.flagged}"
-        elif one.problem is not None:
-            yield f"{one.name.text}: {one.problem}"
+        yield Alert(f"{replication.name} replicates nothing: its selection names no table that can be")
+    for stored in objects:
+        yield from _alerts_of(stored)
+
+
+def _alerts_of(stored: StoredObject) -> Iterator[Alert]:
+    one = stored.object
+    if one.selected and one.state is ObjectState.UNSUPPORTED:
+        yield Alert(f"{one.name.text} is not replicated", one.problem, one.uid)
+    elif one.selected and one.flagged is not None:
+        yield Alert(f"{one.name.text} is to be backfilled", one.flagged, one.uid)
+    elif one.selected and one.problem is not None:
+        yield Alert(one.name.text, one.problem, one.uid)
+    for notice in stored.notices:
+        yield Alert(one.name.text, notice, one.uid)

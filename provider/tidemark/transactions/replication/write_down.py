@@ -215,7 +215,7 @@ def _stored(
         report.applied,
         shows=write.as_of if whole else None,
         schema=report.schema,
-        flagged=report.flagged,
+        flagged=None if report.flagged is None else store.hide(report.flagged),
     ):
         came_to = position_text(report.applied)
         raise ObjectFailed(
@@ -234,7 +234,7 @@ def _failed(store: ControlStore, write: ObjectWrite, problem: str, *, deadline: 
         object_writes.end_job(connection, write, deadline=deadline, at=store.clock())
         known = object_writes.lookup(connection, write.object_uid, write.number)
         if known is not None and known.state is WriteState.OPEN:
-            replicated_objects.set_problem(connection, write.object_uid, problem)
+            replicated_objects.set_problem(connection, write.object_uid, store.hide(problem))
 
     store.write(fail)
 

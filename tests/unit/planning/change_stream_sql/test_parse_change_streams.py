@@ -61,10 +61,12 @@ def test_create_says_what_is_watched(text: str, watch: WatchAsk) -> None:
             "exclude_insert = true, exclude_update = FALSE, exclude_delete = NULL",
             {"exclude_insert": True, "exclude_update": False, "exclude_delete": None},
         ),
-        ("retention_period = 7", {"retention_period": 7}),
+        ("retention_period = 'x', exclude_delete = NULL", {"retention_period": "x", "exclude_delete": None}),
     ],
 )  # fmt: skip
-def test_options_are_read_as_they_are_written_and_judged_later(options: str, wanted: dict[str, Any]) -> None:
+def test_options_are_read_as_they_are_written_and_their_values_judged_later(
+    options: str, wanted: dict[str, Any]
+) -> None:
     created = parse_change_stream_sql(f"CREATE CHANGE STREAM s FOR t OPTIONS ({options})")
     suspended = parse_change_stream_sql(f"CREATE CHANGE STREAM IF NOT EXISTS s OPTIONS ({options})")
     altered = parse_change_stream_sql(f"ALTER CHANGE STREAM s SET OPTIONS ({options})")
@@ -106,6 +108,24 @@ def test_other_statements_are_somebody_elses(text: str) -> None:
         ("CREATE CHANGE STREAM a.b FOR ALL", 1, 22, "has one part"),
         ("CREATE CHANGE STREAM s FOR", 1, 27, "expected the name of a table"),
         ("CREATE CHANGE STREAM s FOR ALL, t", 1, 31, "unexpected ','"),
+        ("CREATE CHANGE STREAM s FOR Users, ALL", 1, 35, "ALL stands alone"),
+        ("CREATE CHANGE STREAM s FOR Users, all, Albums()", 1, 35, "ALL stands alone"),
+        ("ALTER CHANGE STREAM s SET FOR Users(ALL)", 1, 37, "ALL stands alone"),
+        (
+            "CREATE CHANGE STREAM s OPTIONS (invalid_option = '7d')",
+            1,
+            33,
+            "it has no option 'invalid_option'; there are r",
+        ),
+        ("CREATE CHANGE STREAM s OPTIONS (retention_period = true)", 1, 52, "retention_period takes a text in quotes"),
+        ("ALTER CHANGE STREAM s SET OPTIONS (retention_period = 7)", 1, 55, "retention_period takes a text in quotes"),
+        ("CREATE CHANGE STREAM s OPTIONS (value_capture_type = -1)", 1, 54, "unexpected '-'"),
+        (
+            "CREATE CHANGE STREAM s OPTIONS (exclude_insert = 'true')",
+            1,
+            50,
+            "exclude_insert takes TRUE or FALSE, or NULL",
+        ),
         ("CREATE CHANGE STREAM s FOR t,", 1, 30, "expected the name of a table"),
         ("CREATE CHANGE STREAM s FOR t(a", 1, 31, "expected )"),
         ("CREATE CHANGE STREAM s FOR t(a,)", 1, 32, "expected the name of a column"),

@@ -36,7 +36,7 @@ TRANSACTIONS = st.dictionaries(st.tuples(st.sampled_from("abc"), st.integers(0, 
 def test_published_times_ascend_after_the_floor_and_keep_the_versions_of_a_table_in_order(
     transactions: list[SourceTransaction], floor: datetime
 ) -> None:
-    published = publish(transactions, floor)
+    published = publish(transactions, floor, at(99))
     times = [floor, *(one.at for one in published)]
     assert all(earlier < later for earlier, later in pairwise(times))
     assert all(one.at >= one.transaction.raw for one in published)
@@ -44,7 +44,7 @@ def test_published_times_ascend_after_the_floor_and_keep_the_versions_of_a_table
     for table in "abc":
         versions = [one.transaction.version for one in published if one.transaction.table_id == table]
         assert versions == sorted(versions)
-    assert publish(reversed(transactions), floor) == published
+    assert publish(reversed(transactions), floor, at(99)) == published
     assert published_until(published, floor) > times[-1] or times[-1] == floor
 
 
@@ -56,7 +56,7 @@ def test_clocks_that_agree_or_run_backwards_give_neighbouring_microseconds() -> 
         SourceTransaction("c", 7, at(-9)),
         SourceTransaction("c", 8, at(6)),
     ]
-    assert [(one.id, one.at) for one in publish(transactions, at(0))] == [
+    assert [(one.id, one.at) for one in publish(transactions, at(0), at(99))] == [
         ("c:7", at(0, 1)),
         ("a:1", at(5)),
         ("a:2", at(5, 1)),
@@ -65,8 +65,35 @@ def test_clocks_that_agree_or_run_backwards_give_neighbouring_microseconds() -> 
     ]
 
 
+@given(TRANSACTIONS, TIMES, TIMES)
+def test_no_clock_that_is_ahead_moves_anything_past_the_latest_time_or_the_floor(
+    transactions: list[SourceTransaction], floor: datetime, latest: datetime
+) -> None:
+    published = publish(transactions, floor, latest)
+    times = [one.at for one in published]
+    assert all(earlier < later for earlier, later in pairwise([floor, *times]))
+    assert all(one.at >= min(one.transaction.raw, latest) for one in published)
+    assert all(one <= max(floor, latest) + len(times) * MICROSECOND for one in times)
+    for table in "abc":
+        versions = [one.transaction.version for one in published if one.transaction.table_id == table]
+        assert versions == sorted(versions)
+
+
+def test_a_clock_that_is_an_hour_ahead_leaves_the_times_of_others_alone() -> None:
+    transactions = [
+        SourceTransaction("ahead", 1, at(3_600)),
+        SourceTransaction("b", 1, at(5)),
+        SourceTransaction("ahead", 2, at(3_605)),
+    ]
+    published = publish(transactions, at(0), at(10))
+    assert [(one.id, one.at) for one in published] == [("b:1", at(5)), ("ahead:1", at(10)), ("ahead:2", at(10, 1))]
+    assert published_until(published, at(9)) == at(10, 2)
+    later = publish([SourceTransaction("b", 2, at(15))], at(10, 1), at(20))
+    assert [one.at for one in later] == [at(15)]
+
+
 def test_everything_is_published_up_to_the_last_transaction_or_to_where_it_is_safe() -> None:
-    published = publish([SourceTransaction("a", 1, at(5))], at(0))
+    published = publish([SourceTransaction("a", 1, at(5))], at(0), at(99))
     assert published_until(published, at(9)) == at(9)
     assert published_until(published, at(5)) == at(5) + MICROSECOND
     assert published_until((), at(2)) == at(2)

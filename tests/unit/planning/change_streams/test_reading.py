@@ -10,7 +10,14 @@ import pytest
 
 from tidemark.errors import InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented
 from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, Partition
-from tidemark.planning.change_streams.reading import ReadAsk, ReadRange, ask_to_read, below_watermark, plan_read
+from tidemark.planning.change_streams.reading import (
+    ReadAsk,
+    ReadRange,
+    ask_to_read,
+    below_watermark,
+    plan_read,
+    require_captured,
+)
 from tidemark.planning.change_streams.tokens import make_token
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
@@ -73,6 +80,18 @@ def test_each_bad_argument_has_its_error_before_anything_is_read(
 )
 def test_the_limits_themselves_are_legal(given: dict[str, Any]) -> None:
     ask(**given)
+
+
+def test_who_follows_heartbeats_is_not_ahead_whatever_his_clock_says() -> None:
+    ask(start_timestamp=NOW - HOUR, now=NOW - 2 * HOUR)
+    with pytest.raises(OutOfRange, match="too far in the future"):
+        ask(start_timestamp=NOW - HOUR + timedelta(minutes=10) + US, now=NOW - 2 * HOUR)
+
+
+def test_which_partitions_there_are_is_told_up_to_what_is_captured() -> None:
+    require_captured(NOW, NOW)
+    with pytest.raises(OutOfRange, match="is known after a capture later than that"):
+        require_captured(NOW + US, NOW)
 
 
 FIRST = Partition(TOKEN, 0, 65_536, (), BEGIN)

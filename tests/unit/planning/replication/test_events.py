@@ -96,9 +96,9 @@ def test_a_column_without_a_name_is_left_out() -> None:
 
 def test_events_without_a_key_have_none() -> None:
     assert form(()).inserted(["1", "2", "3", "4"])[3] is None
-    assert [event[0] for event in form(()).updated(["0", "2", "3", "4"], True, ["1", "2", "3", "4"], False)] == [
-        Change.UPDATE
-    ]
+    for whole, changes in ((True, [Change.UPDATE_DELETE, Change.UPDATE_INSERT]), (False, [Change.UPDATE])):
+        events = form(()).updated(["0", "2", "3", "4"], whole, ["1", "2", "3", "4"], False)
+        assert [(event[0], event[3]) for event in events] == [(change, None) for change in changes]
 
 
 def test_an_events_uuid_is_that_of_its_place_in_the_log() -> None:

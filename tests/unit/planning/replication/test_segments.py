@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidemark.model.replication import Column, LogPosition, TableSchema, TypeKind, UnifiedType, WriteMode
+from tidemark.model.replication import Column, LogPosition, Shown, TableSchema, TypeKind, UnifiedType, WriteMode
 from tidemark.planning.replication.barriers import Barrier, BarrierKind, SegmentPlan, plan_segments
 from tidemark.planning.replication.types import change_of, decimal_of, delta_type, widens
 
@@ -167,3 +167,49 @@ def test_a_change_of_type_that_delta_does_not_have_is_flagged_where_rows_of_befo
     assert change_of(old, new, keyed=False).flag is None
     wider = of(KEY, Column("v", UnifiedType(TypeKind.STRING), "text"))
     assert (change_of(new, wider).flag, change_of(new, wider).is_something) == (None, False)
+
+
+REWRITTEN = "column v changed its type from integer to bigint, and its rows were rewritten"
+
+
+def test_rows_that_were_rewritten_under_another_type_may_have_any_value() -> None:
+    old = of(KEY, Column("v", UnifiedType(TypeKind.INTEGER), "integer"))
+    wide = Column("v", UnifiedType(TypeKind.LONG), "bigint")
+    assert change_of(old, of(KEY, wide)).flag is None
+    rewritten = of(KEY, replace(wide, unknown_fill=True))
+    assert change_of(old, rewritten).flag == REWRITTEN
+    assert change_of(old, rewritten, keyed=False).flag is None
+    assert change_of(old, rewritten, empty=True).flag is None
+    assert change_of(rewritten, rewritten).flag is None
+
+
+def test_a_target_without_rows_is_flagged_for_what_it_cannot_be_and_for_no_row() -> None:
+    unknown = of(KEY, column("v"), column("w", unknown_fill=True))
+    assert change_of(SCHEMA, unknown).flag is not None
+    assert change_of(SCHEMA, unknown, empty=True).flag is None
+    assert change_of(SCHEMA, of(column("id"), column("v")), empty=True).flag == "it has no key any more"
+    assert change_of(SCHEMA, of(KEY, column("v", TypeKind.DATE)), empty=True).flag is not None
+
+
+def test_what_a_target_without_rows_may_have_counts_from_its_first_row_on() -> None:
+    unknown = of(KEY, column("v"), column("w", unknown_fill=True))
+    early = Barrier(at(5), BarrierKind.SCHEMA, schema=unknown)
+
+    def plan(until: LogPosition | None) -> SegmentPlan:
+        return plan_segments(
+            start=FIRST, end=LAST, schema=SCHEMA, mode=WriteMode.MERGE, barriers=[early], empty_until=until
+        )
+
+    assert plan(at(5)).flagged is None
+    assert plan(at(4)).flagged == plan(None).flagged is not None
+
+
+def test_a_column_that_is_shown_otherwise_needs_a_backfill_where_rows_of_before_count() -> None:
+    plain = of(KEY, Column("v", UnifiedType(TypeKind.STRING), "text"))
+    hashed = of(KEY, Column("v", UnifiedType(TypeKind.STRING), "text", shown=Shown.HASHED))
+    assert change_of(plain, hashed).flag == "column v is hashed now, and was plain"
+    assert change_of(plain, hashed, keyed=False).flag is None
+    assert change_of(hashed, plain).flag == "column v is plain now, and was hashed"
+    assert change_of(hashed, hashed).flag is None
+    number = of(KEY, Column("v", UnifiedType(TypeKind.INTEGER), "integer"))
+    assert change_of(number, hashed, keyed=False).flag is not None

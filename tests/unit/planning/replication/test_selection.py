@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,6 +114,9 @@ def test_objects_that_are_backfilled_by_themselves() -> None:
 def test_a_table_without_key_is_no_mirror() -> None:
     merge, append = ReplicationOptions(target="t"), ReplicationOptions(target="t", mode=WriteMode.APPEND_ONLY)
     keyed, keyless = table("s", "t").schema, table("s", "t", "x").schema
+    both = ReplicationOptions(target="t", without_key=WriteMode.MERGE)
+    assert mode_of(both, keyless) is WriteMode.MERGE
+    assert mode_of(replace(both, mode=WriteMode.APPEND_ONLY), keyless) is WriteMode.APPEND_ONLY
     assert [mode_of(merge, keyed), mode_of(merge, keyless), mode_of(append, keyed)] == [
         WriteMode.MERGE,
         WriteMode.APPEND_ONLY,

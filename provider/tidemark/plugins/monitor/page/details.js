@@ -1,6 +1,6 @@
 // One stream: where it stands, its open window, what its transactions delivered, and the history of its offset.
 
-import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, svg, utc, who } from "./elements.js";
+import { badge, behind, columns, failing, h, moment, number, pairs, scroll, section, staleIn, stateOf, svg, utc, who } from "./elements.js";
 
 const WIDTH = 720;
 const HEIGHT = 220;
@@ -21,6 +21,7 @@ export function drawDetails(found) {
 
 function facts(one, found) {
   return pairs([
+    ["State", stateOf(one)],
     ["Source", [one.source, one.source === one.path ? null : h("span", { class: "exact" }, one.path)]],
     ["Table id", h("code", {}, found.table_id)],
     ["Mode", one.mode.replace("_", "-")],
@@ -37,9 +38,9 @@ function facts(one, found) {
 function consumptions(health, found) {
   return pairs([
     ["Committed", `${number(health.consumptions)}, ${number(health.empty_windows)} of them empty`],
-    ["Rows", [`${number(health.rows_delivered)} delivered`,
+    ["Rows of change sets", [`${number(health.rows_delivered)} delivered`,
       health.rows_quarantined ? badge("warn", `${number(health.rows_quarantined)} in quarantine`) : null]],
-    ["Failed attempts", [number(health.failures), failing(health)]],
+    ["Failed attempts", [number(health.failures), failing(health) ? `, ${failing(health)}` : null]],
     health.failing_since ? ["Failing since", moment(health.failing_since, found.now)] : null,
     health.last_failed_at ? ["Last error", [health.last_error_type, ", ", moment(health.last_failed_at, found.now),
       health.last_error ? h("span", { class: "exact" }, health.last_error) : null]] : null,
@@ -63,9 +64,10 @@ function openWindow(held, found) {
 }
 
 function windowWords(window) {
-  return window.initial_rows
+  const rows = window.rows === null ? "" : `, ${number(window.rows)} ${window.rows === 1 ? "row" : "rows"}`;
+  return (window.initial_rows
     ? `${window.stream}: the rows at version ${number(window.from_version)}`
-    : `${window.stream}: (${number(window.from_version)}, ${number(window.to_version)}]`;
+    : `${window.stream}: (${number(window.from_version)}, ${number(window.to_version)}]`) + rows;
 }
 
 function writes(transaction) {

@@ -113,7 +113,7 @@ export function behind(lag) {
   if (lag.state !== "known") {
     return h("span", { class: `words ${lag.state === "waiting" ? "quiet" : "bad"}`, title: lag.words }, lag.words);
   }
-  if (lag.behind === 0) return [badge("good", "up to date"), h("span", { class: "exact" }, `version ${number(lag.head)}`)];
+  if (lag.behind === 0) return ["none", h("span", { class: "exact" }, `source at ${number(lag.head)}`)];
   const versions = `${number(lag.behind)} ${lag.behind === 1 ? "version" : "versions"}`;
   return [
     versions,
@@ -124,18 +124,31 @@ export function behind(lag) {
 
 export function failing(health) {
   if (health.failures_in_row === 0) return null;
-  return badge("bad", health.failures_in_row === 1 ? "failed once" : `failed ${number(health.failures_in_row)} times in a row`);
+  return health.failures_in_row === 1 ? "failed once" : `failed ${number(health.failures_in_row)} times in a row`;
+}
+
+// The one state of a stream, as the server tells it: the worst that holds.
+const STATES = {
+  stale: ["bad", "stale"], failing: ["bad", "failing"], unreadable: ["bad", "unreadable"],
+  may_be_stale: ["bad", "may be stale"], nearly_stale: ["warn", "nearly stale"], unknown: ["note", "not known yet"],
+  behind: ["note", "behind"], undelivered: ["note", "nothing delivered yet"], up_to_date: ["good", "up to date"],
+};
+
+export function stateOf(stream) {
+  const [kind, words] = STATES[stream.state] ?? ["note", stream.state];
+  if (stream.state === "failing") return badge(kind, failing(stream.health));
+  const failed = failing(stream.health);
+  return [badge(kind, words), failed ? h("span", { class: "exact" }, failed) : null];
 }
 
 export function staleIn(lag) {
   if (lag.state !== "known") return "–";
   if (lag.words) {
-    return [badge("bad", "stale"), h("span", { class: "exact words", title: lag.words }, lag.words)];
+    return h("span", { class: "words", title: lag.words }, lag.words);
   }
   const until = h("span", { class: "exact time" }, utc(lag.stale_after));
-  if (lag.stale) return [badge("bad", "may be stale"), until];
-  const words = lag.hours_left >= 48 ? `${Math.floor(lag.hours_left / 24)} days` : span(lag.hours_left * 3600);
-  return [lag.hours_left < 24 ? badge("warn", words) : words, until];
+  if (lag.stale) return ["passed", until];
+  return [lag.hours_left >= 48 ? `${Math.floor(lag.hours_left / 24)} days` : span(lag.hours_left * 3600), until];
 }
 
 // Airflow's choice of colours, else the system's.

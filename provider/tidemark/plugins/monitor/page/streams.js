@@ -1,7 +1,7 @@
 // The streams: a list of them, searched, sorted and turned by the server, and one by itself.
 
 import { address, linkTo, offsetWish, turn } from "./address.js";
-import { airflowLink, behind, failing, fetchJson, h, moment, number, scroll, staleIn, who } from "./elements.js";
+import { airflowLink, behind, fetchJson, h, moment, number, scroll, staleIn, stateOf, who } from "./elements.js";
 import { drawDetails } from "./details.js";
 import { drawHeader } from "./header.js";
 import { connections, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
@@ -9,6 +9,7 @@ import { connections, keepingFocus, nothingFits, PAGE, pages, searchBox } from "
 const LAKE_WAIT = 3;
 const COLUMNS = [
   ["Stream", "name"],
+  ["State", "state"],
   ["Source", "source"],
   ["Mode", "mode"],
   ["Offset", "offset"],
@@ -123,8 +124,8 @@ function row(one, found) {
     "tr", { "data-stream": one.name },
     h("th", { scope: "row" }, h("a", { href: link, id: `stream-${one.uid}` }, one.name),
       one.initial_rows_pending ? h("span", { class: "exact" }, "owes the rows at the start") : null,
-      failing(one.health),
       one.comment ? h("span", { class: "exact" }, one.comment) : null),
+    h("td", {}, stateOf(one)),
     h("td", { class: "wrap", title: one.path }, one.source),
     h("td", {}, one.mode.replace("_", "-")),
     h("td", { class: "number" }, number(one.offset)),

@@ -1,0 +1,95 @@
+"""`airflow tidemark clean`: what processes that died have left on this host and in the lake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.errors import InvalidArgument, StorageRefused, StorageUnreachable
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tidemark.hooks.settings import TidemarkSettings
+    from tidemark.lake.orphans import Swept
+
+__all__ = ["clean_command"]
+
+_KEEP = Arg(  # type: ignore[no-untyped-call]
+    ("--keep",), help="How long what failed jobs left is kept, at least 1d (default: 7d)", default="7d", metavar="DAYS"
+)
+_DRY_RUN = Arg(("--dry-run",), help="Say what would be removed; remove nothing", action="store_true")  # type: ignore[no-untyped-call]
+_LEAST = timedelta(days=1)  # a job stops itself after six hours, and nobody's clock is a day off
+
+
+def clean_command() -> ActionCommand:
+    """Removes by hand what workers and drivers remove by and by."""
+    return ActionCommand(
+        name="clean",
+        help="Remove what dead jobs have left: their files on this host, their log-only tables in the lake",
+        func=clean,
+        args=(_KEEP, _DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+    )
+
+
+@suppress_logs_and_warning
+def clean(args: Namespace) -> None:
+    """One row per place: how many were removed, and how many are left with the first reason. What a process holds or
+    was written within `--keep` stays. A second run finds nothing to do. Exit code 1 if something should be gone and is
+    not.
+    """
+    with errors_in_words():
+        keep = _days(args.keep)
+        settings = TidemarkHook(args.conn_id).settings
+    rows = list(_rows(settings, datetime.now(UTC), keep, dry_run=args.dry_run))
+    print_rows(rows, args.output)
+    if any(row["left"] for row in rows):
+        raise SystemExit("Not everything could be removed; the reasons stand in the column `problem`.")
+
+
+def _days(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,5})d", text)
+    if found is None or timedelta(days=int(found[1])) < _LEAST:
+        problem = "it must be a number of days such as 7d, at least 1d: younger files may be those of jobs that run"
+        raise InvalidArgument(argument="keep", value=text, problem=problem)
+    return timedelta(days=int(found[1]))
+
+
+def _rows(settings: TidemarkSettings, now: datetime, keep: timedelta, *, dry_run: bool) -> Iterator[dict[str, Any]]:
+    from tidemark.hooks._job_files import sweep_archives, sweep_job_files
+    from tidemark.lake.orphans import LOG_ONLY, Swept, sweep_directories
+
+    older_than = now - keep
+    for place in (settings.jobs_root, *settings.former_jobs_roots):
+        yield _row("jobs", str(place), sweep_job_files(place, now, older_than, dry_run=dry_run))
+    for place in map(_archives, settings.former_jobs_roots):
+        yield _row("archives", str(place), sweep_archives(place, older_than, dry_run=dry_run))
+    room = f"{settings.workspace}/{LOG_ONLY}"
+    try:
+        swept = sweep_directories(room, settings.storage_options, older_than=older_than, dry_run=dry_run)
+    except (StorageRefused, StorageUnreachable) as error:
+        swept = Swept(left={room: str(error)})
+    yield _row("log-only tables", room, swept)
+
+
+def _archives(former_jobs_root: Path) -> Path:
+    return former_jobs_root.parent / "archives"
+
+
+def _row(what: str, place: str, swept: Swept) -> dict[str, Any]:
+    problem = next((f"{name}: {why}" for name, why in swept.left.items()), None)
+    return {
+        "what": what,
+        "place": place,
+        "removed": len(swept.removed),
+        "left": len(swept.left),
+        "problem": problem,
+    }

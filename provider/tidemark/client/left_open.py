@@ -1,0 +1,34 @@
+"""Transactions that were submitted and left, from a notebook."""
+
+from __future__ import annotations
+
+from tidemark.client.surroundings import Surroundings
+from tidemark.model.transactions import CommitResult, TransactionKey
+from tidemark.transactions.finish import finish
+
+__all__ = ["LeftOpen"]
+
+
+class LeftOpen:
+    """The part of `Lake` that finishes them on request; the next transaction on their streams does so by itself."""
+
+    _around: Surroundings
+
+    def finish(self, stream: str) -> CommitResult | None:
+        """Finish the transaction that was submitted on the stream and left, with its stored plan; what it delivered.
+
+        None: no transaction is open on the stream, or it was never submitted and is given back. Raises StreamNotFound,
+        StreamLocked while its holder may be alive, and whatever kept it from being finished.
+        """
+        around = self._around
+        ended = finish(
+            around.store,
+            stream,
+            by=TransactionKey("client", around.store.new_id(), "finish"),
+            owner=around.who,
+            run=around.run,
+            places=around.places,
+            tables=around.tables,
+            limits=around.limits,
+        )
+        return None if ended is None else ended.result

@@ -1,0 +1,166 @@
+"""The local files of jobs: which job still runs, and what the dead have left.
+
+A job's files have its id for a name: a directory, and beside it `<id>.result.json` and others.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tidemark.lake.orphans import Swept, in_turn
+
+__all__ = ["SECRETS", "alive", "sweep_archives", "sweep_hourly", "sweep_job_files"]
+
+SECRETS = "secret.properties"
+KEPT_FOR = timedelta(days=7)
+_HELD = "alive"
+_SWEPT = ".swept"
+_EVERY = timedelta(hours=1)
+_READ_WITHIN = timedelta(hours=1)  # spark-submit reads its properties first of all
+_LOOKED_AT = 10_000
+_JOB = re.compile(r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(?:\.(?:result\.json|cancel)[a-z0-9.]*)?")
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def alive(directory: Path) -> Iterator[tuple[int, ...]]:
+    """Holds the job's directory against every sweep, until this process and all that inherit the descriptors are gone.
+
+    On a file system without locks there are none to inherit; there a job's files are safe by their age alone.
+    """
+    number = os.open(directory / _HELD, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(OSError):
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield (number,)
+    finally:
+        os.close(number)
+
+
+def sweep_hourly(places: Sequence[Path], now: datetime) -> None:
+    """`sweep_job_files` in each of the places, at most once an hour for the first, about 10,000 jobs at a time.
+
+    Never raises OSError: what cannot be removed is logged. A second run within the hour does nothing.
+    """
+    stamp = places[0] / _SWEPT
+    try:
+        if stamp.exists() and now - _modified(stamp) < _EVERY:
+            return
+        stamp.touch(mode=0o600)
+        for place in places:
+            swept = sweep_job_files(place, now, now - KEPT_FOR, at_most=_LOOKED_AT)
+            if swept.left:
+                name, problem = next(iter(swept.left.items()))
+                log.warning("%d dead jobs cannot be removed, among them %s: %s", len(swept.left), name, problem)
+    except OSError as error:
+        log.warning("Files of dead jobs are not removed: %s", error)
+
+
+def sweep_job_files(
+    place: Path, now: datetime, older_than: datetime, *, at_most: int | None = None, dry_run: bool = False
+) -> Swept:
+    """Remove the files of jobs that no process holds and of which none was written since `older_than`; a file of
+    secrets goes as soon as it surely was read. Looks at about `at_most` jobs.
+
+    Names that are no job's are left alone, and links are not followed. A second run finds nothing to do.
+    """
+    jobs = _jobs_in(place)
+    removed: list[str] = []
+    left: dict[str, str] = {}
+    for job in in_turn(jobs, at_most, now):
+        try:
+            if not dry_run:
+                _forget_secrets(place / job, now - _READ_WITHIN)
+            if not _is_dead(jobs[job], place / job, older_than):
+                continue
+            for file in () if dry_run else jobs[job]:
+                _remove(file)
+            removed.append(str(place / job))
+        except FileNotFoundError:  # its owner removes it, or another sweeps too
+            continue
+        except OSError as error:
+            left[str(place / job)] = str(error)
+    return Swept(tuple(removed), left)
+
+
+def sweep_archives(place: Path, older_than: datetime, *, dry_run: bool = False) -> Swept:
+    """Remove the archives of the Spark side that earlier releases kept in the lake and have not made since
+    `older_than`; nothing of this release uses them. A second run finds nothing to do.
+    """
+    removed: list[str] = []
+    left: dict[str, str] = {}
+    for file in () if place.is_symlink() else place.glob("tidemark-*.zip"):
+        try:
+            if _modified(file) < older_than:
+                if not dry_run:
+                    file.unlink(missing_ok=True)
+                removed.append(str(file))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            left[str(file)] = str(error)
+    return Swept(tuple(sorted(removed)), left)
+
+
+def _jobs_in(place: Path) -> dict[str, list[Path]]:
+    """Id → its files and directory."""
+    jobs: defaultdict[str, list[Path]] = defaultdict(list)
+    if not place.is_symlink():
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(place) as entries:
+            for entry in entries:
+                if found := _JOB.fullmatch(entry.name):
+                    jobs[found[1]].append(place / entry.name)
+    return dict(jobs)
+
+
+def _is_dead(files: Sequence[Path], directory: Path, older_than: datetime) -> bool:
+    written = [_modified(file) for file in files]
+    if max(written) >= older_than:
+        return False
+    if directory not in files:
+        return True
+    if directory.is_symlink() or not directory.is_dir():
+        return True
+    return not _is_held(directory) and max(map(_modified, directory.iterdir()), default=written[0]) < older_than
+
+
+def _is_held(directory: Path) -> bool:
+    try:
+        number = os.open(directory / _HELD, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(number)
+    return False
+
+
+def _forget_secrets(directory: Path, before: datetime) -> None:
+    file = directory / SECRETS
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not directory.is_symlink() and _modified(file) < before:
+            file.unlink()
+
+
+def _remove(file: Path) -> None:
+    if file.is_dir() and not file.is_symlink():
+        shutil.rmtree(file)
+    else:
+        file.unlink(missing_ok=True)
+
+
+def _modified(file: Path) -> datetime:
+    return datetime.fromtimestamp(file.lstat().st_mtime, UTC)

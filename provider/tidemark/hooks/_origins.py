@@ -1,0 +1,54 @@
+"""Where a setting was said: in the connection, in the environment, in Airflow's configuration, or nowhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.errors import InvalidArgument, StoreUrlInvalid
+
+__all__ = ["ConnectionExtra", "refuse_other_type", "with_origin"]
+
+
+@dataclass(frozen=True)
+class ConnectionExtra:
+    """What a connection says. `there` False: the default one, which need not exist."""
+
+    conn_id: str
+    extra: Mapping[str, Any]
+    password: str | None = None
+    there: bool = True
+
+    def origin(self, name: str, options: Mapping[str, str]) -> str:
+        """Where the value of the setting `name` was said, in words."""
+        if self.extra.get(name):
+            return f"from the connection {self.conn_id!r}"
+        if os.environ.get(variable := f"TIDEMARK_{name.upper()}"):
+            return f"from the environment variable {variable}"
+        if os.environ.get(variable := f"AIRFLOW__TIDEMARK__{name.upper()}"):
+            return f"from the environment variable {variable}"
+        if options.get(name):
+            return f"from Airflow's configuration, [tidemark] {name}"
+        said = "does not say it" if self.there else "does not exist"
+        return f"the default: the connection {self.conn_id!r} {said}"
+
+
+def refuse_other_type(conn_id: str, found: str | None, wanted: str) -> None:
+    """A connection of another type says nothing of ours, and would be taken as the defaults. Raises InvalidArgument."""
+    if found != wanted:
+        problem = (
+            f"the connection has {f'the type {found!r}' if found else 'no type'}, not {wanted!r}. Set its type to "
+            f"{wanted}, or name another connection by conn_id"
+        )
+        raise InvalidArgument(argument="conn_id", value=conn_id, problem=problem)
+
+
+def with_origin(
+    error: InvalidArgument | StoreUrlInvalid, said: ConnectionExtra, options: Mapping[str, str]
+) -> InvalidArgument | StoreUrlInvalid:
+    """The same error, which names the connection and where the value came from, too."""
+    argument = error.facts.get("argument", "control_store")
+    problem = f"{str(error.facts['problem']).rstrip('.')} ({said.origin(argument, options)})"
+    return type(error)(**{**error.facts, "problem": problem})

@@ -1,0 +1,91 @@
+"""Directories of log-only tables that a process left when it died: found by their age, a bounded number at a time."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import fsspec
+
+from tidemark.errors import StorageRefused, StorageUnreachable
+from tidemark.lake.failures import storage_errors_named
+from tidemark.lake.storage import listed_time
+
+__all__ = ["LOG_ONLY", "Swept", "in_turn", "open_fresh", "sweep_directories"]
+
+LOG_ONLY = "log_only"
+_SECONDS_A_TURN = 3600
+
+
+@dataclass(frozen=True)
+class Swept:
+    """`removed`: what has been removed, or would be. `left`: what should have been, with the reason why it is there."""
+
+    removed: tuple[str, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
+
+
+def in_turn(names: Iterable[str], at_most: int | None, at: datetime) -> list[str]:
+    """About `at_most` of the names, others in each hour, so that in the course of hours all have their turn."""
+    found = sorted(names)
+    if at_most is None or len(found) <= at_most:
+        return found
+    turns = -(-len(found) // at_most)
+    turn = int(at.timestamp()) // _SECONDS_A_TURN % turns
+    return [name for name in found if zlib.crc32(name.encode()) % turns == turn]
+
+
+def sweep_directories(
+    root_uri: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    older_than: datetime,
+    at_most: int | None = None,
+    dry_run: bool = False,
+) -> Swept:
+    """Remove each directory directly below the root in which nothing was written since `older_than`.
+
+    Looks at about `at_most` of them. One that cannot be removed is `left`, and the others go on. A second run finds
+    nothing to do; of two at once each removes what the other has not. Raises StorageRefused and StorageUnreachable if
+    the root cannot be listed.
+    """
+    with storage_errors_named(root_uri):
+        filesystem, root = open_fresh(root_uri, options)
+        try:
+            listed = {str(entry["name"]): entry for entry in filesystem.ls(root, detail=True)}
+        except FileNotFoundError:
+            return Swept()
+    removed: list[str] = []
+    left: dict[str, str] = {}
+    for place in in_turn(listed, at_most, older_than):
+        try:
+            with storage_errors_named(place):
+                if _removed(filesystem, listed[place], older_than, dry_run):
+                    removed.append(place)
+        except (StorageRefused, StorageUnreachable) as error:
+            left[place] = error.facts["problem"]
+    return Swept(tuple(removed), left)
+
+
+def _removed(filesystem: Any, entry: Mapping[str, Any], older_than: datetime, dry_run: bool) -> bool:
+    place = str(entry["name"])
+    try:
+        files = filesystem.find(place, detail=True).values()
+        times = [time for file in (files or [entry]) if (time := listed_time(file)) is not None]
+        if not times or max(times) >= older_than:
+            return False
+        if not dry_run:
+            filesystem.rm(place, recursive=True)
+    except FileNotFoundError:  # its owner has closed meanwhile, or another sweeps too
+        return False
+    return True
+
+
+def open_fresh(uri: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
+    """A file system of fsspec and the path in it; nothing is taken from a cache of listings."""
+    uncached = {} if uri.startswith(("file:", "/")) else {"use_listings_cache": False}
+    filesystem, path = fsspec.core.url_to_fs(uri, **{**uncached, **(options or {})})
+    return filesystem, path

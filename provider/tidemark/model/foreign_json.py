@@ -1,0 +1,81 @@
+"""JSON that others may have written: texts in a table's log, in which any program that writes to the table may say
+anything.
+
+One place reads them all, so that no text can stop a stream: what is no JSON, nested too deeply, or of another form than
+ours counts as not ours. Where correctness rests on the text, the caller then takes the safe side.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from tidemark.model.codec import from_plain
+
+__all__ = ["foreign_object", "foreign_value", "parsed", "plain_text", "whole_number"]
+
+T = TypeVar("T")
+_MISFITS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+_WHOLE = re.compile("[0-9]{1,18}")  # so it has 64 bits
+_BITS = 2**63
+_hints = functools.cache(typing.get_type_hints)
+
+
+def parsed(text: str | bytes) -> Any:
+    """For a text without which nothing can go on. Raises ValueError, also for one that is nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def foreign_object(text: str | bytes | None) -> dict[str, Any]:
+    """The JSON object in the text; empty if there is none, or the text cannot be read."""
+    try:
+        said = parsed(text or "")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def foreign_value(kind: type[T], text: str | None, name: str) -> T | None:
+    """The value of ours, a dataclass, that stands under `name` in the text's object; None if there is none of exactly
+    that form, down to the types of its parts.
+    """
+    try:
+        value = from_plain(kind, foreign_object(text)[name])
+        return value if _is_of(kind, value) else None
+    except _MISFITS:
+        return None
+
+
+def whole_number(text: object) -> int | None:
+    """The number from 0 on that a text says in plain digits; None if it says something else."""
+    return int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else None
+
+
+def plain_text(text: str) -> str:
+    """The text without halves of characters, which JSON can say, and neither UTF-8 nor a database can."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return any(_is_of(part, value) for part in parts)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_is_of(parts[0], item) for item in value)
+    if origin is not None:
+        return isinstance(value, Mapping) and all(_is_of(parts[1], item) for item in value.values())
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = _hints(kind)
+        return isinstance(value, kind) and all(_is_of(hint, getattr(value, name)) for name, hint in hints.items())
+    if kind is int:
+        return type(value) is int and abs(value) < _BITS
+    return isinstance(value, kind)

@@ -1,0 +1,68 @@
+"""What was last seen of a table in the catalog of its source, so that the next look knows what its log does not tell.
+
+Rows can change without an event: a rewrite with a USING clause, the label of an enum, an attribute of a composite type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+__all__ = ["HeldColumn", "SeenColumn", "SeenTable", "Shown"]
+
+
+class Shown(StrEnum):
+    """How the lake has a column; a later one hides more."""
+
+    PLAIN = "plain"
+    HASHED = "hashed"  # HMAC-SHA256 of its text, in hexadecimal digits, by a secret of the connection
+    MASKED = "masked"  # the same text for every value but NULL
+    EXCLUDED = "excluded"  # not at all
+
+
+@dataclass(frozen=True)
+class SeenColumn:
+    """A column that is in the log. `number`: which a rename keeps. `type` and `modifier`: its type's identity, `native`
+    in the words of the source. `version`: of its entry in the catalog, another after each alteration. `default`: the
+    identity of its default, None for none.
+
+    `fills`: the texts, as the source writes them, that rows older than the column are told to have, two at most.
+    `known`: whether these are what such rows have: `fills`, or NULL for none. `shape`: of its enums and composite
+    types: label or attribute → what it is.
+    """
+
+    number: int
+    name: str
+    native: str
+    type: str
+    modifier: int
+    version: str
+    default: str | None = None
+    fills: tuple[str, ...] = ()
+    known: bool = False
+    shape: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SeenTable:
+    """`name`: `schema.table`, as it was called. `files`: of each part the identity of its storage, which a rewrite
+    changes. `columns`: in the order of their numbers.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    columns: tuple[SeenColumn, ...]
+
+    def column(self, number: int | None) -> SeenColumn | None:
+        """The column of that number; None if there is none."""
+        return next((one for one in self.columns if one.number == number), None)
+
+
+@dataclass(frozen=True)
+class HeldColumn:
+    """A column that is not shown as it is because of these names of it, whatever it is called now."""
+
+    number: int
+    names: tuple[str, ...]
+    shown: Shown

@@ -1,0 +1,36 @@
+"""An error of ours in a task's log: the line that helps first, and no frames of ours, which help no reader."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from tidemark.errors import TidemarkError
+
+__all__ = ["useful_line_first"]
+
+log = logging.getLogger("tidemark.operators")
+Execute = TypeVar("Execute", bound=Callable[..., Any])
+
+
+def useful_line_first(execute: Execute) -> Execute:
+    """An error of ours is said in a line, then raised without what led to it; that is logged at level DEBUG.
+
+    The error itself is the same, so retries and callbacks see what they saw.
+    """
+
+    @wraps(execute)
+    def told(self: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            return execute(self, *arguments, **named)
+        except TidemarkError as error:
+            if not getattr(error, "told", False):  # an operator that calls its parent's execute is told once
+                error.told = True  # type: ignore[attr-defined]
+                log.error("%s: %s", type(error).__name__, error)
+                log.debug("Where %s came from", type(error).__name__, exc_info=True)
+            error.__cause__, error.__suppress_context__ = None, True
+            raise error.with_traceback(None)  # noqa: B904 - the same error, without its frames
+
+    return told  # type: ignore[return-value]

@@ -1,0 +1,107 @@
+"""What two looks at a table in the catalog of its source tell of changes that its log does not have.
+
+A rewrite of the rows leaves no event of a row. The catalog shows that there was one, by the identity of the storage,
+and mostly whether it can have changed values. Where it can, nobody but the source knows them: the object is flagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tidemark.model.replication import TableSchema
+from tidemark.model.replication_catalog import SeenColumn, SeenTable
+from tidemark.planning.replication.native import holds_all
+
+__all__ = ["beyond", "carried", "hidden", "was_rewritten", "why_unlike"]
+
+
+def was_rewritten(before: SeenTable, after: SeenTable) -> bool:
+    """Whether a part that both have has other storage now. VACUUM FULL and TRUNCATE do that, too."""
+    return any(after.files.get(part, file) != file for part, file in before.files.items())
+
+
+def carried(before: SeenTable | None, after: SeenTable) -> SeenTable:
+    """`after`, with what was known before of the rows that are older than a column: a rewrite forgets it.
+
+    A column that is new since is known where the catalog tells one value, or where it tells none and nothing was
+    rewritten: then such rows have NULL.
+    """
+    rewritten = before is not None and was_rewritten(before, after)
+    told = []
+    for column in after.columns:
+        same = None if before is None else before.column(column.number)
+        if same is not None and _same_type(same, column) and (same.known or not column.fills):
+            told.append(replace(column, fills=same.fills, known=same.known))
+        else:
+            null = before is not None and same is None and not column.fills and not rewritten
+            told.append(replace(column, known=null or len(column.fills) == 1))
+    return replace(after, columns=tuple(told))
+
+
+def hidden(seen: SeenTable, plain: Callable[[SeenColumn], bool]) -> SeenTable:
+    """The same, without values of columns that are not `plain`: what is seen is kept, and goes to jobs."""
+
+    def without(column: SeenColumn) -> SeenColumn:
+        return replace(column, fills=(), known=column.known and not column.fills)
+
+    return replace(seen, columns=tuple(one if plain(one) else without(one) for one in seen.columns))
+
+
+def beyond(seen: SeenTable, known: TableSchema | None) -> SeenTable:
+    """What a reader of the log wants of it, which knows the columns of `known`: of the others what old rows have."""
+    numbers = {column.number for column in (known.columns if known is not None else ())}
+    return replace(seen, columns=tuple(replace(one, shape={}) for one in seen.columns if one.number not in numbers))
+
+
+def why_unlike(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColumn], bool]) -> str | None:
+    """Why the rows that are there may have values now that their events did not tell; None where they cannot.
+
+    `after`: as `carried`; `replicated`: whether the lake has the column's values, or hashes of them.
+    """
+    return next(_reasons(before, after, replicated), None)
+
+
+def _reasons(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColumn], bool]) -> Iterator[str]:
+    rewritten = was_rewritten(before, after)
+    for column in after.columns:
+        if not replicated(column):
+            continue
+        was = before.column(column.number)
+        if was is None:
+            if not column.known:
+                yield f"column {column.name} came, and the table was rewritten: its rows may have any value in it"
+        elif not _same_type(was, column):
+            if rewritten or not holds_all(was.native, column.native):
+                rows = ", and its rows were rewritten" if rewritten else ""
+                yield f"column {column.name} changed its type from {was.native} to {column.native}{rows}"
+        else:
+            if rewritten and _was_altered(was, column):
+                yield f"column {column.name} was altered and its rows were rewritten, by a USING clause perhaps"
+            yield from _of_type(was, column)
+
+
+def _of_type(was: SeenColumn, now: SeenColumn) -> Iterator[str]:
+    """An enum's label that is another, or the attributes of a composite type: all rows are written with them, but
+    without the names of attributes.
+    """
+    for key, value in was.shape.items():
+        if key not in now.shape or (_is_label(key) and now.shape[key] != value):
+            yield f"type {now.native} of column {now.name} has another label or attribute: {value} went or changed"
+    for key, value in now.shape.items():
+        if key not in was.shape and not _is_label(key):
+            yield f"type {now.native} of column {now.name} has a new attribute {value}"
+
+
+def _is_label(key: str) -> bool:
+    """A label that is new is in no row that is old."""
+    return key.startswith("label ")
+
+
+def _same_type(one: SeenColumn, other: SeenColumn) -> bool:
+    return (one.type, one.modifier) == (other.type, other.modifier)
+
+
+def _was_altered(was: SeenColumn, now: SeenColumn) -> bool:
+    """Its entry is another. Where it has a default, an ALTER TYPE makes that anew, and nothing else that rewrites."""
+    return was.version != now.version and (was.default is None or was.default != now.default)

@@ -1,0 +1,74 @@
+"""Threads of the page's own, so that what hangs for a reader of it holds none of Airflow's."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+__all__ = ["OwnThreads"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Work:
+    about: str
+    act: Callable[[], Any]
+    answer: Future[Any]
+
+
+class OwnThreads:
+    """At most `most` threads at a time, of which at most `each` are at work about the same thing; the rest waits.
+
+    They are there while there is work. They are daemons: Python's own pools are waited for when the process ends, and
+    one that a lake keeps waiting would keep the API server from ending.
+    """
+
+    def __init__(self, name: str, *, most: int, each: int | None = None) -> None:
+        self._name = name
+        self._most = most
+        self._each = each or most
+        self._lock = Lock()
+        self._waiting: deque[_Work] = deque()
+        self._at_work: Counter[str] = Counter()
+
+    def submit(self, act: Callable[[], T], *, about: str = "") -> Future[T]:
+        """Have `act` done. What has not begun can be cancelled."""
+        work = _Work(about, act, Future())
+        with self._lock:
+            self._waiting = deque(one for one in self._waiting if not one.answer.cancelled())
+            self._waiting.append(work)
+            next_one = self._next() if self._at_work.total() < self._most else None
+        if next_one is not None:
+            Thread(target=self._work, args=(next_one,), name=self._name, daemon=True).start()
+        return work.answer
+
+    def _work(self, work: _Work | None) -> None:
+        while work is not None:
+            _do(work)
+            with self._lock:
+                self._at_work -= Counter((work.about,))  # what comes to 0 is forgotten
+                work = self._next()
+
+    def _next(self) -> _Work | None:
+        """The first that may begin, counted as begun."""
+        for work in tuple(self._waiting):
+            if self._at_work[work.about] < self._each:
+                self._waiting.remove(work)
+                if work.answer.set_running_or_notify_cancel():
+                    self._at_work[work.about] += 1
+                    return work
+        return None
+
+
+def _do(work: _Work) -> None:
+    try:
+        found = work.act()
+    except BaseException as error:  # noqa: BLE001 - it is whoever waits for the answer that must know
+        work.answer.set_exception(error)
+    else:
+        work.answer.set_result(found)

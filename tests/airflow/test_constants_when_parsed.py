@@ -1,0 +1,234 @@
+"""What a DAG file says wrongly in so many words is an import error; what is not known yet is left to the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, BaseOperator, Param, task
+
+from tidemark.errors import ChangeStreamRefused, InvalidArgument
+from tidemark.operators.backfill import BackfillTableOperator
+from tidemark.operators.capture import CaptureChangesOperator
+from tidemark.operators.change_streams import (
+    AlterChangeStreamOperator,
+    CreateChangeStreamOperator,
+    DropChangeStreamOperator,
+)
+from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, CreateConsumerGroupOperator
+from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
+from tidemark.operators.partitions import ReadPartitionOperator
+from tidemark.operators.rebase import RebaseStreamOperator
+from tidemark.operators.replay import ReplayWindowOperator
+from tidemark.operators.replication_capture import CaptureEventsOperator
+from tidemark.operators.replication_lifecycle import PauseReplicationOperator, RecoverReplicationOperator
+from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replication_retention import TrimEventLogOperator
+from tidemark.operators.replications import (
+    CreateReplicationOperator,
+    DropReplicationOperator,
+    FinishReplicationOperator,
+    PrepareReplicationOperator,
+)
+from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
+from tidemark.operators.transaction import BeginTransactionOperator, WriteStreamOperator
+from tidemark.operators.view_streams import CreateViewStreamOperator
+from tidemark.task_groups.stream_transaction import stream_transaction
+
+pytestmark = pytest.mark.airflow
+
+APPEND = {"stream": "s", "target": "t.copy", "write_as": "append"}
+MERGE = {"stream": "s", "target": "t.copy", "write_as": "merge", "keys": ["id"]}
+SQL = {"stream": "s", "write_as": "sql", "sql": "INSERT INTO t.copy SELECT id FROM s"}
+FUNCTION = {"stream": "s", "target": ["a.b", "a.c"], "write_as": "jobs.mine:write"}
+
+BAD_WRITES: list[tuple[dict[str, Any], str]] = [
+    ({**APPEND, "write_as": "apend"}, "write_as='apend'"),
+    ({**APPEND, "write_as": ""}, "write_as=''"),
+    ({**APPEND, "write_as": "no module:f"}, "write_as="),
+    ({**APPEND, "write_as": lambda tx: None}, "write_as="),
+    ({**APPEND, "target": None}, "target="),
+    ({**APPEND, "target": ["a.b", "a.c"]}, "target="),
+    ({**APPEND, "target": 5}, "target=5"),
+    ({**APPEND, "keys": ["id"]}, "only a merge takes keys"),
+    ({**APPEND, "sql": "SELECT 1"}, "takes no SQL"),
+    ({**APPEND, "tables": ["a.b"]}, "only a function"),
+    ({**APPEND, "schema_evolution": "grow"}, "schema_evolution='grow'"),
+    ({**MERGE, "keys": ()}, "a merge needs key columns"),
+    ({**MERGE, "keys": [""]}, "keys="),
+    ({**MERGE, "target": "{{ params.t }}", "keys": None}, "a merge needs key columns"),
+    ({**SQL, "sql": None}, "needs a statement"),
+    ({**SQL, "target": ["a.b", "a.c"]}, "one table"),
+    ({**SQL, "quarantine": "a.q"}, "only an append or a merge has one"),
+    ({**SQL, "schema_evolution": "grow"}, "schema_evolution='grow'"),
+    ({**FUNCTION, "target": None}, "name every table"),
+    ({**FUNCTION, "keys": ["id"]}, "a function has its own"),
+]
+
+
+@pytest.mark.parametrize("operator", [ConsumeStreamOperator, WriteStreamOperator, ReplayWindowOperator])
+@pytest.mark.parametrize(("arguments", "problem"), BAD_WRITES)
+def test_a_write_that_cannot_be_is_refused(operator: type[BaseOperator], arguments: Any, problem: str) -> None:
+    more = {"run": "r"} if operator is ReplayWindowOperator else {}
+    with pytest.raises(InvalidArgument, match=problem):
+        operator(task_id="it", **more, **arguments)
+
+
+@pytest.mark.parametrize("operator", [ConsumeStreamOperator, WriteStreamOperator, ReplayWindowOperator])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        APPEND,
+        MERGE,
+        SQL,
+        FUNCTION,
+        {**SQL, "sql": "deliver.sql"},
+        {**SQL, "sql": "{{ params.sql }}"},
+        {**APPEND, "write_as": "{{ params.how }}", "target": None},
+        {**APPEND, "target": "{{ params.t }}"},
+        {**MERGE, "keys": "{{ params.keys }}"},
+        {**MERGE, "keys": ["id", "{% if a %}b{% endif %}"]},
+        {**MERGE, "quarantine": "{{ params.q }}", "schema_evolution": "{{ params.e }}"},
+    ],
+)
+def test_what_fits_or_is_not_known_yet_is_taken_as_it_is(operator: type[BaseOperator], arguments: Any) -> None:
+    more = {"run": "r"} if operator is ReplayWindowOperator else {}
+    made = operator(task_id="it", **more, **arguments)
+
+    assert {name: getattr(made, name) for name in arguments} == arguments
+
+
+def test_results_of_other_tasks_and_parameters_are_left_to_the_task() -> None:
+    with DAG("d", schedule=None, params={"mode": Param("standard")}) as dag:
+
+        @task
+        def choose() -> str:
+            return "merge"
+
+        chosen = choose()
+        made = ConsumeStreamOperator(task_id="it", stream="s", target=chosen, write_as=chosen, keys=[chosen])
+        ConsumeStreamOperator(task_id="p", stream="s", target="t.copy", write_as=dag.param("mode"))
+        ConsumeStreamOperator.partial(task_id="m", stream="s", write_as="append").expand(target=["t.a", "t.b"])
+    assert made.upstream_task_ids == {"choose"}
+
+
+def test_a_writer_in_a_group_leaves_its_stream_to_the_group() -> None:
+    with DAG("d", schedule=None), stream_transaction("tx", streams="s"):
+        made = WriteStreamOperator(task_id="w", target="t.copy", write_as="append")
+    assert made.stream == "s"
+
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+CREATE = {"stream": "s", "on": "t.orders"}
+ADVANCE = {"stream": "s", "to": "now", "why": "loaded by hand"}
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "good", "bad"),
+    [
+        (lambda **a: CreateStreamOperator(**CREATE, **a), "mode", ["every_change", "{{ m }}"], ["net", "", None]),
+        (
+            lambda **a: CreateStreamOperator(**CREATE, **a),
+            "at",
+            [None, 0, "7", NOON, "2026-01-31T12:00Z", "{{ ds }}", "none"],
+            ["noon", "2026-01-31T12:00", NOON.replace(tzinfo=None), 1.5],
+        ),
+        (lambda **a: CreateStreamOperator(**CREATE, **a), "or_replace", [True, "false", "{{ x }}"], ["perhaps", 2]),
+        (lambda **a: CreateViewStreamOperator(**CREATE, **a), "mode", ["append_only"], ["insert_only", "all"]),
+        (lambda **a: CreateViewStreamOperator(**CREATE, **a), "at", [NOON, None], [3, "3"]),
+        (lambda **a: CreateKeyedStreamOperator(**CREATE, **a), "keys", ["id", ["a"], "{{ k }}"], ["", (), [1]]),
+        (lambda **a: AdvanceStreamOperator(**{**ADVANCE, **a}), "to", ["now", 3, NOON, "{{ ds }}"], ["then", ""]),
+        (lambda **a: AdvanceStreamOperator(**{**ADVANCE, **a}), "why", ["so", "{{ w }}"], ["", "  "]),
+        (lambda **a: DropStreamOperator(stream="s", **a), "if_exists", [False, "{{ x }}"], ["perhaps"]),
+        (lambda **a: ConsumeStreamOperator(**APPEND, **a), "dry_run", [True, "{{ x }}"], ["perhaps"]),
+        (lambda **a: ConsumeStreamOperator(**APPEND, **a), "max_rows", [5, "5", None, "{{ n }}"], [0, -1, "many"]),
+        (
+            lambda **a: BeginTransactionOperator(transaction="t", streams="s", **a),
+            "until",
+            [NOON, None, "{{ data_interval_end }}"],
+            [5, "noon"],
+        ),
+        (
+            lambda **a: ReadPartitionOperator(bundle={}, change_stream="c", target="t.copy", **a),
+            "write_as",
+            ["append", "merge", "{{ w }}"],
+            ["apend", "mine:write"],
+        ),
+    ],
+)
+def test_other_constants_are_checked_likewise(
+    make: Callable[..., BaseOperator], argument: str, good: list[Any], bad: list[Any]
+) -> None:
+    for value in good:
+        make(task_id="it", **{argument: value})
+    for value in bad:
+        with pytest.raises(InvalidArgument):
+            make(task_id="it", **{argument: value})
+
+
+WATCH = {"change_stream": "c", "watch": "t.orders", "keys": "id"}
+GROUP = {"change_stream": "c", "consumer_group": "g"}
+REPLICATE = {"replication": "r", "source_conn_id": "shop", "target": "mirror"}
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "good", "bad"),
+    [
+        (
+            lambda **a: CreateChangeStreamOperator(**WATCH, **a),
+            "options",
+            [None, {}, {"retention_period": "7d"}, {"exclude_insert": "true"}, {"retention_period": "{{ r }}"}],
+            [{"retention": "7d"}, {"retention_period": "a week"}, {"exclude_insert": "perhaps"}, "7d"],
+        ),
+        (lambda **a: CreateChangeStreamOperator(**WATCH, **a), "initial_partitions", [4, "4", "{{ n }}"], [0, "some"]),
+        (lambda **a: AlterChangeStreamOperator(change_stream="c", **a), "suspend", [True, "{{ s }}"], ["perhaps"]),
+        (lambda **a: AlterChangeStreamOperator(change_stream="c", **a), "options", [{}], [{"retention": None}]),
+        (lambda **a: DropChangeStreamOperator(change_stream="c", **a), "if_exists", [False], ["perhaps"]),
+        (lambda **a: CaptureChangesOperator(change_stream="c", **a), "max_rows", [5, "{{ n }}"], [0]),
+        (lambda **a: CaptureChangesOperator(change_stream="c", **a), "split_rows", [5, "5"], [0, "many"]),
+        (lambda **a: CaptureChangesOperator(change_stream="c", **a), "allowed_skew_seconds", [0, "1.5"], [-1, "long"]),
+        (lambda **a: CreateConsumerGroupOperator(**GROUP, **a), "start", ["now", NOON, "{{ ds }}"], ["then", 3]),
+        (lambda **a: AlterConsumerGroupOperator(**GROUP, **a), "action", ["pause", "{{ a }}"], ["halt", ""]),
+        (
+            lambda **a: BackfillTableOperator(**GROUP, table="t.orders", target="t.copy", **a),
+            "overwrite",
+            [True, "{{ o }}"],
+            ["perhaps"],
+        ),
+        (lambda **a: RebaseStreamOperator(stream="s", why="so", **a), "force", [True, "{{ f }}"], ["perhaps"]),
+        (
+            lambda **a: CreateReplicationOperator(**{**REPLICATE, **a}),
+            "include",
+            [None, "shop", ["shop.*", 'shop."odd.name"'], "{{ i }}", ["shop.orders", "{{ i }}"]],
+            ["a.b.c.d", ["shop..orders"], 5],
+        ),
+        (lambda **a: CreateReplicationOperator(**{**REPLICATE, **a}), "exclude", ["shop.*.password"], ['shop."a']),
+        (lambda **a: CreateReplicationOperator(**{**REPLICATE, **a}), "mode", ["append_only", "{{ m }}"], ["mirror"]),
+        (lambda **a: CreateReplicationOperator(**{**REPLICATE, **a}), "target", ["s3://b/m", "{{ t }}"], ["", None]),
+        (
+            lambda **a: CreateReplicationOperator(**REPLICATE, **a),
+            "options",
+            [None, {"max_events": "5"}, {"unfit_values": "null"}, {"max_events": "{{ n }}"}],
+            [{"max_event": 5}, {"max_events": 0}, {"unfit_values": "drop"}, {"backfill": "perhaps"}],
+        ),
+        (lambda **a: PrepareReplicationOperator(replication="r", **a), "slot_patience_seconds", [0, "9"], [-1, "long"]),
+        (lambda **a: FinishReplicationOperator(replication="r", **a), "fail_on_flagged", [True], ["perhaps"]),
+        (lambda **a: DropReplicationOperator(replication="r", **a), "without_source", [True, "{{ x }}"], ["perhaps"]),
+        (lambda **a: CaptureEventsOperator(replication="r", **a), "skip_when_empty", [True], ["perhaps"]),
+        (lambda **a: PauseReplicationOperator(replication="r", **a), "at_once", [True, "{{ x }}"], ["perhaps"]),
+        (lambda **a: RecoverReplicationOperator(replication="r", position="now", **a), "keep", [["a.b"]], [5]),
+        (lambda **a: AskBackfillOperator(**{"replication": "r", "objects": "a.b", **a}), "action", ["stop"], ["end"]),
+        (lambda **a: TrimEventLogOperator(replication="r", **a), "keep_days", [0, "7", "{{ d }}"], [-1, "long"]),
+    ],
+)
+def test_constants_of_change_streams_and_replications_are_checked_likewise(
+    make: Callable[..., BaseOperator], argument: str, good: list[Any], bad: list[Any]
+) -> None:
+    for value in good:
+        make(task_id="it", **{argument: value})
+    for value in bad:
+        with pytest.raises((InvalidArgument, ChangeStreamRefused)):
+            make(task_id="it", **{argument: value})

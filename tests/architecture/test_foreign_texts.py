@@ -1,0 +1,52 @@
+"""Text that other writers may have written is parsed in one place, whose answer no text can break."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import tidemark
+
+PACKAGE = Path(tidemark.__file__).parent
+PARSERS = {"load", "loads", "JSONDecoder", "raw_decode"}
+OURS = {  # who parses JSON besides, and whose text that is
+    "model/foreign_json.py": "the one place",
+    "model/codec.py": "what this program wrote: jobs, the control store",
+    "control/streams.py": "the control store",
+    "control/replicated_objects.py": "the control store",
+    "jobs/__main__.py": "the environment, by the worker",
+    "jobs/remote_session.py": "the environment, by the worker",
+    "hooks/settings.py": "the connection",
+    "hooks/_secrets.py": "the connection",
+    "hooks/_driver_environment.py": "the connection",
+    "operators/_replication.py": "an argument",
+    "planning/stream_document.py": "a document that the user hands over",
+    "engine/raised_facts.py": "what a query of ours raised",
+    "engine/views/catalog.py": "Spark's answer about its catalog",
+}
+
+
+def test_json_of_logs_is_parsed_in_one_place() -> None:
+    found = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if "json" in _parsed_by(file)}
+    assert found - OURS.keys() == set(), "use tidemark.model.foreign_json"
+    assert OURS.keys() - found == set(), "they parse none any more"
+
+
+def test_schemas_of_logs_become_spark_types_in_one_place() -> None:
+    found = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if "StructType" in _parsed_by(file)}
+    assert found == {"engine/schemas.py"}
+
+
+def _parsed_by(file: Path) -> set[str]:
+    """`json` where it is asked to parse, under whatever name; `StructType` where it is made from JSON."""
+    tree = ast.parse(file.read_text())
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "json" and PARSERS & {one.name for one in node.names}:
+            found.add("json")
+        if isinstance(node, ast.Import):
+            found |= {"json" for one in node.names if one.name == "json" and one.asname}
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found |= {"json"} if node.value.id == "json" and node.attr in PARSERS else set()
+            found |= {"StructType"} if node.value.id == "StructType" and node.attr == "fromJson" else set()
+    return found

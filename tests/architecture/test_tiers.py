@@ -1,0 +1,90 @@
+"""Every test is in one of `make test` and `make test-all`, and nothing that only the latter proves goes unsaid."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tiers import ALL_TIERS
+from tests.waiting import RUN_NOW
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "provider" / "docs" / "how-to" / "develop.md"
+
+
+@pytest.fixture(scope="module")
+def tiers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """All tests of the project; a run of some of them collects the others apart."""
+    if {Path(argument).resolve() for argument in request.config.args} == {ROOT / "tests"}:
+        return request.config.stash[ALL_TIERS]
+    file = tmp_path_factory.mktemp("tiers") / "tiers.json"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--tiers-to",
+        str(file),
+    ]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    found: list[dict[str, Any]] = json.loads(file.read_text())
+    return found
+
+
+def function_of(nodeid: str) -> str:
+    return nodeid.partition("[")[0]
+
+
+def proof_of(test: dict[str, Any]) -> str:
+    """`file::test` of the shorter proof that a mark names; one of the same file is named by its name alone."""
+    named: str = test["proven_by"]
+    return named if "::" in named else f"{test['id'].partition('::')[0]}::{named}"
+
+
+def test_the_two_targets_select_by_one_mark() -> None:
+    commands = {
+        target: subprocess.run(
+            ["make", "-n", *target.split()], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
+        for target in ("test", "test-all SHARD=2/5")
+    }
+    assert re.findall(r"-m (?!pytest)(\".*?\"|\S+)", commands["test"]) == ['"not nightly"']
+    assert "-m nightly --splits 5 --group 2 " in commands["test-all SHARD=2/5"]
+
+
+def test_no_test_is_chosen_by_the_clock_or_the_environment() -> None:
+    """What an environment chooses is in neither tier for sure."""
+    chosen = re.compile(r"pytest\.skip\(.*environ|skipif\([^)]*environ|range\([^)]*environ|time\.time\(\) >.*\n.*skip")
+    files = [file for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
+    assert [str(file) for file in files if chosen.search(file.read_text(encoding="utf-8"))] == []
+
+
+def test_each_mark_says_why_and_names_a_proof_that_make_test_runs(tiers: list[dict[str, Any]]) -> None:
+    now = {function_of(test["id"]) for test in tiers if not test["nightly"]}
+    now |= {name.rpartition("::")[0] for name in now if name.count("::") == 2}  # a class of tests is a proof, too
+    waiting = [test for test in tiers if test["nightly"]]
+    assert [test["id"] for test in waiting if not test["reason"]] == []
+    assert [test for test in waiting if test["proven_by"] and proof_of(test) not in now] == []
+
+
+def test_tests_that_stand_for_a_file_are_in_it(tiers: list[dict[str, Any]]) -> None:
+    there = {function_of(test["id"]) for test in tiers if not test["nightly"]}
+    assert [name for file, names in RUN_NOW.items() for name in names if f"{file}::{name}" not in there] == []
+
+
+def test_promises_that_only_test_all_proves_are_listed(tiers: list[dict[str, Any]]) -> None:
+    now = {function_of(test["id"]) for test in tiers if not test["nightly"]}
+    alone = {function_of(test["id"]) for test in tiers if test["nightly"] and not test["proven_by"]} - now
+    alone = {test.partition("::")[0] if test.partition("::")[0] in RUN_NOW else test for test in alone}
+    text = PAGE.read_text(encoding="utf-8").partition("## Promises that only `make test-all` proves")[2]
+    listed = set(re.findall(r"^\| `(tests/\S+)` \|", text, re.MULTILINE))
+    assert listed == alone

@@ -1,0 +1,242 @@
+"""What a look at a real source tells of tables that changed without an event, or under other names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from tests.control.replication_model import ME
+from tests.control.source_shop import EVERYTHING, Shop
+from tests.postgresql import PostgresServer
+from tidemark.control.schema import replicated_objects as objects_table
+from tidemark.control.store import ControlStore
+from tidemark.errors import InvalidArgument, ObjectNotReplicable
+from tidemark.model.replication import LogPosition, ObjectState, ReplicationOptions, Selection, Shown
+from tidemark.transactions.replication import capture as capturing
+from tidemark.transactions.replication.backfill import _ask as asked_of_a_backfill
+from tidemark.transactions.replication.definitions import alter_options
+from tidemark.transactions.replication.noticing import GONE, TAKEN
+from tidemark.transactions.replication.status import describe
+
+PRIVATE = "a private default"
+MARK = "mark of a secret"
+
+
+@pytest.fixture
+def shop(copied_store: ControlStore, source_server: PostgresServer) -> Iterator[Shop]:
+    made = Shop(copied_store, source_server)
+    yield made
+    made.drop()
+
+
+def written(shop: Shop) -> None:
+    """As after backfills of tables with rows."""
+    shop.replicated()
+    shop.set(objects_table, writes=1)
+
+
+def alerts(shop: Shop) -> list[str]:
+    return list(describe(shop.store, "r").alerts)
+
+
+def columns(shop: Shop, name: str = "public.t") -> dict[str, Shown]:
+    return {one.name: one.shown for one in shop.object(name).schema.columns}
+
+
+def asks(shop: Shop) -> tuple[capturing.CaptureEvents, str]:
+    """What the next capture is asked for, and all that a job is told, as text."""
+    from tidemark.control import replicated_objects
+    from tidemark.model.codec import to_json
+
+    def look(connection: sa.Connection) -> tuple[capturing.CaptureEvents, str]:
+        found = replicated_objects.of_replication(connection, shop.replication.uid)
+        ask = capturing._ask(shop.replication, found, LogPosition("FFFF"))
+        copies = [to_json(asked_of_a_backfill(shop.replication, one, 1, ())) for one in found]
+        return ask, to_json(ask) + "".join(copies)
+
+    return shop.store.read(look)
+
+
+def test_a_change_of_rows_without_an_event_flags_the_object_until_its_backfill(shop: Shop) -> None:
+    shop.sql("CREATE TYPE mood AS ENUM ('sad')", "ALTER TABLE t ADD m mood")
+    written(shop)
+    shop.prepare()
+    assert shop.object("public.t").flagged is None
+    shop.sql("ALTER TYPE mood RENAME VALUE 'sad' TO 'low'")
+    shop.prepare()
+    one = shop.object("public.t")
+    assert (one.state, str(one.flagged).startswith("type public.mood of column m")) == (ObjectState.COMPLETED, True)
+    assert any("public.t is to be backfilled: type public.mood" in one for one in alerts(shop))
+    shop.set(objects_table, flagged=None)  # as after a backfill
+    shop.prepare()
+    assert (shop.object("public.t").flagged, shop.object("public.u").flagged) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("state", "after"),
+    [(ObjectState.PENDING, ObjectState.PENDING), (ObjectState.STOPPED, ObjectState.STOPPED),
+     (ObjectState.ACTIVE, ObjectState.PENDING)],
+)  # fmt: skip
+def test_a_backfill_that_is_asked_for_stays_so_and_one_under_way_begins_again(
+    shop: Shop, state: ObjectState, after: ObjectState
+) -> None:
+    written(shop)
+    shop.prepare()
+    shop.set(objects_table, state=state.value)
+    shop.sql("ALTER TABLE t ALTER secret TYPE text USING secret || '!'")
+    shop.prepare()
+    one = shop.object("public.t")
+    assert (one.state, "altered and its rows were rewritten" in str(one.flagged)) == (after, True)
+
+
+def test_a_table_of_which_nothing_was_ever_written_is_not_flagged(shop: Shop) -> None:
+    shop.replicated()
+    shop.prepare()
+    shop.sql("ALTER TABLE t ADD n int", "ALTER TABLE t ALTER n TYPE bigint USING n * 2")
+    shop.prepare()
+    assert shop.object("public.t").flagged is None
+    progress = json.dumps({"expected": 0, "done": 0, "at": "2026-01-01T00:00:00+00:00"})
+    shop.set(objects_table, writes=3, progress=progress)
+    shop.sql("ALTER TABLE t ALTER n TYPE int USING n / 2")
+    shop.prepare()
+    assert shop.object("public.t").flagged is None
+    shop.set(objects_table, changed_until=LogPosition("0"))
+    shop.sql("ALTER TABLE t ALTER n TYPE bigint USING n * 2")
+    shop.prepare()
+    assert "column n changed its type" in str(shop.object("public.t").flagged)
+
+
+def test_an_excluded_column_that_is_renamed_stays_out_and_says_so(shop: Shop) -> None:
+    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    written(shop)
+    shop.prepare()
+    shop.sql("ALTER TABLE t RENAME secret TO open")
+    prepared = shop.prepare()
+    assert prepared.registered is not None
+    told = "column secret is called open now, and stays excluded: name public.t.open in exclude, too"
+    assert f"public.t: {told}" in alerts(shop)
+    assert shop.object("public.t").flagged is None
+    captured, _ = asks(shop)
+    (held,) = next(one for one in captured.objects if one.name.table == "t").rules.held
+    assert (held.number, held.names) == (2, ("secret",))
+    shop.prepare()
+    assert f"public.t: {told}" in alerts(shop)
+    shop.select(Selection(include=("public",), exclude=("public.t.secret", "public.t.open")))
+    shop.prepare()
+    assert alerts(shop) == []
+    shop.select(EVERYTHING)  # nobody hides it any more
+    shop.prepare()
+    assert "(open)" in str(shop.object("public.t").flagged)
+
+
+def test_a_new_column_beside_hidden_ones_is_told_once(shop: Shop) -> None:
+    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    written(shop)
+    shop.prepare()
+    shop.sql("ALTER TABLE t ADD secret2 text")
+    shop.prepare()
+    assert any("column secret2 is new and replicated as it is" in one for one in alerts(shop))
+    shop.prepare()
+    assert alerts(shop) == []
+
+
+def test_hiding_columns_flags_what_is_there_once_and_tells_jobs_no_value_of_them(shop: Shop) -> None:
+    shop.sql(f"ALTER TABLE t ADD d text DEFAULT '{PRIVATE}'")
+    written(shop)
+    shop.sql(f"ALTER TABLE t ADD e text DEFAULT '{PRIVATE}'")
+    shop.prepare()
+    assert shop.object("public.t").flagged is None
+    hidden = ReplicationOptions(
+        target="lake", mask_columns=("public.t.secret", "*.*.d"), hash_columns=("*.t.e",), hash_mark=MARK
+    )
+    alter_options(shop.store, "r", hidden, by=ME)
+    shop.prepare()
+    one = shop.object("public.t")
+    assert one.state is ObjectState.PENDING
+    assert "hashed or masked otherwise than before (secret, d, e)" in str(one.flagged)
+    ask, text = asks(shop)
+    assert PRIVATE not in text
+    assert {one.rules.hash_mark for one in ask.objects} == {MARK}
+    shop.set(objects_table, state=ObjectState.ACTIVE.value)
+    shop.prepare()
+    assert shop.object("public.t").state is ObjectState.ACTIVE
+    rows = shop.store.read(lambda c: c.execute(sa.select(objects_table)).all())
+    assert PRIVATE not in str(rows)
+
+
+def test_a_masked_key_and_another_secret_are_refused(shop: Shop) -> None:
+    masked = ReplicationOptions(target="lake", mask_columns=("public.t.id",))
+    alter_options(shop.store, "r", masked, by=ME)
+    with pytest.raises(ObjectNotReplicable, match=r"public\.t.*key column id is masked.*hash_columns"):
+        shop.prepare()
+    hashed = ReplicationOptions(target="lake", hash_columns=("public.t.id",), hash_mark=MARK)
+    alter_options(shop.store, "r", hashed, by=ME)
+    shop.prepare()
+    assert columns(shop) == {"id": Shown.HASHED, "secret": Shown.PLAIN}
+    other = ReplicationOptions(target="lake", hash_columns=("public.t.id",), hash_mark="other")
+    with pytest.raises(InvalidArgument, match="Put the old one back"):
+        alter_options(shop.store, "r", other, by=ME)
+    with pytest.raises(InvalidArgument, match=r"schema\.table\.column"):
+        alter_options(shop.store, "r", ReplicationOptions(target="lake", mask_columns=("public.t",)), by=ME)
+    alter_options(shop.store, "r", masked, by=ME)
+    shop.prepare()
+    assert "key column id is masked" in str(shop.object("public.t").problem)
+
+
+@pytest.mark.parametrize("how", ["renamed", "swapped", "dropped", "moved", "replaced"])
+def test_a_table_that_goes_by_another_name_or_is_gone_is_an_alert(shop: Shop, how: str) -> None:
+    written(shop)
+    shop.prepare()
+    assert alerts(shop) == []
+    shop.sql(
+        *{
+            "renamed": ("ALTER TABLE t RENAME TO t_old",),
+            "swapped": ("ALTER TABLE t RENAME TO x", "ALTER TABLE u RENAME TO t", "ALTER TABLE x RENAME TO u"),
+            "dropped": ("DROP TABLE t",),
+            "moved": ("CREATE SCHEMA s", "ALTER TABLE t SET SCHEMA s"),
+            "replaced": ("ALTER TABLE t RENAME TO t_old", "CREATE TABLE t (id int PRIMARY KEY)"),
+        }[how]
+    )
+    called = "public.t: its table is called {} in the source now; its target keeps its name".format
+    told = {
+        "renamed": called("public.t_old"),
+        "swapped": called("public.u"),
+        "dropped": f"public.t: {GONE}",
+        "moved": called("s.t"),
+        "replaced": called("public.t_old") + TAKEN.format(name="public.t"),
+    }[how]
+    for _ in range(2):
+        shop.prepare()
+        assert told in alerts(shop)
+        (one,) = (one for one in describe(shop.store, "r").objects if one.object.name.table == "t")
+        assert (f"public.t: {one.notices[0]}", one.object.gone) == (told, how == "dropped")
+    if how == "swapped":
+        assert "public.u: its table is called public.t in the source now; its target keeps its name" in alerts(shop)
+    if how == "replaced":
+        shop.sql("DROP TABLE t_old")
+        shop.prepare()
+        assert any("is to be backfilled" in one for one in alerts(shop))
+
+
+def test_columns_whose_values_are_names_are_listed(shop: Shop) -> None:
+    shop.sql("ALTER TABLE t ADD c regclass, ADD r regrole[]")
+    assert "public.t has columns whose values are names of other things (c, r)" in str(shop.prepare().warnings)
+    shop.select(Selection(include=("public",), exclude=("public.t.c", "public.t.r")))
+    assert "names of other things" not in str(shop.prepare().warnings)
+
+
+def test_generated_columns_are_listed_until_they_are_excluded(shop: Shop) -> None:
+    shop.sql("ALTER TABLE t ADD twice int GENERATED ALWAYS AS (id * 2) STORED")
+    if shop.takes_generated:
+        assert [one for one in shop.prepare().warnings if "generated" in one] == []
+        assert "twice" in columns(shop)
+        return
+    for _ in range(2):
+        told = [one for one in shop.prepare().warnings if "generated" in one]
+        assert len(told) == 1
+        assert "public.t is replicated without its generated columns, which the log does not have: twice" in told[0]
+    shop.select(Selection(include=("public",), exclude=("public.t.twice",)))
+    assert [one for one in shop.prepare().warnings if "generated" in one] == []

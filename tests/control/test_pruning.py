@@ -1,0 +1,266 @@
+"""Old history leaves the store in small steps; what safety needs stays, and consumers do not wait for long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests.guarantees.world import LONG, World, key_of
+from tests.postgresql import PASSWORD, PostgresServer
+from tidemark.control import history
+from tidemark.control.schema import metadata
+from tidemark.control.store import ControlStore
+from tidemark.errors import InvalidArgument, StoreRefused
+from tidemark.planning.history import keep_of
+from tidemark.transactions.begin import get_transaction
+from tidemark.transactions.pruning import CLAIMED_FOR, prune, prune_in_passing
+from tidemark.transactions.rollback import rollback
+from tidemark.transactions.streams import advance_stream, stream_history
+
+DAY = timedelta(days=1)
+KEEP = 90 * DAY
+
+
+def documented_rights() -> str:
+    """The statement that the docs have for who prunes."""
+    page = Path(__file__).parents[2] / "provider/docs/how-to/use-postgresql.md"
+    return "GRANT DELETE ON " + page.read_text().rpartition("GRANT DELETE ON ")[2].partition(";")[0]
+
+
+@pytest.fixture(autouse=True)
+def may_prune(request: pytest.FixtureRequest) -> None:
+    """The role of tasks has these rights in each copy of the store."""
+    if "copied_store" in request.fixturenames:
+        url = request.getfixturevalue("copied_store").url
+        if url.startswith("postgresql"):
+            server: PostgresServer = request.getfixturevalue("postgresql")
+            server.sql(documented_rights(), url.rpartition("/")[2])
+
+
+@pytest.fixture
+def world(copied_store: ControlStore, tmp_path: Path) -> World:
+    """Two streams in each kind of store; the clock stands still."""
+    copied_store.close()
+    url = copied_store._engine.url.render_as_string(hide_password=False)
+    made = World(tmp_path, url)
+    made.stream()
+    made.stream("t", "other")
+    return made
+
+
+def rows_of(world: World) -> dict[str, int]:
+    def count(connection: sa.Connection) -> dict[str, int]:
+        tables = metadata.tables.values()
+        return {t.name: connection.execute(sa.select(sa.func.count()).select_from(t)).scalar_one() for t in tables}
+
+    return {name: number for name, number in world.store.read(count).items() if number}
+
+
+def pruned(world: World, keep: timedelta = KEEP, at_once: int = 3) -> dict[str, int]:
+    dropped = prune(world.store, keep, at_once=at_once, pause=lambda _: None)
+    return {kind: count for kind, count in dropped.items() if count}
+
+
+def consumed(world: World, count: int, name: str, streams: tuple[str, ...] = ("s",)) -> None:
+    for number in range(count):
+        for source in world.sources.values():
+            source.append()
+        world.consume(f"{name} {number}", streams=streams)
+        world.clock.go(timedelta(minutes=1))
+
+
+def test_old_history_goes_and_the_streams_go_on_as_if_nothing_had_been(world: World) -> None:
+    consumed(world, 7, "old")
+    world.clock.go(KEEP + DAY)
+    consumed(world, 2, "young")
+    before = rows_of(world)
+    assert pruned(world) == {"transactions": 7, "offset moves": 7}
+    after = rows_of(world)
+    per_window = {"tidemark_transaction": 1, "tidemark_window": 1, "tidemark_statement": 2, "tidemark_job": 1}
+    per_window |= {"tidemark_job_target": 2, "tidemark_offset_move": 1}
+    assert {name: before[name] - after.get(name, 0) for name in before} == {
+        name: 7 * per_window.get(name, 0) for name in before
+    }
+    assert pruned(world) == {}
+    consumed(world, 2, "next")
+    assert world.holds(0) == world.holds(1) == dict.fromkeys(range(1, 12), 1)
+    assert world.delivered("young 0").fresh is False
+
+
+def test_the_newest_of_each_stream_stays_with_its_evidence_and_acts_by_hand_stay(world: World) -> None:
+    consumed(world, 3, "both", ("s", "t"))
+    consumed(world, 3, "one")
+    world.source.append()
+    advance_stream(world.store, "s", world.source.head(), "ann", "skipped")
+    world.clock.go(2 * KEEP)
+    assert pruned(world) == {"transactions": 4, "offset moves": 7}
+    assert get_transaction(world.store, key_of("both 2")).result is not None  # the newest that took from t
+    assert len(get_transaction(world.store, key_of("one 2")).plan.statements) == 2
+    assert [move.why for move in stream_history(world.store, "s")] == ["created", "consumed", "skipped"]
+    assert [move.why for move in stream_history(world.store, "t")] == ["created", "consumed"]
+
+
+def test_what_is_open_stays_however_old_it_is_and_is_finished_once(world: World) -> None:
+    world.source.append()
+    world.run_unseen(world.open("open"))
+    world.clock.go(2 * KEEP)
+    assert pruned(world) == {}
+    world.consume("open")
+    assert (world.holds(0), world.holds(1)) == ({1: 1}, {1: 1})
+
+
+def test_released_ones_go(world: World) -> None:
+    world.source.append()
+    for number in range(4):
+        world.open(f"given up {number}")
+        rollback(world.store, key_of(f"given up {number}"))
+    world.clock.go(KEEP + DAY)
+    assert pruned(world) == {"transactions": 4}
+    world.consume("one")
+    assert world.holds(0) == {1: 1}
+
+
+def test_numbers_of_targets_stay_so_that_an_older_store_is_still_told(world: World) -> None:
+    consumed(world, 3, "old")
+    world.clock.go(2 * KEEP)
+    pruned(world)
+    assert rows_of(world)["tidemark_target_number"] == 2
+    consumed(world, 1, "next")
+    assert world.holds(0) == dict.fromkeys(range(1, 5), 1)
+
+
+def test_a_run_that_is_stopped_in_the_middle_is_gone_on_with(world: World) -> None:
+    consumed(world, 9, "old")
+    world.clock.go(KEEP + DAY)
+    asked = iter([False, False, True])
+    first = prune(world.store, KEEP, at_once=2, stop=lambda: next(asked, True), pause=lambda _: None)
+    assert first["transactions"] == 4
+    assert pruned(world, at_once=2)["transactions"] == 4  # eight of nine: the newest stays
+    assert pruned(world, at_once=2) == {}
+
+
+def test_a_step_that_fails_in_the_middle_has_dropped_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    consumed(world, 4, "old")
+    world.clock.go(KEEP + DAY)
+    before = rows_of(world)
+
+    def killed(connection: sa.Connection, *given: object) -> history.Step:
+        original(connection, *given)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    original = history.KINDS["transactions"]
+    with monkeypatch.context() as patch:
+        patch.setitem(history.KINDS, "transactions", killed)
+        with pytest.raises(KeyboardInterrupt):
+            pruned(world)
+    assert rows_of(world) == before
+    assert pruned(world)["transactions"] == 3
+
+
+def test_two_at_once_drop_each_thing_once(world: World) -> None:
+    consumed(world, 12, "old")
+    world.clock.go(KEEP + DAY)
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda most=most: found.append(pruned(world, at_once=most).get("transactions", 0)))
+        for most in (2, 3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(found) == 11
+
+
+def test_a_consumer_that_queues_behind_a_step_is_through_before_the_next(world: World) -> None:
+    """Nothing is held between two steps: the consumer that waited for the first ends while the pruner pauses."""
+    consumed(world, 12, "old")
+    world.clock.go(KEEP + DAY)
+    world.source.append()
+    held, through = threading.Event(), threading.Event()
+    came_through: list[bool] = []
+    original = history.KINDS["transactions"]
+
+    def slow(connection: sa.Connection, *given: object) -> history.Step:
+        held.set()
+        time.sleep(0.2)  # the consumer comes meanwhile
+        return original(connection, *given)  # type: ignore[arg-type]
+
+    def prune_slowly() -> None:
+        prune(world.store, KEEP, at_once=4, pause=lambda _: came_through.append(through.wait(60)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(history.KINDS, "transactions", slow)
+        pruner = threading.Thread(target=prune_slowly)
+        pruner.start()
+        assert held.wait(60)
+        world.consume("between")
+        through.set()
+        pruner.join()
+    assert came_through
+    assert all(came_through)
+    assert world.offset() == world.source.head()
+
+
+def test_only_one_task_prunes_at_a_time(world: World) -> None:
+    consumed(world, 3, "old")
+    world.clock.go(KEEP + DAY)
+    first = prune_in_passing(world.store, KEEP)
+    assert first is not None
+    assert first["transactions"] == 2
+    assert prune_in_passing(world.store, KEEP) is None
+    world.clock.go(CLAIMED_FOR)
+    assert prune_in_passing(world.store, KEEP) == dict.fromkeys(history.KINDS, 0)
+
+
+@pytest.mark.parametrize("keep", [timedelta(hours=23), timedelta(0), -DAY])
+def test_what_may_still_be_pinned_cannot_be_dropped(world: World, keep: timedelta) -> None:
+    with pytest.raises(InvalidArgument, match="a day is the shortest"):
+        prune(world.store, keep)
+
+
+def test_a_length_beyond_the_calendar_keeps_everything(world: World) -> None:
+    consumed(world, 2, "old")
+    world.clock.go(LONG)
+    assert pruned(world, timedelta.max) == {}
+
+
+@pytest.mark.parametrize(("text", "days"), [("90d", 90), (" 36h ", 1.5), ("13W", 91), ("999999d", 999_999)])
+def test_lengths_are_read(text: str, days: float) -> None:
+    assert keep_of("--keep", text) == timedelta(days=days)
+
+
+@pytest.mark.parametrize("text", ["90", "", "d", "-1d", "1.5d", "90 days", "23h", "0d", "9999999d", "1y"])
+def test_other_lengths_are_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument):
+        keep_of("--keep", text)
+
+
+def test_without_the_right_to_delete_nothing_is_dropped_and_with_the_documented_ones_it_is(
+    postgresql: PostgresServer, migrated_database: str, tmp_path: Path
+) -> None:
+    database = postgresql.new_database(template=migrated_database)
+    ControlStore(postgresql.url(database)).migrate()
+    postgresql.sql("DROP ROLE IF EXISTS pruning_task")
+    postgresql.sql(f"CREATE ROLE pruning_task LOGIN PASSWORD '{PASSWORD}'")
+    for grant in (
+        "GRANT USAGE ON SCHEMA public TO pruning_task",
+        "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO pruning_task",
+        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO pruning_task",
+    ):
+        postgresql.sql(grant, database)
+    world = World(tmp_path, postgresql.url(database, user="pruning_task"))
+    world.stream()
+    consumed(world, 3, "old")
+    world.clock.go(KEEP + DAY)
+    before = rows_of(world)
+    with pytest.raises(StoreRefused, match="permission denied"):
+        pruned(world)
+    assert rows_of(world) == before
+    postgresql.sql(documented_rights().replace("TO tidemark", "TO pruning_task"), database)
+    assert pruned(world) == {"transactions": 2, "offset moves": 2}

@@ -1,0 +1,92 @@
+"""A table of values of 5 MB is copied, captured and read again by a driver with 1 GB."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.engine.replication.replicated_world import ReplicatedWorld
+from tests.engine.replication.test_backfill_object import opened
+from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
+from tests.tiers import nightly
+from tidemark.databases.postgresql.row_sizes import WIDE
+
+pytestmark = pytest.mark.spark
+
+ROWS = 200
+VALUE = "repeat(md5(g::text) || chr(64 + g % 20), 160000)"  # 5.28 MB, which PostgreSQL packs well
+WIDE_ROWS = (
+    "CREATE TABLE t (id int PRIMARY KEY, v text)",
+    f"INSERT INTO t SELECT g, {VALUE} FROM generate_series(1, {ROWS}) g",
+)
+
+
+def test_rows_of_every_width_are_copied_once(
+    spark: SparkSession, source_server: PostgresServer, tmp_path: Path
+) -> None:
+    made = (
+        "CREATE TABLE t (id int PRIMARY KEY, v text, j jsonb)",
+        "INSERT INTO t SELECT g, repeat('x', g * 700), jsonb_build_array(g) FROM generate_series(1, 200) g",
+        "INSERT INTO t VALUES (0, NULL, NULL)",
+        f"INSERT INTO t VALUES (-1, repeat('y', {WIDE}), NULL), (-2, NULL, to_jsonb(repeat('z', {WIDE * 20})))",
+    )
+    with opened(spark, source_server, tmp_path, *made) as world:
+        assert world.backfill().rows == 203
+        of_target = spark.read.format("delta").load(str(tmp_path / "target"))
+        found = {tuple(row) for row in of_target.selectExpr("id", "length(v)", "length(j)").collect()}
+        asked = "SELECT id, length(v), length(j::text) FROM t"
+        assert found == set(world.source.sql(asked))
+        assert of_target.selectExpr("count(DISTINCT datastream_metadata.uuid)").first()[0] == 203
+
+
+def test_rows_that_look_small_and_are_wide_are_copied_all_the_same(
+    spark: SparkSession, source_server: PostgresServer, tmp_path: Path
+) -> None:
+    """Values that are packed so well that they lie in their rows, and look small."""
+    made = (
+        "CREATE TABLE t (id int PRIMARY KEY, v jsonb)",
+        "ALTER TABLE t ALTER v SET STORAGE MAIN",
+        "INSERT INTO t SELECT g, to_jsonb(repeat('x', 600000)) FROM generate_series(1, 400) g",
+    )
+    with opened(spark, source_server, tmp_path, *made) as world:
+        assert world.backfill(pauses=(0.0,)).rows == 400
+
+
+def _copy(home: Path) -> None:
+    """In a process of its own, whose driver has 1 GB: a copy, its events, and a second copy that catches up."""
+    from tidemark.model.spark import POSTGRESQL_PACKAGE, S3_SETTINGS
+    from tidemark.testing import local_spark
+
+    packages = f"{S3_SETTINGS['spark.jars.packages']},{POSTGRESQL_PACKAGE}"
+    spark = local_spark(warehouse=home, memory="1g", more={**S3_SETTINGS, "spark.jars.packages": packages})
+    with postgresql_or_skip(LOGICAL) as server:
+        world = ReplicatedWorld(spark, server, home, WIDE_ROWS)
+        try:
+            assert world.backfill().rows == ROWS
+            world.source.sql(f"INSERT INTO t SELECT g, {VALUE} FROM generate_series(1001, 1030) g")
+            world.capture()
+            found = spark.read.format("delta").load(str(home / "target")).selectExpr("count(*)", "sum(length(v))")
+            print("copied", *found.first())
+            print("source", *world.source.sql("SELECT count(*), sum(length(v)) FROM t WHERE id <= 1000")[0])
+        finally:
+            world.close()
+    spark.stop()
+
+
+@nightly("a driver of its own, and a gigabyte of values", "test_rows_of_every_width_are_copied_once")
+def test_a_driver_of_1_gb_copies_values_of_5_mb(tmp_path: Path, source_server: PostgresServer) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [
+        sys.executable,
+        "-c",
+        f"from {__name__} import _copy; from pathlib import Path; _copy(Path({str(tmp_path)!r}))",
+    ]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    copied, source = [line for line in done.stdout.splitlines() if line.startswith(("copied", "source"))]
+    assert copied.split()[1:] == source.split()[1:]

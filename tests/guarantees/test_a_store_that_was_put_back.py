@@ -1,0 +1,447 @@
+"""A control store that was put back from an older backup: nothing is delivered twice, whatever is tried; it is said."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from tests.postgresql import PostgresServer
+from tidemark.control.store import ControlStore
+from tidemark.errors import RecoveryRefused, StoreOlderThanLake, StreamLocked, TidemarkError
+from tidemark.transactions.recover import Recovered, recover_stream
+from tidemark.transactions.redo import redo
+from tidemark.transactions.replay import find_run, replay
+from tidemark.transactions.rollback import rollback
+from tidemark.transactions.sources import open_table
+
+from .synthetic_tables import SyntheticTable
+from .world import LONG, SHORT, World, key_of
+
+PutBack = Callable[[], None]
+Act = Callable[[World], object]
+
+
+@pytest.fixture
+def back_up(world: World, request: pytest.FixtureRequest) -> Callable[[], PutBack]:
+    """Takes a backup of the world's store and answers how to put it back."""
+
+    def take() -> PutBack:
+        if world.url.startswith("sqlite"):
+            copy = world.root / "backup.db"
+            with sqlite3.connect(world.root / "control.db") as now, sqlite3.connect(copy) as kept:
+                now.backup(kept)
+            url = f"sqlite:///{copy}"
+        else:
+            server: PostgresServer = request.getfixturevalue("postgresql")
+            url = server.url(server.new_database(template=world.url.rpartition("/")[2]))
+        return lambda: setattr(world, "store", ControlStore(url, clock=world.clock))
+
+    return take
+
+
+def windows(world: World, count: int, name: str, *targets: int, streams: tuple[str, ...] = ("s",)) -> None:
+    for number in range(count):
+        for source in world.sources.values():
+            source.append()
+        world.consume(f"{name} {number}", *targets, streams=streams)
+
+
+def since(*targets: int, streams: tuple[str, ...] = ("s",), count: int = 3) -> Act:
+    return lambda world: windows(world, count, "since", *targets, streams=streams)
+
+
+def consuming(*targets: int, streams: tuple[str, ...] = ("s",)) -> Act:
+    return lambda world: world.consume("after", *targets, streams=streams)
+
+
+def begun_and_rolled_back(world: World) -> None:
+    for number in range(5):
+        world.open(f"tried {number}")
+        rollback(world.store, key_of(f"tried {number}"))
+
+
+def begun_and_left(world: World) -> None:
+    for number in range(5):
+        world.open(f"tried {number}")
+        world.clock.go(SHORT)
+
+
+def begun_on_another_target(world: World) -> None:
+    """Numbers are drawn, and given up, for a target that has none of them."""
+    if len(world.targets) == 2:
+        world.targets.append(SyntheticTable(world.root / "target2"))
+        world.by_uri[world.targets[2].uri] = world.targets[2]
+    for number in range(5):
+        world.open(f"tried {number}", world.writes(2))
+        rollback(world.store, key_of(f"tried {number}"))
+
+
+def redone(world: World) -> None:
+    for _ in range(5):
+        for act in (lambda: world.consume("after"), lambda: redo(world.store, key_of("after"))):
+            with suppress(TidemarkError):
+                act()
+            world.clock.go(LONG)
+
+
+def redone_open(world: World) -> None:
+    for _ in range(5):
+        world.clock.go(LONG)
+        redo(world.store, key_of("open"))
+        with suppress(StoreOlderThanLake):
+            world.consume("open")
+
+
+def a_stream_made_since(world: World) -> None:
+    world.stream("new", "other")
+    windows(world, 3, "since", streams=("new", "s"))
+
+
+def a_target_made_since(world: World) -> None:
+    world.targets[0] = SyntheticTable(world.root / "made since")
+    world.by_uri[world.targets[0].uri] = world.targets[0]
+    windows(world, 3, "since")
+
+
+def entries_expired(world: World) -> None:
+    for table in world.targets:
+        table.configure(delta__setTransactionRetentionDuration="interval 1 week")
+    windows(world, 3, "since")
+    for table in world.targets:
+        table.expire()
+        table.checkpoint()
+
+
+def replayed_since(world: World) -> None:
+    extra = SyntheticTable(world.root / "replayed")
+    world.by_uri[extra.uri] = extra
+    world.targets.append(extra)
+    _replay(world, "since")
+
+
+def replayed_again(world: World) -> None:
+    _replay(world, "after")
+
+
+def _replay(world: World, name: str) -> None:
+    past = find_run(world.store, "s", "before 0")
+    replay(
+        world.store,
+        past,
+        key=key_of(name),
+        writes=world.writes(2),
+        owner="me",
+        run=world.run,
+        places=world.places,
+    )
+
+
+PUT_BACK: dict[str, tuple[Act, Act]] = {
+    "the same plan": (since(), consuming()),
+    "one window only": (since(count=1), consuming()),
+    "begins that are rolled back": (since(), begun_and_rolled_back),
+    "begins whose lease runs out": (since(), begun_and_left),
+    "begins on another target": (since(), begun_on_another_target),
+    "another order of targets": (since(), consuming(1, 0)),
+    "a removed target": (since(), consuming(1)),
+    "the other target removed": (since(1, 0), consuming(0)),
+    "another lead stream": (since(streams=("t", "s")), consuming()),
+    "it led before": (since(streams=("s", "t")), consuming(streams=("t",))),
+    "the lead of another led then": (since(streams=("s", "t")), consuming(streams=("t", "s"))),
+    "a lead stream that was made since": (a_stream_made_since, consuming()),
+    "a target that was made since": (a_target_made_since, consuming(1, 0)),
+    "redo again and again": (since(), redone),
+    "entries that have expired": (entries_expired, consuming()),
+    "a replay": (replayed_since, replayed_again),
+}
+
+
+@pytest.mark.parametrize("variant", PUT_BACK)
+def test_a_store_older_than_the_lake_is_told_and_delivers_nothing_again(
+    world: World, back_up: Callable[[], PutBack], variant: str
+) -> None:
+    meanwhile, afterwards = PUT_BACK[variant]
+    world.stream("t", "other")
+    windows(world, 1, "before")
+    put_back = back_up()
+    meanwhile(world)
+    put_back()
+    for source in world.sources.values():
+        source.append()
+    with suppress(TidemarkError):
+        afterwards(world)
+    with pytest.raises(StoreOlderThanLake) as told:
+        _and_at_last(world, afterwards)
+    assert told.value.facts["target"] in world.by_uri
+    assert_each_once(world)
+
+
+def _and_at_last(world: World, act: Act) -> None:
+    act(world)
+    world.consume("at last")
+
+
+def gone_on_with_and_rolled_back(world: World) -> None:
+    """What its own key may find is not known to others."""
+    with suppress(StreamLocked):
+        world.begin("open")
+        rollback(world.store, key_of("open"))
+    world.consume("after", 1, 0)
+
+
+OPEN_THEN: dict[str, tuple[int, Act, bool]] = {
+    "not submitted, then consumed by another": (0, consuming(), True),
+    "not submitted, then in another order": (0, consuming(1, 0), True),
+    "not submitted, then gone on with": (0, lambda world: world.consume("open"), False),
+    "not submitted, then gone on with and rolled back": (0, gone_on_with_and_rolled_back, True),
+    "submitted, then gone on with": (1, lambda world: world.consume("open"), False),
+    "submitted, then consumed by another": (1, consuming(), False),
+    "submitted, and more since, then gone on with": (2, lambda world: world.consume("open"), True),
+    "submitted, and more since, then consumed by another": (2, consuming(), True),
+    "submitted, and more since, then redone": (2, redone_open, True),
+    "fenced since, and more, in another order": (3, lambda world: world.consume("open"), True),
+}
+
+
+@pytest.mark.parametrize("variant", OPEN_THEN)
+def test_a_backup_with_an_open_window_delivers_nothing_again(
+    world: World, back_up: Callable[[], PutBack], variant: str
+) -> None:
+    how, afterwards, told = OPEN_THEN[variant]
+    world.stream("t", "other")
+    windows(world, 1, "before")
+    world.source.append()
+    transaction = world.open("open")
+    if how:
+        world.zombie(transaction, steps=0)
+    put_back = back_up()
+    world.clock.go(LONG)
+    _finish_the_open(world, fence=how == 3)
+    if how >= 2:
+        windows(world, 3, "since", *((1, 0) if how == 3 else ()))
+    put_back()
+    world.source.append()
+    if told:
+        for _ in range(3):
+            with pytest.raises(StoreOlderThanLake):
+                afterwards(world)
+            world.clock.go(LONG)
+    else:
+        afterwards(world)
+        world.consume("next")
+        assert world.offset() == world.source.head()
+    assert_each_once(world)
+
+
+def _finish_the_open(world: World, *, fence: bool) -> None:
+    from tidemark.transactions.replan import replan
+
+    if fence:
+        replan(world.store, key_of("open"), run=world.run, places=world.places)
+    else:
+        world.consume("open")
+
+
+def assert_each_once(world: World) -> None:
+    for table in world.targets:
+        twice = {change: count for change, count in table.contents().items() if count > 1}
+        assert not twice, f"{twice} in {table.uri}"
+
+
+def test_what_the_message_says(world: World, back_up: Callable[[], PutBack]) -> None:
+    windows(world, 1, "before")
+    put_back = back_up()
+    windows(world, 3, "since")
+    put_back()
+    with pytest.raises(StoreOlderThanLake) as told:
+        world.consume("after")
+    assert told.value.facts["target"] == world.targets[0].uri
+    assert told.value.facts["streams"] == "s (to version 4)"
+    assert "put back" in str(told.value)
+    assert world.offset() == 1
+
+
+def test_a_target_that_another_store_writes_too_is_no_sign(world: World) -> None:
+    other = World.__new__(World)
+    other.__dict__.update(world.__dict__)
+    other.store = ControlStore(f"sqlite:///{world.root}/other.db", clock=world.clock)
+    other.stream()
+    for number in range(3):
+        windows(world, 1, f"one {number}")
+        windows(other, 1, f"other {number}")
+    assert_each_once(world)
+
+
+def test_a_replaced_a_moved_and_a_new_target_are_no_sign(world: World) -> None:
+    windows(world, 2, "before")
+    world.targets[0].replace()  # another id, the entries stay
+    windows(world, 2, "replaced")
+    moved = world.root / "moved"
+    world.targets[0].path.rename(moved)
+    world.targets[0].path, world.targets[0].log = moved, moved / "_delta_log"
+    world.by_uri[world.targets[0].uri] = world.targets[0]
+    windows(world, 2, "moved")
+    world.targets[1].recreate()
+    windows(world, 2, "recreated")
+    assert_each_once(world)
+
+
+def test_an_ordinary_begin_reads_no_more_of_the_targets_log_than_before(world: World) -> None:
+    """Neither with many commits of others since, nor with entries of streams that are gone."""
+    from tidemark.lake.delta_log import DeltaLog
+
+    windows(world, 2, "before")
+    world.stream(or_replace=True)
+    windows(world, 1, "replaced")
+    for _ in range(20):
+        world.targets[0].append()
+    read: list[int] = []
+    original = DeltaLog.user_metadata
+
+    def counting(log: DeltaLog, after: int, through: int) -> object:
+        read.append(through - after)
+        return original(log, after, through)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DeltaLog, "user_metadata", counting)
+        windows(world, 2, "after")
+    assert read == []
+
+
+def recovered(world: World, name: str = "s", **more: object) -> Recovered:
+    return recover_stream(world.store, name, who="ann", tables=open_table, **more)  # type: ignore[arg-type]
+
+
+def everything_once(world: World, uids: set[str]) -> None:
+    """Each change of the source stands in each target once, under whatever identity the stream had."""
+    for table in world.targets[:2]:
+        found = sorted(version for (uid, version), n in table.contents().items() for _ in range(n) if uid in uids)
+        assert found == list(range(1, world.source.head() + 1)), table.uri
+
+
+def test_a_recovered_stream_goes_on_and_loses_and_doubles_nothing(world: World, back_up: Callable[[], PutBack]) -> None:
+    windows(world, 1, "before")
+    put_back = back_up()
+    windows(world, 3, "since")
+    put_back()
+    world.source.append()
+    looked = recovered(world, dry_run=True)
+    assert looked.ends == {table.uri: 4 for table in world.targets}
+    with pytest.raises(StoreOlderThanLake):
+        world.consume("too soon")
+    done = recovered(world)
+    assert (done.before.offset.version, done.after.offset.version, world.offset()) == (1, 4, 4)
+    world.consume("after")
+    everything_once(world, {done.before.uid, done.after.uid})
+    with pytest.raises(RecoveryRefused, match="none holds more"):
+        recovered(world)
+    assert [move.to_version for move in world.history()] == [0, 1, 4, 5]
+
+
+def test_every_stream_of_a_transaction_is_recovered_one_by_one(world: World, back_up: Callable[[], PutBack]) -> None:
+    world.stream("t", "other")
+    windows(world, 1, "before", streams=("t", "s"))
+    put_back = back_up()
+    windows(world, 3, "since", streams=("t", "s"))
+    put_back()
+    lead = recovered(world, "t")
+    with pytest.raises(StoreOlderThanLake) as told:  # the lead's numbers are gone, its windows of s are not
+        world.consume("too soon")
+    assert told.value.facts["streams"] == "s (to version 4)"
+    done = recovered(world, "s")
+    windows(world, 2, "after", streams=("t", "s"))
+    everything_once(world, {done.before.uid, done.after.uid})
+    assert lead.after.offset.version == 4
+
+
+def test_an_open_window_that_was_finished_in_the_lost_time_is_released(
+    world: World, back_up: Callable[[], PutBack]
+) -> None:
+    world.source.append()
+    world.zombie(world.open("open"))
+    put_back = back_up()
+    world.clock.go(LONG)
+    world.consume("open")
+    windows(world, 2, "since")
+    put_back()
+    done = recovered(world)
+    assert done.released == key_of("open")
+    windows(world, 2, "after")
+    everything_once(world, {done.before.uid, done.after.uid})
+
+
+def test_a_window_that_one_target_has_and_another_lacks_is_for_a_person_to_decide(
+    world: World, back_up: Callable[[], PutBack]
+) -> None:
+    windows(world, 1, "before")
+    put_back = back_up()
+    windows(world, 1, "since")
+    world.source.append()
+    world.zombie(world.open("half"), steps=2)
+    put_back()
+    world.clock.go(LONG)
+    with pytest.raises(RecoveryRefused, match=r"to 3.*to 2") as told:
+        recovered(world)
+    assert "--to" in str(told.value)
+    assert recovered(world, to_version=3).after.offset.version == 3
+    assert_each_once(world)
+
+
+def test_a_target_that_the_store_does_not_know_is_named(world: World, back_up: Callable[[], PutBack]) -> None:
+    put_back = back_up()
+    windows(world, 2, "since")
+    put_back()
+    with pytest.raises(StoreOlderThanLake):
+        world.consume("after")
+    with pytest.raises(RecoveryRefused, match="--target"):
+        recovered(world)
+    assert recovered(world, targets=[table.uri for table in world.targets]).after.offset.version == 2
+
+
+def test_a_stream_of_an_earlier_release_is_known_as_far_as_it_was(world: World) -> None:
+    from alembic import command
+
+    from tidemark.control import migrate
+
+    windows(world, 2, "before")
+    world.stream("t", "other")
+    windows(world, 1, "both", streams=("t",))
+
+    def back_and_forth(connection: object) -> None:
+        command.downgrade(migrate.configuration(connection), "0007")  # type: ignore[arg-type]
+        migrate.upgrade(connection)  # type: ignore[arg-type]
+
+    owner = re.sub(r"://tidemark(?=[:@])", "://tidemark_owner", world.url)
+    ControlStore(owner).write(back_and_forth)  # type: ignore[arg-type]
+    windows(world, 2, "after")
+    assert_each_once(world)
+
+
+def test_a_window_that_was_open_before_the_migration_is_not_taken_for_known(
+    world: World, back_up: Callable[[], PutBack]
+) -> None:
+    from alembic import command
+
+    from tidemark.control import migrate
+
+    windows(world, 1, "before")
+    world.source.append()
+    world.open("open")
+    put_back = back_up()
+    world.consume("open")
+    put_back()
+
+    def back_and_forth(connection: object) -> None:
+        command.downgrade(migrate.configuration(connection), "0007")  # type: ignore[arg-type]
+        migrate.upgrade(connection)  # type: ignore[arg-type]
+
+    owner = re.sub(r"://tidemark(?=[:@])", "://tidemark_owner", world.url)
+    ControlStore(owner).write(back_and_forth)  # type: ignore[arg-type]
+    world.clock.go(SHORT)
+    with pytest.raises(StoreOlderThanLake):
+        world.consume("after", 1, 0)
+    assert_each_once(world)

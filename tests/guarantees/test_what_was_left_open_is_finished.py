@@ -1,0 +1,163 @@
+"""PROTOCOL step 4 for the interactive form: the next transaction on a stream finishes what was submitted on it."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from tidemark.errors import JobDied, StreamLeftOpen, StreamLocked, TransactionNotFound
+from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.transactions import Transaction, TransactionKey, TransactionState
+from tidemark.transactions.begin import begin, get_transaction
+from tidemark.transactions.commit import commit
+from tidemark.transactions.extend import extend
+from tidemark.transactions.finish import finish
+from tidemark.transactions.limits import Limits
+from tidemark.transactions.rollback import rollback
+from tidemark.transactions.streams import advance_stream, open_transaction
+
+from .world import SHORT, World, key_of
+
+BY = TransactionKey("client", "7", "finish")
+
+
+def client(world: World, name: str, *streams: str, **more: object) -> Transaction:
+    """A client's transaction on these streams, with both targets; it is not submitted."""
+    key = begin(world.store, key=key_of(name), streams=(), writes=(), owner=f"notebook of {name}").transaction.key  # type: ignore[union-attr]
+    how = {"run": world.run, "places": world.places, **more}
+    for stream in streams or ("s",):
+        extend(world.store, key, streams=(stream,), **how)  # type: ignore[arg-type]
+    return extend(world.store, key, writes=world.writes())
+
+
+def ended(world: World, stream: str = "s") -> Transaction | None:
+    return finish(world.store, stream, by=BY, owner="ann", run=world.run, places=world.places)
+
+
+def left_open(world: World, *streams: str, steps: int = 2) -> None:
+    """A client that dies after its submit, with the first target written; its lease has run out."""
+    world.source.append()
+    world.zombie(client(world, "one", *streams), steps=steps)
+    world.clock.go(SHORT)
+
+
+@pytest.mark.parametrize("steps", [0, 2, 4])
+def test_the_next_client_transaction_finishes_it_and_takes_what_came_since(world: World, steps: int) -> None:
+    left_open(world, steps=steps)
+    world.source.append()
+    mine = client(world, "two")
+    assert get_transaction(world.store, key_of("one")).superseded_by == key_of("two")
+    assert (mine.windows[0].start, mine.windows[0].end) == (1, 2)
+    world.finish(mine)
+    for driver in world.drivers:
+        driver.run()
+    assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1, 2: 1}, {1: 1, 2: 1}, 2)
+
+
+def test_it_is_finished_whole_though_only_one_of_its_streams_is_wanted_v13(world: World) -> None:
+    world.stream("t", "other")
+    world.sources["other"].append()
+    left_open(world, "s", "t")
+    world.finish(client(world, "two", "t"))
+    assert (world.offset(), world.offset("t")) == (1, 1)
+    assert (world.holds(0), world.holds(0, "t")) == ({1: 1}, {1: 1})
+
+
+def test_one_of_its_own_that_failed_in_the_middle_is_finished_by_the_next(world: World) -> None:
+    """As when a row breaks a CHECK of the second target: the first one has its part."""
+    world.source.append()
+    transaction = client(world, "one")
+
+    def dies(spec: JobSpec) -> JobResult:
+        driver = world.driver(spec)
+        driver.step()
+        driver.step()
+        driver.fail()
+        raise JobDied(key=str(spec.key), exit_code=1, tail="")
+
+    with pytest.raises(JobDied):
+        world.submit(transaction, dies)
+    rollback(world.store, transaction.key)
+    world.finish(client(world, "two"))
+    assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)
+
+
+def test_while_another_is_finished_the_streams_that_are_held_already_stay_held(world: World) -> None:
+    world.stream("t", "other")
+    left_open(world)
+    limits = Limits(lease=timedelta(seconds=0.3))
+    key = begin(world.store, key=key_of("two"), streams=("t",), writes=(), owner="two", limits=limits).transaction.key  # type: ignore[union-attr]
+
+    def slow(spec: JobSpec) -> JobResult:
+        before = get_transaction(world.store, key).lease_until
+        world.clock.go(timedelta(seconds=20))
+        for _ in range(100):
+            if get_transaction(world.store, key).lease_until > before:
+                break
+            time.sleep(0.05)
+        with pytest.raises(StreamLocked):
+            world.begin("three", streams=("t",), writes=())
+        return world.run(spec)
+
+    extend(world.store, key, streams=("s",), run=slow, places=world.places, limits=limits)
+    assert [window.stream_name for window in get_transaction(world.store, key).windows] == ["t", "s"]
+
+
+def test_without_a_way_to_run_jobs_the_message_says_who_left_it_and_what_finishes_it(world: World) -> None:
+    left_open(world)
+    with pytest.raises(StreamLeftOpen) as left:
+        client(world, "two", run=None)
+    assert (left.value.holder, left.value.owner) == (str(key_of("one")), "notebook of one")
+    assert "lake.finish('s')" in str(left.value)
+    with pytest.raises(StreamLeftOpen):
+        begin(world.store, key=key_of("three"), streams=["s"], writes=world.writes(), owner="three")
+
+
+def test_a_living_holder_is_named_with_its_owner_and_is_waited_for(world: World) -> None:
+    world.source.append()
+    client(world, "one")
+    for attempt in (lambda: client(world, "two"), lambda: ended(world)):
+        with pytest.raises(StreamLocked, match="notebook of one") as locked:
+            attempt()
+        assert not isinstance(locked.value, StreamLeftOpen)
+    world.zombie(get_transaction(world.store, key_of("one")))
+    with pytest.raises(StreamLocked):
+        ended(world)
+
+
+def test_on_request_it_is_finished_and_the_user_may_act_again(world: World) -> None:
+    left_open(world)
+    done = ended(world)
+    assert done is not None
+    assert (done.state, done.superseded_by, done.result is not None) == (TransactionState.SUPERSEDED, BY, True)
+    assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)
+    assert ended(world) is None
+    world.source.append()
+    advance_stream(world.store, "s", 2, "ann", "skip")
+    assert commit(world.store, key_of("one")) == done.result
+
+
+def test_on_request_what_was_never_submitted_is_given_back(world: World) -> None:
+    world.source.append()
+    client(world, "one")
+    world.clock.go(SHORT)
+    done = ended(world)
+    assert done is not None
+    assert (done.state, world.offset()) == (TransactionState.RELEASED, 0)
+    with pytest.raises(TransactionNotFound):
+        open_transaction(world.store, "s")
+
+
+def test_a_request_that_fails_leaves_it_to_the_next(world: World) -> None:
+    left_open(world)
+
+    def dies(spec: JobSpec) -> JobResult:
+        raise JobDied(key=str(spec.key), exit_code=1, tail="")
+
+    with pytest.raises(JobDied) as died:
+        finish(world.store, "s", by=BY, owner="ann", run=dies, places=world.places)
+    assert str(key_of("one")) in died.value.__notes__[0]
+    assert ended(world) is not None
+    assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)

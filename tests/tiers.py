@@ -1,0 +1,69 @@
+"""Which tests `make test` runs, and which wait for `make test-all`; each test is in exactly one of the two.
+
+A test is in `make test` unless it is marked `nightly`. The mark says why it waits, and which test of `make test` proves
+the same promise with less; a promise without such a test is listed in provider/docs/how-to/develop.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.waiting import RUN_NOW
+
+__all__ = ["ALL_TIERS", "is_quick", "nightly", "selected", "some", "some_rows", "tier_of", "waits"]
+
+ALL_TIERS: pytest.StashKey[list[dict[str, Any]]] = pytest.StashKey()  # of every test that was collected
+QUICK = ("unit", "control", "architecture")  # folders whose tests belong to `make test-quick`, but for PostgreSQL
+
+
+def nightly(reason: str, proven_by: str | None = None) -> pytest.MarkDecorator:
+    """Leaves a test to `make test-all`; `proven_by` is `file::test` of a shorter proof of the same promise."""
+    return pytest.mark.nightly(reason=reason, proven_by=proven_by)
+
+
+def some(values: Iterable[Any], now: Collection[Any], reason: str = "the other values of one test") -> list[Any]:
+    """Parameters of a test: those in `now` are run by `make test`, the others by `make test-all`."""
+    return [value if value in now else pytest.param(value, marks=nightly(reason)) for value in values]
+
+
+def some_rows(rows: Iterable[tuple[Any, ...]], now: Collection[tuple[Any, ...]]) -> list[Any]:
+    """The same for parameters of several names."""
+    return [row if row in now else pytest.param(*row, marks=nightly("the other values of one test")) for row in rows]
+
+
+def selected(request: pytest.FixtureRequest, name: str) -> list[Any]:
+    """Values of the parameter `name` in this file's tests of this run, in order: what a fixture need prepare."""
+    return list(
+        dict.fromkeys(
+            item.callspec.params[name]
+            for item in request.session.items
+            if isinstance(item, pytest.Function) and item.path == request.path and hasattr(item, "callspec")
+            if name in item.callspec.params
+        )
+    )
+
+
+def waits(item: pytest.Item) -> bool:
+    """Whether others of its file, which tests/waiting.py names, stand for it in `make test`."""
+    kept = RUN_NOW.get(item.nodeid.partition("::")[0])
+    return kept is not None and item.nodeid.partition("::")[2].partition("[")[0] not in kept
+
+
+def is_quick(item: pytest.Item) -> bool:
+    """Whether a test belongs to `make test-quick`: it is marked so, or needs neither Spark nor a server."""
+    if item.get_closest_marker("nightly"):
+        return False
+    needed = getattr(item, "fixturenames", ())
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    served = "postgresql" in item.nodeid or "postgresql" in needed or "source_server" in needed
+    return bool(item.get_closest_marker("quick")) or (folder in QUICK and not served and "spark" not in needed)
+
+
+def tier_of(item: pytest.Item) -> dict[str, Any]:
+    """What the check of tiers looks at: `id`, and of a test that waits for `make test-all` its mark's facts."""
+    mark = item.get_closest_marker("nightly")
+    return {"id": item.nodeid, "nightly": mark is not None, **(mark.kwargs if mark else {})}

@@ -1,0 +1,43 @@
+"""Points are taken as a newcomer writes them: numbers, times and their texts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tidemark.client.points import Offset, Stream, Timestamp, Version, as_point
+from tidemark.errors import InvalidArgument
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (1, Version(1)),
+        (0, Version(0)),
+        ("7", Version(7)),
+        (" 7 ", Version(7)),
+        (NOON, Timestamp(NOON)),
+        ("2026-01-31T12:00:00Z", Timestamp(NOON)),
+        ("2026-01-31 13:00:00+01:00", Timestamp(NOON)),
+        (Version(3), Version(3)),
+        (Offset(-60), Offset(-60)),
+        (Stream("orders"), Stream("orders")),
+    ],
+)
+def test_a_point_is_what_was_written(given: Any, meant: object) -> None:
+    assert as_point("at", given) == meant
+
+
+@pytest.mark.parametrize(
+    "given",
+    [True, 1.5, "", "yesterday", "2026-01-31T12:00:00", NOON.replace(tzinfo=None), NOON.date(), [1], "9" * 5000, "²"],
+)
+def test_what_is_no_point_is_refused_by_its_argument(given: Any) -> None:
+    with pytest.raises(InvalidArgument, match="give a version number, or a time with a zone") as refused:
+        as_point("before", given)
+
+    assert refused.value.facts["argument"] == "before"

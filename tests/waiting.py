@@ -1,0 +1,180 @@
+"""Files whose tests each make a history of their own with Spark: `make test` runs the ones that are named, which touch
+all of a file's subject, and `make test-all` the others.
+"""
+
+from __future__ import annotations
+
+__all__ = ["REASON", "RUN_NOW"]
+
+REASON = "a history of its own with Spark; others of its file stand for it"
+RUN_NOW: dict[str, tuple[str, ...]] = {
+    "tests/engine/change_streams/test_backfill.py": (
+        "test_rows_and_records_together_are_the_table_whatever_is_captured_between",
+    ),
+    "tests/engine/change_streams/test_capture.py": (
+        "test_only_watched_columns_make_updates",
+        "test_swapped_and_replaced_keys_are_deletes_and_inserts_and_rewrites_are_nothing",
+        "test_a_key_that_stands_twice_in_a_transaction_is_an_error_and_nothing_is_written",
+        "test_a_schema_change_shows_from_its_commit_on",
+    ),
+    "tests/engine/change_streams/test_capture_numbers.py": (
+        "test_partitions_split_after_two_hot_batches_and_children_get_what_comes_later",
+    ),
+    "tests/engine/change_streams/test_capture_once.py": (
+        "test_a_second_attempt_answers_what_the_first_has_written",
+        "test_two_captures_at_once_make_one_commit_and_answer_the_same",
+        "test_a_table_whose_clock_is_ahead_moves_no_other_and_is_named",
+        "test_a_watched_table_that_changed_is_an_error_before_anything_is_written",
+    ),
+    "tests/engine/change_streams/test_client_change_streams.py": (
+        "test_a_stream_is_defined_captured_read_altered_suspended_and_dropped_in_sql",
+        "test_the_catalog_says_what_was_named_and_what_was_set",
+        "test_for_all_takes_up_a_table_that_came_later_from_its_first_row_on",
+        "test_what_cannot_be_is_refused_in_sql",
+        "test_a_stream_may_watch_tables_of_sparks_catalog",
+        "test_groups_read_on_their_own_until_nothing_is_left",
+        "test_a_function_of_a_notebook_gets_records_and_one_that_no_job_can_find_is_refused",
+        "test_a_read_is_refused_in_python_before_a_row_is_read",
+    ),
+    "tests/engine/change_streams/test_discarded_batches.py": (
+        "test_a_doubled_key_is_passed_by_a_restart_and_nothing_else_is_left_out",
+        "test_a_table_that_vanishes_while_a_batch_is_open_is_named_and_altering_passes_it",
+        "test_an_attempt_of_a_batch_that_was_given_up_comes_too_late",
+        "test_a_barrier_and_a_late_capture_at_once_leave_one_of_them",
+    ),
+    "tests/engine/change_streams/test_read_change_stream.py": (
+        "test_a_partition_is_told_in_order_and_its_children_last",
+        "test_a_merged_partition_comes_from_each_parent_with_all_parents",
+        "test_both_ends_of_a_question_are_inclusive",
+        "test_what_is_not_captured_yet_is_not_answered",
+        "test_heartbeats_stand_where_no_record_was_and_not_too_often",
+        "test_a_bad_question_is_refused_before_the_log_is_looked_at",
+        "test_a_bad_token_is_refused_by_what_the_log_says",
+        "test_a_stream_without_a_log_was_dropped_or_never_captured",
+        "test_before_the_first_batch_the_partitions_of_the_store_are_told",
+        "test_only_the_files_of_the_partition_and_the_time_are_read",
+    ),
+    "tests/engine/change_streams/test_read_functions.py": (
+        "test_sql_and_python_tell_the_same",
+        "test_who_follows_heartbeats_is_not_ahead_whatever_the_clocks_say",
+        "test_before_the_first_capture_the_partitions_of_the_store_are_told",
+    ),
+    "tests/engine/change_streams/test_reassembly.py": (
+        "test_a_transaction_is_put_together_from_all_partitions_in_the_order_of_its_records",
+        "test_transactions_are_read_from_all_partitions_below_the_low_watermark",
+    ),
+    "tests/engine/change_streams/test_sinks.py": (
+        "test_records_are_appended_once_with_the_fields_that_the_target_has",
+        "test_changes_are_applied_in_order_and_an_update_only_changes_what_it_modified",
+        "test_a_replacement_in_one_transaction_ends_with_the_row_that_was_inserted",
+        "test_values_of_all_types_come_back_as_they_were",
+        "test_what_does_not_fit_is_refused_before_anything_is_written",
+        "test_a_number_that_was_used_with_other_bounds_is_refused",
+        "test_a_function_gets_the_records_and_an_identity_that_is_the_same_at_each_attempt",
+        "test_a_function_that_is_not_there_is_refused_before_a_chunk_is_read",
+        "test_a_failing_chunk_does_not_stop_its_siblings_but_the_later_ones_of_its_token",
+        "test_the_error_of_a_merge_comes_back_by_its_name",
+        "test_a_target_that_is_not_there_is_named",
+    ),
+    "tests/engine/change_streams/test_trim.py": (
+        "test_only_batches_that_are_over_as_a_whole_leave",
+        "test_a_run_that_was_broken_off_between_mark_and_removal_is_finished_by_the_next",
+    ),
+    "tests/engine/replication/test_lost_targets.py": (
+        "test_a_target_that_is_gone_is_made_anew_by_a_backfill",
+        "test_a_target_that_was_restored_is_mended_by_a_backfill",
+        "test_a_place_with_files_of_others_is_no_target",
+    ),
+    "tests/engine/replication/test_restored_tables.py": (
+        "test_a_number_that_another_range_was_written_under_is_not_taken_for_written",
+        "test_of_an_event_log_that_lost_batches_nothing_is_written_down",
+    ),
+    "tests/engine/replication/test_trim_events.py": (
+        "test_what_the_target_has_goes_and_the_rest_is_applied_as_if_nothing_had_gone",
+        "test_a_capture_and_a_backfill_after_it_find_all_as_it_was",
+        "test_an_event_is_needed_from_the_place_that_is_named_on",
+    ),
+    "tests/engine/test_client_views.py": (
+        "test_changes_of_either_table_arrive_once_and_both_places_move",
+        "test_initial_rows_are_those_of_the_view_at_its_start_r10",
+        "test_a_stream_is_described_as_one_on_a_view_r130",
+        "test_a_clone_begins_where_the_stream_stands_and_an_advance_skips_r11",
+        "test_a_recreated_view_is_another_one_r83",
+        "test_a_recreated_base_table_breaks_the_stream_and_says_which_r83",
+        "test_what_the_source_system_refuses_is_refused_at_creation_and_taken_beyond_it_r70",
+    ),
+    "tests/engine/test_corrupt_tables.py": (
+        "test_a_commit_that_is_missing_makes_the_stream_stale",
+        "test_damage_that_only_spark_finds_fails_the_job_by_name_and_writes_nothing",
+    ),
+    "tests/engine/test_every_change.py": (
+        "test_each_commit_shows_what_it_did",
+        "test_pages_are_whole_commits_without_gap_or_overlap",
+    ),
+    "tests/engine/test_every_change_streams.py": (
+        "test_the_window_shows_what_each_commit_did",
+        "test_a_merge_leaves_the_last_state_of_each_key",
+    ),
+    "tests/engine/test_feed_candidate.py": ("test_the_feed_gives_the_rows_and_ids_that_data_files_give",),
+    "tests/engine/test_lake_reads_what_delta_writes.py": (
+        "test_the_state_behind_a_checkpoint_is_the_state_of_the_whole_log",
+        "test_deletion_vectors_are_those_that_delta_wrote",
+    ),
+    "tests/engine/test_large_vectors.py": (
+        "test_the_standard_changes",
+        "test_every_change_of_every_commit",
+        "test_nothing_is_left_of_the_vectors",
+    ),
+    "tests/engine/test_names_schemas_and_paths.py": (
+        "test_an_added_column_is_null_in_old_images",
+        "test_a_renamed_column_has_both_images_under_the_new_name",
+    ),
+    "tests/engine/test_odd_histories.py": (
+        "test_a_compaction_that_is_restored_brings_old_rows_not_new_ones",
+        "test_counting_says_as_many_changes_as_there_are",
+    ),
+    "tests/engine/test_quarantine_once.py": (
+        "test_a_retry_finishes_and_tells_the_same_number",
+        "test_constraints_that_change_between_the_statements_neither_lose_nor_double_a_row",
+    ),
+    "tests/engine/test_retention.py": (
+        "test_R88_after_consumption_retention_falls_back",
+        "test_R84_what_an_outside_vacuum_took_is_said_at_the_next_look_and_never_without_need",
+    ),
+    "tests/engine/test_schema_changes.py": (
+        "test_fields_added_at_any_depth_are_null_in_older_rows",
+        "test_widened_types_cast_older_images_up",
+        "test_other_types_are_refused_before_a_row_is_read",
+    ),
+    "tests/engine/test_streams_by_key.py": (
+        "test_updates_deletes_and_merges_show_what_they_did_and_optimize_nothing",
+        "test_a_key_that_stands_twice_on_a_side_is_named_with_table_version_and_key",
+        "test_a_consumption_delivers_once_and_a_clone_keeps_the_keys",
+    ),
+    "tests/engine/test_table_features.py": (
+        "test_append_only_tables_are_read",
+        "test_every_feature_that_delta_knows_has_been_thought_of",
+    ),
+    "tests/engine/test_table_features_of_logs.py": ("test_a_shallow_clone_is_read_in_the_files_of_its_origin",),
+    "tests/engine/test_windows_that_cannot_be_read.py": (
+        "test_files_that_vacuum_took_are_named",
+        "test_a_table_recreated_under_its_name_is_another_table",
+    ),
+    "tests/engine/views/test_beyond_snowflake.py": (
+        "test_a_changed_group_is_a_pair_and_others_are_not_shown",
+        "test_without_the_flag_it_is_refused_with_the_place",
+    ),
+    "tests/engine/views/test_view_catalog.py": (
+        "test_names_mean_what_they_meant_where_the_view_was_made",
+        "test_what_is_no_view_or_not_there_is_said",
+    ),
+    "tests/engine/views/test_view_changes.py": (
+        "test_a_join_shows_the_difference_of_its_rows_at_both_ends",
+        "test_append_only_joins_what_was_inserted_with_what_stood_at_the_offset",
+        "test_a_base_table_made_anew_ends_the_stream",
+    ),
+    "tests/engine/views/test_view_cost.py": (
+        "test_files_without_partners_are_not_read",
+        "test_a_plan_needs_no_spark",
+    ),
+}
