@@ -111,6 +111,14 @@ def source_server() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _databases_go_with_their_file() -> Iterator[None]:
+    yield
+    from tests.postgresql import drop_databases
+
+    drop_databases()
+
+
 @pytest.fixture(scope="session")
 def documented(postgresql: PostgresServer) -> Documented:
     """Users, and an empty database to be copied, as the docs make them."""
@@ -131,7 +139,7 @@ def migrated_database(postgresql: PostgresServer, documented: Documented) -> str
     """
     from tidemark.control.store import ControlStore
 
-    name = postgresql.new_database(template=documented.empty)
+    name = postgresql.new_database(template=documented.empty, kept=True)
     store = ControlStore(postgresql.url(name, user="tidemark_owner"))
     store.migrate()
     postgresql.sql(documented.deletes, name)
