@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -25,6 +23,7 @@ os.environ.update(
 import pytest  # noqa: E402
 
 from tests.airflow.runs import Lake, Outcome  # noqa: E402
+from tests.airflow_database import put_metadata_database  # noqa: E402
 from tests.warm_spark import hand_over, put_in_place, serving  # noqa: E402
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def airflow_home() -> Path:
     """Airflow's home with a migrated metadata database."""
-    subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True, timeout=180)
+    put_metadata_database(HOME)
     return HOME
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.airflow.fan_out import COLUMNS, Shop, tokens_in_state
 from tests.airflow.runs import Lake, Outcome
+from tests.tiers import nightly
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]
@@ -61,6 +62,7 @@ def run_all(run_dag: RunDag, dags: ModuleType, keys: list[str]) -> list[tuple[st
     return done
 
 
+@nightly("a run of a DAG for each partition")
 def test_each_partition_is_read_by_a_run_of_its_own_after_its_parents(
     run_dag: RunDag, board: Shop, dags: ModuleType, warm_spark: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_an_operator_delivers_through_the_server(
     assert server.kept() == []
 
 
+@nightly("five jobs in a server", "test_an_operator_delivers_through_the_server")
 def test_every_other_way_to_write_delivers_each_change_once(
     warm: TidemarkHook, source: str, lake: Lake, server: ConnectServer
 ) -> None:

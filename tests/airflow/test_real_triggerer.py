@@ -19,6 +19,7 @@ from airflow.sdk import DAG
 
 from tests.dag_runs import register
 from tests.guarantees.world import World
+from tests.tiers import nightly
 from tidemark.assets import stream_data_asset
 from tidemark.sensors.streams import StreamHasDataSensor
 
@@ -152,6 +153,7 @@ def instance(ti_id: Any) -> Any:
         return session.get(TaskInstance, ti_id)
 
 
+@nightly("two triggerers of its own, one after the other")
 def test_a_killed_triggerer_misses_no_data_and_repeats_no_announcement(world: World, tmp_path: Path) -> None:
     dag = watched()
     register(dag)

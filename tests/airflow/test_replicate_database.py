@@ -14,7 +14,7 @@ from tests.airflow.replicated_shop import DAGS, ReplicatedShop, events_of
 from tests.airflow.runs import Outcome
 from tests.airflow.test_dag_parse import parse
 from tests.postgresql import PostgresServer
-from tests.tiers import some
+from tests.tiers import nightly
 from tidemark.assets import replicated_alias
 from tidemark.operators.replication_objects import BackfillObjectOperator, WriteDownOperator
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.airflow]
+IN_ONE_SPARK = "test_backfill_then_changes_then_a_pause_while_the_source_is_written_to"
 ONE, TWO = ["shop.visits"], ["shop.order_items", "shop.visits"]
 RunDag = Callable[..., Outcome]
 
@@ -46,7 +47,8 @@ def test_the_graph_shows_what_waits_for_what(dag: DAG) -> None:
     assert f"{group}.capture" not in upstream[f"{group}.objects.backfill"]
 
 
-@pytest.mark.parametrize("tables", some((ONE, TWO), now=(ONE,)), ids=("one", "two"))
+@nightly("a start of Spark for each job", "tests/airflow/test_replicate_group.py::" + IN_ONE_SPARK)
+@pytest.mark.parametrize("tables", [ONE, TWO], ids=("one", "two"))
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.timeout(1500)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -229,7 +231,13 @@ def command(*arguments: str) -> list[str]:
 
 
 def cli(*arguments: str) -> str:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, check=True, timeout=120).stdout
+    """What `airflow tidemark …` prints, without a process of its own."""
+    from airflow.cli.cli_parser import get_parser
+
+    given = get_parser().parse_args(["tidemark", *arguments])
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        given.func(given)
+    return printed.getvalue()
 
 
 def test_a_stream_by_key_needs_no_row_tracking_and_is_consumed_once(

@@ -12,12 +12,14 @@ from tests.deployment.airflow_deployment import Deployment, wait_for
 from tests.deployment.conftest import Shop
 from tests.deployment.spark_places import SparkPlace
 from tests.postgresql import PostgresServer
-from tests.tiers import nightly, some
+from tests.tiers import nightly
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(900)]
 
 NEW_DATA = "test_new_data_starts_a_run_by_itself"
-TRIGGERER = "tests/airflow/test_real_triggerer.py::test_a_killed_triggerer_misses_no_data_and_repeats_no_announcement"
+KILLED = (
+    "tests/guarantees/test_killed_anywhere_each_change_once.py::test_a_retry_after_a_kill_delivers_each_change_once"
+)
 OTHERS = "the other ways to end, each a run of a whole Airflow"
 
 
@@ -58,11 +60,9 @@ def kill_the_store(deployment: Deployment, store: PostgresServer) -> None:
     store.restart()
 
 
+@nightly("each a run of a whole Airflow", KILLED)
 @pytest.mark.parametrize(
-    "strike",
-    some(
-        (kill_the_worker, kill_spark, kill_the_scheduler, kill_the_api_server, kill_the_store), now=(kill_the_worker,)
-    ),
+    "strike", [kill_the_worker, kill_spark, kill_the_scheduler, kill_the_api_server, kill_the_store]
 )
 def test_whatever_is_killed_in_the_middle_each_change_arrives_once(
     deployment: Deployment,
@@ -80,7 +80,7 @@ def test_whatever_is_killed_in_the_middle_each_change_arrives_once(
     wait_for_no_spark(deployment, place)
 
 
-@nightly(OTHERS, TRIGGERER)
+@nightly(OTHERS)
 def test_what_waits_for_data_goes_on_after_the_triggerer_was_killed(
     deployment: Deployment, shop: Shop, place: SparkPlace
 ) -> None:

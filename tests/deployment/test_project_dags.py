@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e, pytest.mark.timeout(900)]
 DAGS = Path(__file__).parents[2] / "dags"
 AS_A_PERSON_WOULD = 6  # an answer in the very second in which the task was parked makes the scheduler take it for lost
-IN_ONE_PROCESS = (
-    "tests/airflow/test_change_stream_continuous.py::test_each_partition_is_read_by_a_run_of_its_own_after_its_parents"
-)
 WATCH, ASK = "watch_stale_streams", "recreate_stale_stream"
 
 
@@ -122,7 +119,7 @@ def board(deployment: Deployment, spark: SparkSession) -> Iterator[Board]:
         yield board
 
 
-@nightly("a run of a whole Airflow for each partition", IN_ONE_PROCESS)
+@nightly("a run of a whole Airflow for each partition")
 @pytest.mark.spark
 def test_each_partition_is_read_by_runs_of_its_own_and_wakes_its_children(deployment: Deployment, board: Board) -> None:
     board.change("INSERT INTO {t} SELECT id, 0, 'first' FROM range(100, 110)")

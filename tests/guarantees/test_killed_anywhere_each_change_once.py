@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.airflow_database import put_metadata_database
 from tests.guarantees.kill_point_writes import name_of
 from tests.postgresql import PostgresServer
 from tests.tiers import selected, some
@@ -112,8 +113,7 @@ def installed(spark: SparkSession, home: Path, store_url: str, points: tuple[str
         mirror, history = (f"delta.`{made.lake}/{kind}_{name_of(point)}`" for kind in ("mirror", "history"))
         spark.sql(f"CREATE TABLE {mirror} USING delta AS SELECT * FROM {source}")
         spark.sql(f"CREATE TABLE {history} (id INT, name STRING, action STRING) USING delta")
-    migrated = made.run("-m", "airflow", "db", "migrate")
-    assert migrated.returncode == 0, migrated.stderr
+    put_metadata_database(home)
     prepared = made.script("prepare", *made.points)
     assert prepared.returncode == 0, prepared.stderr
     spark.sql(f"INSERT INTO {source} VALUES (4, 'four')")

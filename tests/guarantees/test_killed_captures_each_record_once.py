@@ -15,7 +15,7 @@ import pytest
 
 from tests.guarantees.killed_capture import LATER, connected
 from tests.guarantees.partition_invariants import require_invariants
-from tests.tiers import some
+from tests.tiers import nightly, some
 from tidemark.kill_points import CHANGE_STREAM_POINTS, KILL_AT
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import ChangeStream
@@ -62,6 +62,11 @@ def test_a_capture_that_was_killed_is_done_once(spark: SparkSession, home: Path,
     assert [c.transactions[stream.uid] for c in log.commits(-1, log.head()) if stream.uid in c.transactions] == [1]
 
 
+@nightly(
+    "a start of Spark more",
+    "tests/engine/change_streams/test_trim.py"
+    "::test_a_run_that_was_broken_off_between_mark_and_removal_is_finished_by_the_next",
+)
 def test_a_trim_that_was_killed_is_done_whole(spark: SparkSession, home: Path) -> None:
     point = "trim.marked"
     lake = connected(spark, home, LATER)

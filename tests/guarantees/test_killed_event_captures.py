@@ -16,7 +16,7 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
-from tests.tiers import some
+from tests.tiers import nightly
 from tidemark.databases.postgresql.catalog import server_facts
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.slots import slot_status
@@ -44,7 +44,12 @@ def source(source_server: PostgresServer) -> Iterator[SourceWorld]:
     made.close()
 
 
-@pytest.mark.parametrize("point", some(CAPTURE_EVENTS_POINTS, now=("events.written",)))
+@nightly(
+    "a start of Spark for each point",
+    "tests/guarantees/test_killed_replications.py"
+    "::test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice",
+)
+@pytest.mark.parametrize("point", CAPTURE_EVENTS_POINTS)
 def test_a_capture_that_was_killed_is_gone_on_with(
     spark: SparkSession, source: SourceWorld, tmp_path: Path, point: str
 ) -> None:

@@ -1,6 +1,6 @@
 """Kill -9 while a view's stream, two streams at once, a part of a backlog or a past window is delivered; then retry.
 
-Two forms, each at one point; by `make test-all` every one that a client passes.
+Each form at every point that a client passes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from tests.guarantees.killed_client import STEPS, VIEW, Case, cases, make_view
 from tests.guarantees.killed_processes import CLIENT_POINTS, run_script
-from tests.tiers import selected, some
+from tests.tiers import nightly, selected
 from tidemark.client import connect
 from tidemark.control.store import ControlStore
 from tidemark.lake.delta_log import DeltaLog
@@ -24,9 +24,11 @@ from tidemark.transactions.streams import get_stream, stream_history
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+ONE_FORM = (
+    "tests/guarantees/test_killed_anywhere_each_change_once.py::test_a_retry_after_a_kill_delivers_each_change_once"
+)
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, nightly("a start of Spark for each form and point", ONE_FORM)]
 
-NOW = ("several:write1.after", "bounded:commit.stored")  # the bounded one reads a view
 KILLED = [f"{form}:{point}" for form in STEPS for point in CLIENT_POINTS]
 
 BEFORE = [(1, "one", "Bern"), (2, "two", "Basel"), (3, "three", "Chur")]
@@ -106,7 +108,7 @@ def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, reques
 
 
 @pytest.mark.timeout(5400)
-@pytest.mark.parametrize("name", some(KILLED, NOW))
+@pytest.mark.parametrize("name", KILLED)
 def test_a_retry_after_a_kill_delivers_each_change_once(spark: SparkSession, killed: Killed, name: str) -> None:
     home, first = killed
     (case,) = cases(home, [name])

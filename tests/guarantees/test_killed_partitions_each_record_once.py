@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.airflow_database import put_metadata_database
 from tests.guarantees.kill_point_writes import name_of
 from tests.guarantees.killed_partitions import STREAM
 from tests.guarantees.partition_invariants import require_invariants
@@ -130,8 +131,7 @@ def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, reques
     installation = Installation(spark, tmp_path_factory.mktemp("killed_partitions"))
     points = selected(request, "point")
     installation.prepare(points)
-    migrated = installation.run("-m", "airflow", "db", "migrate")
-    assert migrated.returncode == 0, migrated.stderr
+    put_metadata_database(installation.home)
     first = {point: installation.script(point, kill_at=point) for point in points}
     with warm_path(spark, installation.home, HERE) as path:  # the kill wants a driver of its own, the retry none
         retried = installation.script("again", *points, path=path)

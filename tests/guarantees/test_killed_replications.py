@@ -20,7 +20,7 @@ from tests.guarantees.killed_replication import RUN, TABLES
 from tests.guarantees.replication_tables import SCHEMA
 from tests.guarantees.replication_world import NAME, ReplicationWorld, made_source
 from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
-from tests.tiers import some
+from tests.tiers import nightly, some
 from tidemark.errors import TidemarkError
 from tidemark.kill_points import KILL_AT, REPLICATION_POINTS
 from tidemark.transactions.replication.objects import ask_backfill
@@ -73,7 +73,8 @@ def mortal_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.mark.parametrize("seed", some(range(10), now=(0,)))
+@nightly("ten random times", "test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice")
+@pytest.mark.parametrize("seed", range(10))
 def test_a_server_that_was_killed_costs_a_run_and_nothing_else(
     spark: SparkSession, mortal_server: PostgresServer, tmp_path: Path, seed: int
 ) -> None:

@@ -1,6 +1,6 @@
 """Kill -9 around the statements of a target and its quarantine, and a retry: each row is in one of the two, once.
 
-Between the two; by `make test-all` at every point that a client passes.
+Between the two, and at every point that a client passes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from tests.guarantees.killed_processes import CLIENT_POINTS, run_script
 from tests.guarantees.killed_quarantine import name_of
-from tests.tiers import some
+from tests.tiers import nightly
 from tidemark.client import connect
 from tidemark.control.store import ControlStore
 from tidemark.model.quarantine import CONSTRAINTS, TARGET
@@ -23,7 +23,8 @@ from tidemark.transactions.streams import get_stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+RETRIED = "tests/engine/test_quarantine_once.py::test_a_retry_finishes_and_tells_the_same_number"
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, nightly("a start of Spark for each point", RETRIED)]
 
 BETWEEN = ("write1.after",)
 
@@ -46,7 +47,7 @@ def prepare(spark: SparkSession, home: Path, points: Sequence[str]) -> None:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("points", some((BETWEEN, tuple(CLIENT_POINTS)), now=(BETWEEN,)), ids=("between", "all"))
+@pytest.mark.parametrize("points", [BETWEEN, tuple(CLIENT_POINTS)], ids=("between", "all"))
 def test_a_kill_around_either_statement_loses_and_doubles_no_row(
     spark: SparkSession, tmp_path: Path, points: tuple[str, ...]
 ) -> None:
