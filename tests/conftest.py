@@ -32,10 +32,18 @@ SPREAD = (
 LONG_LIVED_JVM = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"  # it runs hundreds of tests
 CODEGEN = "spark.sql.codegen.factoryMode"  # without generated code a small Delta statement takes a fifth less CPU
 
-REMEMBER_LITTLE = dict.fromkeys(
-    ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions"),
-    "10",
-)  # thousands of finished queries would fill the heap
+REMEMBER_LITTLE = {
+    **dict.fromkeys(
+        (
+            "spark.ui.retainedJobs",
+            "spark.ui.retainedStages",
+            "spark.ui.retainedTasks",
+            "spark.sql.ui.retainedExecutions",
+        ),
+        "10",
+    ),
+    "spark.databricks.delta.delta.log.cacheSize": "16",  # tables, each with up to 13 MB of expressions
+}  # thousands of finished queries and hundreds of tables would fill the heap
 
 os.environ.setdefault("TIDEMARK_DRIVER_ENVIRONMENT", "COVERAGE_*")  # what drivers run is counted, too
 
@@ -64,7 +72,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("warehouse")
     java = {"spark.driver.extraJavaOptions": f"-Dderby.system.home={home} {LONG_LIVED_JVM}"}
     settings = {**S3_SETTINGS, **packages, **REMEMBER_LITTLE, **java, CODEGEN: "NO_CODEGEN"}
-    session = local_spark(warehouse=home, more=settings)
+    session = local_spark(warehouse=home, memory="3g", more=settings)
     with pytest.MonkeyPatch.context() as patched:
         _list_tables_by_generated_code(patched)
         yield session
