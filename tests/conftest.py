@@ -29,7 +29,8 @@ SPREAD = (
     "tests/guarantees/test_replication_random.py",
 )  # their tests share nothing and are long
 
-LONG_LIVED_JVM = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"  # it runs hundreds of tests
+# It runs hundreds of tests: a heap that need not grow saves full collections.
+LONG_LIVED_JVM = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xms1500m -Xmn600m"
 CODEGEN = "spark.sql.codegen.factoryMode"  # without generated code a small Delta statement takes a fifth less CPU
 
 REMEMBER_LITTLE = {

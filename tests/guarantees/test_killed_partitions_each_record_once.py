@@ -1,7 +1,6 @@
 """Kill -9 at any step of plan, read and commit, then the next run: each record once, the group at its end.
 
 Real Airflow tasks, real spark-submit. A point in the worker kills the worker, a point in the job kills driver and JVM.
-One point, in the job; by `make test-all` every one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tests.airflow_database import put_metadata_database
 from tests.guarantees.kill_point_writes import name_of
 from tests.guarantees.killed_partitions import STREAM
 from tests.guarantees.partition_invariants import require_invariants
-from tests.tiers import selected, some
+from tests.tiers import nightly, selected
 from tests.warm_spark import warm_path
 from tidemark.control.store import ControlStore
 from tidemark.kill_points import KILL_AT, KILL_ONCE, PARTITION_POINTS
@@ -36,11 +35,11 @@ from tidemark.transactions.limits import JobPlaces
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+AT_RANDOM = "tests/guarantees/test_random_partition_trees.py::test_each_record_once_for_each_group_and_keys_in_order"
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, nightly("a start of Spark for each point", AT_RANDOM)]
 
 HERE = Path(__file__).parent
 IN_THE_JOB = ("write1.before", "write1.after", "result.written")
-NOW = ("write1.after",)
 MODS = "ARRAY<STRUCT<keys: STRING, new_values: STRING, old_values: STRING>>"
 EXPECTED = Counter({("INSERT", str(key)): 1 for key in range(6)} | {("DELETE", "5"): 1, ("UPDATE", "1"): 1})
 
@@ -140,7 +139,7 @@ def killed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, reques
 
 
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("point", some(PARTITION_POINTS, NOW))
+@pytest.mark.parametrize("point", PARTITION_POINTS)
 def test_a_run_after_a_kill_delivers_each_record_once(killed: Killed, point: str) -> None:
     installation, first = killed
     assert (installation.home / f"killed_{point}").exists(), first[point].stdout[-3000:] + first[point].stderr[-3000:]
