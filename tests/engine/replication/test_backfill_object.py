@@ -272,7 +272,7 @@ def test_a_table_that_is_truncated_meanwhile_is_no_empty_copy(world: ReplicatedW
             )
 
     with pytest.raises(BackfillInterrupted, match="rewritten or truncated"):
-        world.backfill(say=truncate)
+        world.backfill(say=truncate, pauses=())
     assert world.rows() == []
     assert world.target.table_id  # it was made, and has no copy
     assert Target(world.target, STORE, "o").newest() is None
