@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.table_templates import put_table
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -21,7 +23,9 @@ class Lake:
 
     def create(self, name: str, columns: str, *, row_tracking: bool = False) -> None:
         properties = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')" if row_tracking else ""
-        self.spark.sql(f"CREATE TABLE {self.sql_name(name)} ({columns}) USING delta {properties}")
+        put_table(
+            self.spark, self.root / name.replace(".", "/"), f"CREATE TABLE {{t}} ({columns}) USING delta {properties}"
+        )
 
     def sql_name(self, name: str) -> str:
         return f"delta.`{self.root / name.replace('.', '/')}`"

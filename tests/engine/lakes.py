@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.table_templates import put_table
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.engine.changes.rows import read_changes
 from tidemark.engine.workspace import Workspace
@@ -41,7 +42,8 @@ class Lake:
     def create(self, columns: str = "k INT, v STRING", partitioned: str = "", **properties: str) -> Lake:
         given = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true", **_dotted(properties)}
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in given.items())
-        self.sql(f"CREATE TABLE {{t}} ({columns}) USING delta {partitioned} TBLPROPERTIES ({listed})")
+        made = f"CREATE TABLE {{t}} ({columns}) USING delta {partitioned} TBLPROPERTIES ({listed})"
+        put_table(self.spark, self.path, made)
         return self
 
     def sql(self, *texts: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.table_templates import put_table
 from tidemark.client import connect
 from tidemark.client.lake import Lake
 from tidemark.lake.delta_log import DeltaLog
@@ -42,14 +43,14 @@ class World:
 
     def source(self, columns: str = "id INT, v INT", *, mode: str = "standard", properties: str = "") -> World:
         tracked = f"TBLPROPERTIES ('delta.enableRowTracking' = 'true'{properties})"
-        self.sql(f"CREATE TABLE {{orders}} ({columns}) USING delta {tracked}")
+        put_table(self.spark, self.root / "orders", f"CREATE TABLE {{t}} ({columns}) USING delta {tracked}")
         self.lake.create_stream("s", on=f"{self.root}/orders", mode=mode)
         return self
 
     def target(self, columns: str = "id INT, v INT", *checks: str, properties: str = "") -> World:
-        self.sql(f"CREATE TABLE {{target}} ({columns}) USING delta {properties}")
-        for number, check in enumerate(checks):
-            self.sql(f"ALTER TABLE {{target}} ADD CONSTRAINT c{number} CHECK ({check})")
+        made = f"CREATE TABLE {{t}} ({columns}) USING delta {properties}"
+        bound = (f"ALTER TABLE {{t}} ADD CONSTRAINT c{number} CHECK ({check})" for number, check in enumerate(checks))
+        put_table(self.spark, self.root / "target", made, *bound)
         return self
 
     def write(self, *keys: str, evolution: str = "fail", quarantine: str | None = "bad") -> CommitResult:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.table_templates import put_table
 from tidemark.client import connect
 from tidemark.errors import (
     CommitRefused,
@@ -35,9 +36,9 @@ class Notebook:
         store = f"sqlite:///{root}/control.db"
         self.lake = connect(spark, store, lake_root=str(root), clock=self.now, who="ann")
         tracked = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
-        spark.sql(f"CREATE TABLE delta.`{root}/src` (id BIGINT, n INT) USING delta {tracked}")
+        put_table(spark, root / "src", f"CREATE TABLE {{t}} (id BIGINT, n INT) USING delta {tracked}")
         for name in ("first", "second"):
-            spark.sql(f"CREATE TABLE delta.`{root}/mart/{name}` (id BIGINT, n INT) USING delta")
+            put_table(spark, root / "mart" / name, "CREATE TABLE {t} (id BIGINT, n INT) USING delta")
         self.lake.create_stream("s", on=f"delta.`{root}/src`")
 
     def now(self):

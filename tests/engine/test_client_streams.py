@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.table_templates import put_table
 from tidemark.client import Offset, Stream, Timestamp, Version, connect
 from tidemark.errors import (
     InvalidArgument,
@@ -50,9 +51,9 @@ class Bench:
         self.lake = connect(spark, f"sqlite:///{path}/control.db", lake_root=str(path), clock=self.clock, who="ann")
         self.t, self.log = f"delta.`{path}/src/t`", f"delta.`{path}/mart/log`"
         self.path = path
-        self.run(f"CREATE TABLE {self.t} (id BIGINT, v STRING) USING delta {TRACKED}")
-        self.run(f"INSERT INTO {self.t} VALUES (1, 'a'), (2, 'b')")
-        self.run(f"CREATE TABLE {self.log} (id BIGINT, v STRING, action STRING) USING delta")
+        made = f"CREATE TABLE {{t}} (id BIGINT, v STRING) USING delta {TRACKED}"
+        put_table(spark, path / "src/t", made, "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')")
+        put_table(spark, path / "mart/log", "CREATE TABLE {t} (id BIGINT, v STRING, action STRING) USING delta")
 
     def run(self, *statements):
         for statement in statements:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from tests.engine.passing_time import pass_time
 from tests.engine.test_retention import few_tasks
+from tests.table_templates import put_table
 from tests.tiers import some
 from tidemark.client import connect
 from tidemark.control.store import ControlStore
@@ -49,8 +50,8 @@ class Schedule:
         self.lake = connect(spark, f"sqlite:///{path}/control.db", lake_root=str(path))
         self.t = f"delta.`{self.place}`"
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in PROPERTIES.items())
-        spark.sql(f"CREATE TABLE {self.t} (id BIGINT, v STRING) USING delta TBLPROPERTIES ({listed})")
-        spark.sql(f"INSERT INTO {self.t} SELECT id, 'a' FROM range(0, 6, 1, 2)")
+        made = f"CREATE TABLE {{t}} (id BIGINT, v STRING) USING delta TBLPROPERTIES ({listed})"
+        put_table(spark, self.place, made, "INSERT INTO {t} SELECT id, 'a' FROM range(0, 6, 1, 2)")
         for name, mode in MODES.items():
             keys = ("id",) if name == "keyed" else ()
             self.lake.create_stream(name, on=self.t, mode=mode, keys=keys)

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.table_templates import put_table
 from tidemark.engine.change_streams.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN
 from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, TableRef, WatchedTable
 
@@ -40,7 +41,8 @@ class LogBuilder:
     batch: int = 0
 
     def create(self) -> LogBuilder:
-        self.spark.sql(f"CREATE TABLE delta.`{self.path}` ({LOG_DDL}) USING delta PARTITIONED BY ({TOKEN_COLUMN})")
+        made = f"CREATE TABLE {{t}} ({LOG_DDL}) USING delta PARTITIONED BY ({TOKEN_COLUMN})"
+        put_table(self.spark, self.path, made)
         return self
 
     def at(self, seconds: float) -> datetime:

@@ -9,6 +9,7 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from tests.table_templates import put_table
 from tidemark.control.store import ControlStore
 from tidemark.engine.change_streams.backfill import backfill_table
 from tidemark.engine.change_streams.sinks import ChunkSink
@@ -51,7 +52,7 @@ class World:
 
     def create(self, name: str, columns: str, properties: str = "") -> TableRef:
         path = str(self.root / name)
-        self.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta {properties}")
+        put_table(self.spark, self.root / name, f"CREATE TABLE {{t}} ({columns}) USING delta {properties}")
         return TableRef(f"db.{name}", path, DeltaLog.open(path).state().table_id, Addressing.LAKE)
 
     def sql(self, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.table_templates import put_table
 from tidemark.client import Lake, connect
 from tidemark.errors import (
     ChangeStreamExists,
@@ -40,7 +41,8 @@ class Bench:
         return f"delta.`{self.path}/lake/{table.replace('.', '/')}`"
 
     def table(self, table: str, columns: str, properties: str = "") -> None:
-        self.spark.sql(f"CREATE TABLE {self.name(table)} ({columns}) USING delta {properties}")
+        made = f"CREATE TABLE {{t}} ({columns}) USING delta {properties}"
+        put_table(self.spark, self.path / "lake" / table.replace(".", "/"), made)
 
     def write(self, text: str, table: str = "music.Singers") -> None:
         self.spark.sql(text.format(t=self.name(table)))

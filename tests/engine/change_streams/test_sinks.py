@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.engine.change_streams.log_builder import LogBuilder, at
+from tests.table_templates import put_table
 from tidemark.engine.change_streams.apply import named_apply_error
 from tidemark.engine.change_streams.records import RECORD_COLUMNS
 from tidemark.engine.change_streams.sinks import ChunkSink
@@ -58,7 +59,7 @@ class Target:
 
     def __init__(self, spark: SparkSession, path: Path, columns: str, log: LogBuilder) -> None:
         self.spark, self.path, self.log = spark, path, log
-        spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta")
+        put_table(spark, path, f"CREATE TABLE {{t}} ({columns}) USING delta")
         self.ref = TableRef("target", str(path), DeltaLog.open(str(path)).state().table_id, Addressing.PATH)
 
     def sink(self, kind: SinkKind, keys: tuple[str, ...] = ()) -> ChunkSink:
