@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 
 import airflow
+from tests.airflow.command_line import run_airflow
 from tidemark.provider_info import get_provider_info
 
 pytestmark = pytest.mark.airflow
@@ -44,9 +45,9 @@ def test_the_provider_info_imports_nothing() -> None:
 
 
 def test_airflow_lists_the_provider_and_its_connection_type(airflow_home: Path) -> None:
-    listed = _airflow("providers", "list", "--output", "json")
+    listed = run_airflow("providers", "list", "--output", "json").stdout
     assert "airflow-provider-tidemark" in {row["package_name"] for row in json.loads(listed)}
-    assert "tidemark.hooks.tidemark.TidemarkHook" in _airflow("providers", "hooks", "--output", "json")
+    assert "tidemark.hooks.tidemark.TidemarkHook" in run_airflow("providers", "hooks", "--output", "json").stdout
 
 
 def test_a_dag_file_loads_neither_spark_nor_the_store(airflow_home: Path, tmp_path: Path) -> None:
@@ -79,8 +80,3 @@ print([name for name in {(*HEAVY, "sqlalchemy")!r} if name in added])
 """
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded.strip().splitlines()[-1] == "[]"
-
-
-def _airflow(*arguments: str) -> str:
-    command = [sys.executable, "-m", "airflow", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.airflow.command_line import Said, run_airflow
 from tests.control.replication_model import World
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.replication import ObjectState
@@ -17,9 +16,8 @@ from tidemark.model.replication import ObjectState
 pytestmark = pytest.mark.airflow
 
 
-def tidemark(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "airflow", "tidemark", "replications", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+def tidemark(*arguments: str) -> Said:
+    return run_airflow("tidemark", "replications", *arguments)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
@@ -18,6 +16,7 @@ import yaml
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import TaskDeferred
 
+from tests.airflow.command_line import run_airflow
 from tests.airflow.runs import Lake, Outcome
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.delta_log import DeltaLog
@@ -206,7 +205,8 @@ def test_the_command_line_shows_streams_in_every_format(run_dag: RunDag, source:
 
 
 def test_the_command_line_names_what_is_wrong(airflow_home: Path) -> None:
-    failed = subprocess.run(command("streams", "show", "never was"), capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "airflow", "tidemark", "streams", "show", "never was"]
+    failed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert "StreamNotFound: Stream 'never was' does not exist" in failed.stderr
     assert "Traceback" not in failed.stderr
@@ -226,18 +226,8 @@ def test_dropping_a_stream_is_harmless_to_repeat(run_dag: RunDag, source: str, s
     assert "StreamNotFound" in said()
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "airflow", "tidemark", *arguments]
-
-
 def cli(*arguments: str) -> str:
-    """What `airflow tidemark …` prints, without a process of its own."""
-    from airflow.cli.cli_parser import get_parser
-
-    given = get_parser().parse_args(["tidemark", *arguments])
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        given.func(given)
-    return printed.getvalue()
+    return run_airflow("tidemark", *arguments).stdout
 
 
 def test_a_stream_by_key_needs_no_row_tracking_and_is_consumed_once(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 
+from tests.airflow.command_line import Said, run_airflow
 from tests.airflow.monitored import Monitored
 from tests.airflow.runs import Outcome
 from tests.guarantees.synthetic_tables import SyntheticTable
@@ -288,9 +289,8 @@ def test_what_airflow_masks_is_not_in_the_error_that_is_kept(run_dag: RunDag, so
     assert "hunter2" not in str(found.last_error)
 
 
-def tidemark(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "airflow", "tidemark", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+def tidemark(*arguments: str) -> Said:
+    return run_airflow("tidemark", *arguments)
 
 
 def test_the_command_line_shows_counters_and_follows_a_table_that_was_moved(source: SyntheticTable) -> None:

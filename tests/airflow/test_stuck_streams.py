@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.airflow.command_line import Said, run_airflow
 from tests.guarantees.world import World, key_of
 from tidemark.transactions.rollback import rollback
 
 pytestmark = pytest.mark.airflow
 
 
-def streams(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "AIRFLOW_HOME": str(root / "airflow"),
-        "TIDEMARK_CONTROL_STORE": f"sqlite:///{root}/control.db",
-        "TIDEMARK_LAKE_ROOT": str(root),
-    }
-    command = [sys.executable, "-m", "airflow", "tidemark", "streams", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+Streams = Callable[..., Said]
 
 
-def test_a_transaction_that_wrote_nothing_is_redone_and_released(tmp_path: Path) -> None:
+@pytest.fixture
+def streams(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> Streams:
+    """`airflow tidemark streams …` of an installation whose store and lake lie in a directory."""
+    monkeypatch.delenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", raising=False)
+
+    def said(root: Path, *arguments: str) -> Said:
+        monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{root}/control.db")
+        monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(root))
+        return run_airflow("tidemark", "streams", *arguments)
+
+    return said
+
+
+def test_a_transaction_that_wrote_nothing_is_redone_and_released(tmp_path: Path, streams: Streams) -> None:
     world = World(tmp_path, f"sqlite:///{tmp_path}/control.db")
     world.clock.now = datetime.now(UTC)
     world.stream()
@@ -42,7 +46,7 @@ def test_a_transaction_that_wrote_nothing_is_redone_and_released(tmp_path: Path)
     assert world.consume("two").result.windows[0].to_version == 1
 
 
-def test_what_was_submitted_and_left_is_finished_by_hand(tmp_path: Path) -> None:
+def test_what_was_submitted_and_left_is_finished_by_hand(tmp_path: Path, streams: Streams) -> None:
     """All is written and reported, and the worker died before its commit, so that the command needs no Spark."""
     world = World(tmp_path, f"sqlite:///{tmp_path}/control.db")
     world.clock.now = datetime.now(UTC)
@@ -59,7 +63,7 @@ def test_what_was_submitted_and_left_is_finished_by_hand(tmp_path: Path) -> None
     assert (again.returncode, "nothing to finish" in again.stdout) == (0, True)
 
 
-def test_streams_are_exported_and_imported_and_a_refusal_is_said(tmp_path: Path) -> None:
+def test_streams_are_exported_and_imported_and_a_refusal_is_said(tmp_path: Path, streams: Streams) -> None:
     world = World(tmp_path, f"sqlite:///{tmp_path}/control.db")
     uid = world.stream().uid
     document = tmp_path / "streams.json"
