@@ -212,6 +212,8 @@ def test_a_look_that_fails_fails_the_run_and_keeps_no_other_stream_from_being_to
         return poke(self, context)
 
     monkeypatch.setattr(StreamStaleSensor, "poke", dropped_meanwhile)
+    for task in watching.tasks:
+        monkeypatch.setattr(task, "retry_delay", timedelta())
     ran = run_dag(watching, at=datetime(2026, 2, 4, tzinfo=UTC))
     assert (ran.state, instances(ran)["clicks"]) == ("failed", "failed")
     assert sorted(ran.returned("alert")) == ["customers", "payments", "returns", "stock"]
