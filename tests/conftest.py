@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tiers import ALL_TIERS, is_quick, nightly, tier_of, waits
-from tests.waiting import REASON
+from tests.tiers import ALL_TIERS, is_quick, tier_of, wait_of
 from tidemark.model.spark import AVRO_PACKAGE, POSTGRESQL_PACKAGE, S3_SETTINGS
 from tidemark.testing import SHORT_LIVED_JVM
 
@@ -31,6 +30,7 @@ SPREAD = (
 
 # It runs hundreds of tests: a heap that need not grow saves full collections.
 LONG_LIVED_JVM = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xms1500m -Xmn600m"
+OTHER_PROCESSES = 3  # the rank of files that come last
 CODEGEN = "spark.sql.codegen.factoryMode"  # without generated code a small Delta statement takes a fifth less CPU
 
 REMEMBER_LITTLE = {
@@ -60,6 +60,7 @@ class Documented:
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.catalog import Table
+    from xdist.workermanage import WorkerController
 
     from tests.postgresql import PostgresServer
 
@@ -184,12 +185,12 @@ class Seconds:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files begin first: those that start processes of their own, then those with Spark, then all others."""
+    """By what files need: this process's Spark, Sparks and Airflows of their own, neither. See `Files`."""
     ranks: dict[Path, int] = {}
     for item in items:
-        if waits(item):
-            item.add_marker(nightly(REASON))
-        ranks[item.path] = min(_rank(item), ranks.get(item.path, 2))
+        if mark := wait_of(item):
+            item.add_marker(mark)
+        ranks[item.path] = min(_rank(item), ranks.get(item.path, OTHER_PROCESSES))
         if is_quick(item):
             item.add_marker("quick")
     items.sort(key=lambda item: ranks[item.path])
@@ -199,19 +200,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _rank(item: pytest.Item) -> int:
-    if item.get_closest_marker("e2e"):
-        return 0
-    return 1 if "spark" in getattr(item, "fixturenames", ()) else 2
+    """0: a Spark in this process; 1: that, and processes of its own; 2: neither; OTHER_PROCESSES: these alone."""
+    with_spark, with_others = "spark" in getattr(item, "fixturenames", ()), bool(item.get_closest_marker("e2e"))
+    if with_spark:
+        return 1 if with_others else 0
+    return OTHER_PROCESSES if with_others else 2
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """The tests of a file stay on one worker, as what they share does; those of SPREAD go where there is time."""
+    """The tests of a file stay on one worker, as what they share does; those of SPREAD go where there is time.
+
+    A Spark needs minutes of CPU until its code is warm. So the first worker takes files from the front, where those
+    with Spark are, and the others from the back, until they meet.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class Files(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
             return nodeid if file.endswith(SPREAD) else file
+
+        def _assign_work_unit(self, node: WorkerController) -> None:
+            if node is not self.nodes[0]:
+                self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+            super()._assign_work_unit(node)
 
     return Files(config, log)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import RUN_NOW
+from tests.waiting import LATER, REASON, RUN_NOW
 
-__all__ = ["ALL_TIERS", "is_quick", "nightly", "selected", "some", "some_rows", "tier_of", "waits"]
+__all__ = ["ALL_TIERS", "is_quick", "nightly", "selected", "some", "some_rows", "tier_of", "wait_of"]
 
 ALL_TIERS: pytest.StashKey[list[dict[str, Any]]] = pytest.StashKey()  # of every test that was collected
 QUICK = ("unit", "control", "architecture")  # folders whose tests belong to `make test-quick`, but for PostgreSQL
@@ -47,10 +47,14 @@ def selected(request: pytest.FixtureRequest, name: str) -> list[Any]:
     )
 
 
-def waits(item: pytest.Item) -> bool:
-    """Whether others of its file, which tests/waiting.py names, stand for it in `make test`."""
-    kept = RUN_NOW.get(item.nodeid.partition("::")[0])
-    return kept is not None and item.nodeid.partition("::")[2].partition("[")[0] not in kept
+def wait_of(item: pytest.Item) -> pytest.MarkDecorator | None:
+    """The mark of a test that tests/waiting.py leaves to `make test-all`; None if it is not named there."""
+    file, _, test = item.nodeid.partition("::")
+    names = (test, test.partition("[")[0])
+    for name in names:
+        if name in LATER.get(file, {}):
+            return nightly(REASON, LATER[file][name])
+    return nightly(REASON) if file in RUN_NOW and not set(names) & set(RUN_NOW[file]) else None
 
 
 def is_quick(item: pytest.Item) -> bool:

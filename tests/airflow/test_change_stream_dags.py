@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
 
 DAGS = Path(__file__).parents[2] / "dags"
-OVER_A_SPLIT = (
-    "tests/airflow/test_change_stream_fan_out.py::test_a_mirror_is_right_after_waves_over_a_split_and_a_merge"
-)
+IN_ONE_SPARK = "tests/airflow/test_examples.py::test_a_mirror_begins_with_the_rows_and_goes_on_with_the_records"
 FOUR_HOURS = {"days": 4 / 24}
 
 pytestmark = [pytest.mark.airflow]
@@ -45,7 +43,7 @@ def rows(lake: Lake, table: str, version: int | None = None) -> list[tuple[objec
     return sorted((tuple(row) for row in reader.load(str(lake.root / "nyc" / table)).collect()), key=str)
 
 
-@nightly("each job a process of its own", OVER_A_SPLIT)
+@nightly("each job a process of its own", IN_ONE_SPARK)
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.timeout(1500)

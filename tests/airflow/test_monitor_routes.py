@@ -335,7 +335,7 @@ def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
 
             @given(case=operation.as_strategy(generation_mode=mode))
-            @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
             def call(case: schemathesis.Case) -> None:
                 url = requests.Request(**case.as_transport_kwargs(base_url="http://testserver/tidemark")).prepare().url
                 answer = client.get(str(url), headers=headers)

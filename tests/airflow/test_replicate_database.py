@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.airflow]
-IN_ONE_SPARK = "test_backfill_then_changes_then_a_pause_while_the_source_is_written_to"
+IN_ONE_SPARK = "tests/airflow/test_examples.py::test_a_shops_database_is_replicated_held_recovered_and_let_go"
 ONE, TWO = ["shop.visits"], ["shop.order_items", "shop.visits"]
 RunDag = Callable[..., Outcome]
 
@@ -47,7 +47,7 @@ def test_the_graph_shows_what_waits_for_what(dag: DAG) -> None:
     assert f"{group}.capture" not in upstream[f"{group}.objects.backfill"]
 
 
-@nightly("a start of Spark for each job", "tests/airflow/test_replicate_group.py::" + IN_ONE_SPARK)
+@nightly("a start of Spark for each job", IN_ONE_SPARK)
 @pytest.mark.parametrize("tables", [ONE, TWO], ids=("one", "two"))
 @pytest.mark.spark
 @pytest.mark.e2e

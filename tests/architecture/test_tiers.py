@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import ALL_TIERS
-from tests.waiting import RUN_NOW
+from tests.waiting import LATER, RUN_NOW
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "provider" / "docs" / "how-to" / "develop.md"
@@ -77,8 +77,13 @@ def test_each_mark_says_why_and_names_a_proof_that_make_test_runs(tiers: list[di
 
 
 def test_tests_that_stand_for_a_file_are_in_it(tiers: list[dict[str, Any]]) -> None:
-    there = {function_of(test["id"]) for test in tiers if not test["nightly"]}
+    there = {name for test in tiers if not test["nightly"] for name in (test["id"], function_of(test["id"]))}
     assert [name for file, names in RUN_NOW.items() for name in names if f"{file}::{name}" not in there] == []
+
+
+def test_tests_that_wait_alone_are_there(tiers: list[dict[str, Any]]) -> None:
+    there = {name for test in tiers if test["nightly"] for name in (test["id"], function_of(test["id"]))}
+    assert [name for file, names in LATER.items() for name in names if f"{file}::{name}" not in there] == []
 
 
 def test_promises_that_only_test_all_proves_are_listed(tiers: list[dict[str, Any]]) -> None:

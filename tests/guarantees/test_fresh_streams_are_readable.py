@@ -26,7 +26,7 @@ from tidemark.model.streams import ACTION
 from tidemark.planning.staleness import Staleness
 
 pytestmark = pytest.mark.spark
-SCHEDULES = [(0, 14), (1, 14), *((seed, 40) for seed in range(2, 40))]  # a seed, and how many steps
+SCHEDULES = [(0, 6), (0, 14), (1, 14), *((seed, 40) for seed in range(2, 40))]  # a seed, and how many steps
 PROPERTIES = {
     "delta.enableRowTracking": "true",
     "delta.enableDeletionVectors": "true",

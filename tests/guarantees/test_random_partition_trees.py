@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.guarantees.partition_world import KEYS, MortalStore, PartitionWorld, clear, memory_store
+from tests.tiers import some
 from tidemark.control import change_streams, partitions
 from tidemark.model.change_streams import MICROSECOND, ConsumerGroup
 from tidemark.transactions.change_streams.groups import (
@@ -28,7 +29,6 @@ from tidemark.transactions.change_streams.groups import (
 )
 from tidemark.transactions.change_streams.retention import forget
 
-TREES = 500
 STEPS = st.lists(st.integers(0, 2**24), min_size=4, max_size=10)
 GROUPS = ("g", "h")
 
@@ -40,14 +40,17 @@ def store() -> Iterator[MortalStore]:
     made.close()
 
 
-@settings(
-    max_examples=TREES,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(steps=STEPS, initial=st.integers(1, 4))
-def test_each_record_once_for_each_group_and_keys_in_order(store: MortalStore, steps: list[int], initial: int) -> None:
+@pytest.mark.parametrize("trees", some((100, 500), now=(100,)))
+def test_each_record_once_for_each_group_and_keys_in_order(store: MortalStore, trees: int) -> None:
+    @settings(max_examples=trees, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @given(steps=STEPS, initial=st.integers(1, 4))
+    def each(steps: list[int], initial: int) -> None:
+        _grow(store, steps, initial)
+
+    each()
+
+
+def _grow(store: MortalStore, steps: list[int], initial: int) -> None:
     world = PartitionWorld(store, initial)
     try:
         groups = {"g": create_group(store, "s", "g", "now")}

@@ -1,7 +1,7 @@
 """A replication at random: writers of every kind while objects are backfilled, events captured and written down; when
 they rest, every target is its source, row by row, and what has no key has each event of its history once.
 
-Two runs, 200 by `make test-all`. A failing run is repeated by its seed alone, but for
+One run, 200 by `make test-all`. A failing run is repeated by its seed alone, but for
 how its jobs and its writers met in time.
 """
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 TABLES = ("orders", "lines", "Odd.Names", "kinds", "whole", "readings", "by_index", "visits", "days")
 
 
-@pytest.mark.parametrize("seed", some(range(200), now=(0, 9)))
+@pytest.mark.parametrize("seed", some(range(200), now=(0,)))
 def test_targets_are_their_source_whatever_was_written_meanwhile(
     spark: SparkSession, source_server: PostgresServer, tmp_path: Path, seed: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from tests.properties.synthetic_log import (
     signed_rows,
     without_carried,
 )
+from tests.tiers import some
 from tidemark.planning.change_sets.folds import (
     brings_rows_back,
     choose,
@@ -28,8 +30,9 @@ from tidemark.planning.change_sets.folds import (
 )
 
 Step = tuple[int, int, int]  # which operation, and two numbers that say where
-EXAMPLES = 5_000  # for each test
+EXAMPLES = 1_250  # for each turn of a test
 
+turns = pytest.mark.parametrize("turn", some(range(4), now=(0,)))
 steps = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 1000), st.integers(0, 3)), min_size=4, max_size=12)
 windows = st.tuples(st.integers(0, 1000), st.integers(0, 1000))
 quick = settings(
@@ -135,11 +138,16 @@ def contents(table: SyntheticTable, version: int) -> dict[int, int]:
     return {row_id: row.content for row_id, row in table.snapshot(version).items()}
 
 
+@turns
 @quick
-@example([(7, 0, 0), (8, 2, 0)], (0, 4))  # compacted, then restored: without the rewrite each file is added twice
-@example([(7, 0, 0), (7, 0, 0), (9, 0, 0), (8, 3, 0)], (2, 6))  # a compacted file is restored: its rows are old
-@given(steps, windows)
-def test_every_fold_nets_to_the_difference_of_the_ends(history: list[Step], window: tuple[int, int]) -> None:
+@example(
+    history=[(7, 0, 0), (8, 2, 0)], window=(0, 4)
+)  # compacted, then restored: without the rewrite each file is added twice
+@example(
+    history=[(7, 0, 0), (7, 0, 0), (9, 0, 0), (8, 3, 0)], window=(2, 6)
+)  # a compacted file is restored: its rows are old
+@given(history=steps, window=windows)
+def test_every_fold_nets_to_the_difference_of_the_ends(turn: int, history: list[Step], window: tuple[int, int]) -> None:
     table = build(history)
     start, end = ends(table, window)
     commits, mark = table.commits[start:end], table.marks[start]
@@ -159,9 +167,10 @@ def test_every_fold_nets_to_the_difference_of_the_ends(history: list[Step], wind
     assert not choose(commits, METADATA, mark, feed=False).feed
 
 
+@turns
 @quick
-@given(steps)
-def test_every_commit_by_itself_is_the_difference_that_it_made(history: list[Step]) -> None:
+@given(history=steps)
+def test_every_commit_by_itself_is_the_difference_that_it_made(turn: int, history: list[Step]) -> None:
     table = build(history)
     for version, commit in enumerate(table.commits, start=1):
         mark = table.marks[version - 1]
@@ -170,9 +179,10 @@ def test_every_commit_by_itself_is_the_difference_that_it_made(history: list[Ste
             assert net(signed_rows(table, fold_commit(commit, METADATA, mark, feed=feed))) == truth
 
 
+@turns
 @quick
-@given(steps, windows)
-def test_files_of_born_rows_have_no_other(history: list[Step], window: tuple[int, int]) -> None:
+@given(history=steps, window=windows)
+def test_files_of_born_rows_have_no_other(turn: int, history: list[Step], window: tuple[int, int]) -> None:
     table = build(history)
     start, end = ends(table, window)
     fold = fold_states(table.commits[start:end], METADATA, table.marks[start])
@@ -181,9 +191,12 @@ def test_files_of_born_rows_have_no_other(history: list[Step], window: tuple[int
             assert all(row.row_id > table.marks[start] for row in table.files[change.path])
 
 
+@turns
 @quick
-@given(steps, windows)
-def test_births_are_each_inserted_row_once_as_it_was_inserted(history: list[Step], window: tuple[int, int]) -> None:
+@given(history=steps, window=windows)
+def test_births_are_each_inserted_row_once_as_it_was_inserted(
+    turn: int, history: list[Step], window: tuple[int, int]
+) -> None:
     table = build(history)
     start, end = ends(table, window)
     fold = fold_births(table.commits[start:end], METADATA, table.marks[start])

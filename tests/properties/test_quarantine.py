@@ -47,7 +47,7 @@ def values(given_rows: list[tuple[int | None, str | None]], first: int) -> str:
 
 
 @pytest.mark.parametrize("turn", some(range(20), now=(0,)))
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     first=rows,
     second=rows,

@@ -68,10 +68,10 @@ def test_a_mirror_without_a_key_has_each_row_as_often_as_the_source(
     with opened(spark, source_server, tmp_path, *MADE, keys=()) as world:
         world.backfill()
         assert _rows(world) == _source(world)
-        _change(world, chance, 15)
+        _change(world, chance, 6)
         world.source.sql("INSERT INTO t VALUES (9)", "DELETE FROM t WHERE a = 9")  # which come to nothing
         world.source.sql("TRUNCATE t", "INSERT INTO t SELECT 1, NULL, 'NaN', '{1}', 1.5 FROM three, three u")
-        _change(world, chance, 15)
+        _change(world, chance, 6)
         assert world.write_down().flagged is None
         assert _rows(world) == _source(world)
         world.source.sql("DELETE FROM t WHERE ctid IN (SELECT ctid FROM t LIMIT 2)", "INSERT INTO t VALUES (5)")

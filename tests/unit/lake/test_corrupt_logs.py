@@ -36,7 +36,7 @@ from tidemark.model.streams import StreamMode
 
 HEAD = 7
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-FUZZ = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Answers(dict[str, Any]):
@@ -277,7 +277,7 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(FUZZ, max_examples=60)
+@settings(FUZZ, max_examples=25)
 def test_a_field_of_another_type(
     tables: dict[str, Path], right: dict[str, Answers], name: str, data: st.DataObject
 ) -> None:
@@ -304,7 +304,7 @@ def test_a_field_of_another_type(
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(FUZZ, max_examples=60)
+@settings(FUZZ, max_examples=25)
 def test_a_byte_flipped(tables: dict[str, Path], right: dict[str, Answers], name: str, data: st.DataObject) -> None:
     """In a deletion vector or a Parquet checkpoint it is found; in a commit the answer is what the file now says."""
     file = data.draw(st.sampled_from(log_files(tables[name])), "file")
