@@ -96,8 +96,8 @@ def job_ended(spec: JobSpec, seconds: float, outcome: str) -> None:
     """A Spark job, from its submission to its end. `outcome`: `done` or the name of its error."""
     from datetime import timedelta
 
-    streams = _together([window.stream_name for window in spec.windows])
-    _emit("timing", "job_duration", timedelta(seconds=seconds), {**streams, "kind": spec.kind.value}, outcome=outcome)
+    streams = _together(spec.streams)
+    _emit("timing", "job_duration", timedelta(seconds=seconds), {**streams, "kind": spec.kind}, outcome=outcome)
 
 
 def _together(streams: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 from tidemark.jobs.files import read_spec, write_result
+from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult
+from tidemark.model.transaction_jobs import WRITE, WriteReport
 from tidemark.model.transactions import Evidence
 
 __all__ = ["FOR_EVERY_STATEMENT"]
@@ -15,19 +17,15 @@ FOR_EVERY_STATEMENT = f'{sys.executable} {Path(__file__)} "$spec"'  # for the fi
 
 if __name__ == "__main__":
     spec = read_spec(sys.argv[1])
-    write_result(
-        spec.result_uri,
-        JobResult(
-            tuple(
-                Evidence(
-                    number=statement.number,
-                    table_id=statement.target.table_id,
-                    commit_version=statement.base_version + 1,
-                    txn_version=statement.txn_version,
-                    digest=statement.digest,
-                    rows={"inserted": 3, "deleted": 1},
-                )
-                for statement in spec.statements
-            )
-        ),
+    evidence = tuple(
+        Evidence(
+            number=statement.number,
+            table_id=statement.target.table_id,
+            commit_version=statement.base_version + 1,
+            txn_version=statement.txn_version,
+            digest=statement.digest,
+            rows={"inserted": 3, "deleted": 1},
+        )
+        for statement in WRITE.requested(spec).statements
     )
+    write_result(spec.result_uri, JobResult(to_plain(WriteReport(evidence))))

@@ -96,7 +96,7 @@ class MonitoredReplications:
         shop.capture(by=_by("capture"))
         stopped = WriteDownReport(at(16), columns("id", "x"), 0, 0, {}, flagged=FLAG)
         run_write_down(
-            self.store, shop.object(name).uid, run=lambda _: JobResult(facts=to_plain(stopped)),
+            self.store, shop.object(name).uid, run=lambda _: JobResult(to_plain(stopped)),
             places=JobPlaces("/w", "/x"), by=_by("write_down"),
         )  # fmt: skip
 

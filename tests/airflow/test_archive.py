@@ -14,7 +14,7 @@ import sys
 sys.path = [{archive!r}] + [entry for entry in sys.path if not entry.endswith("provider")]
 for blocked in ("airflow", "sqlalchemy", "alembic"):
     sys.modules[blocked] = None
-import tidemark, tidemark.jobs.run, tidemark.jobs.registry, tidemark.engine.changes.window
+import tidemark, tidemark.jobs.run, tidemark.jobs.write, tidemark.engine.changes.window
 print(tidemark.__file__)
 """
 

@@ -48,7 +48,7 @@ def submitted(job: SparkJob, spark_submit: StandIn, tmp_path: Path) -> list[str]
     """The arguments that spark-submit was given, one by one; the environment is kept in the file `environment`."""
     archive = f'for one in "$@"; do case "$one" in *.zip) cp "$one" {tmp_path}/archive.zip ;; esac; done'
     spark_submit(f'printf "%s\\n" "$@" > {tmp_path}/arguments; env > {tmp_path}/environment; {archive}; {RESULT}')
-    assert job.run(spec_in(tmp_path)).facts == {"seen": "the store"}
+    assert job.run(spec_in(tmp_path)).report == {"seen": "the store"}
     return (tmp_path / "arguments").read_text().splitlines()
 
 

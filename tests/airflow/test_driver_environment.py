@@ -116,7 +116,7 @@ def test_a_submitted_driver_has_the_allowed_names_and_the_log_those_left_out(
     spark_submit(f"env -0 > {tmp_path}/environment; {RESULT}")
     job = SparkJob(connect(driver_environment="SHOP_HOLD", storage_options={"key": "k"}).settings)
     with caplog.at_level("INFO"):
-        assert job.run(spec_in(tmp_path)).facts == {"seen": "the store"}
+        assert job.run(spec_in(tmp_path)).report == {"seen": "the store"}
     seen = dict(entry.split("=", 1) for entry in (tmp_path / "environment").read_text().split("\0") if entry)
     assert [name for name in seen if "AIRFLOW" in name] == []
     assert not {"DATABASE_URL", "TIDEMARK_CONTROL_STORE", "SPARK_REMOTE"} & set(seen)

@@ -19,6 +19,7 @@ from tidemark.hooks._files import private_directory
 from tidemark.hooks._job_files import alive, sweep_hourly, sweep_job_files
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.transaction_jobs import WRITE, StatementsRequest
 
 pytestmark = pytest.mark.airflow
 StandIn = Callable[[str], Path]
@@ -186,8 +187,9 @@ def test_jobs_lie_in_a_directory_of_the_workers_user_alone(
         TidemarkHook()
         .job_places()
         .spec(
-            spec_in(tmp_path).kind,
+            WRITE,
             job,
+            StatementsRequest((), ()),
             store_id="the store",
             deadline=datetime.now(UTC) + timedelta(minutes=1),
             key=KEY,
@@ -238,11 +240,16 @@ def test_nothing_that_lies_in_the_lake_is_run_or_believed(
     hook, job = TidemarkHook(), str(uuid4())
     started = spark_submit('echo "$spec"; exit 0')
     spec = hook.job_places().spec(
-        spec_in(tmp_path).kind, job, store_id="s", deadline=datetime.now(UTC) + timedelta(minutes=1), key=KEY
+        WRITE,
+        job,
+        StatementsRequest((), ()),
+        store_id="s",
+        deadline=datetime.now(UTC) + timedelta(minutes=1),
+        key=KEY,
     )
     for planted in (tmp_path / "lake/_tidemark/jobs", tmp_path / "lake/_tidemark/archives"):
         planted.mkdir(parents=True)
-        (planted / f"{job}.result.json").write_text(json.dumps({"evidence": [], "facts": {}, "error": None}))
+        (planted / f"{job}.result.json").write_text(json.dumps({"report": {}, "error": None}))
     with pytest.raises(JobLeftNoResult):
         SparkJob(hook.settings).run(spec)
     assert str(tmp_path / "lake") not in started.read_text()

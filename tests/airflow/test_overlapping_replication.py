@@ -94,7 +94,7 @@ def copied(shop: ReplicatedShop, name: str) -> None:
     one, captured = stands(shop, name), shop.status().replication.captured
     assert captured is not None
     report = BackfillReport(captured, captured, 10, one.schema, one.target)
-    done = backfill(shop, name, lambda spec: JobResult(facts=to_plain(report)), by_run("earlier", "before"), _nothing)
+    done = backfill(shop, name, lambda spec: JobResult(to_plain(report)), by_run("earlier", "before"), _nothing)
     assert done.report is not None
 
 
@@ -106,7 +106,7 @@ def backfilled_by(shop: ReplicatedShop, run: str, name: str) -> Iterator[dict[st
     def last(spec: JobSpec) -> JobResult:
         begun.set()
         cancelled.wait(WITHIN)
-        raise JobDied(key=spec.kind.value, exit_code=-9, tail="it was cancelled")
+        raise JobDied(key=spec.kind, exit_code=-9, tail="it was cancelled")
 
     def work() -> None:
         with suppress(JobDied):
@@ -182,7 +182,7 @@ def test_a_run_is_green_while_another_captures_and_red_while_a_stranger_reads_th
     def run(spec: JobSpec) -> JobResult:
         with reading(shop):
             found["beside"] = run_dag(overlapping())
-        raise JobDied(key=spec.kind.value, exit_code=-9, tail="it only stood in")
+        raise JobDied(key=spec.kind, exit_code=-9, tail="it only stood in")
 
     with pytest.raises(JobDied):
         capture(

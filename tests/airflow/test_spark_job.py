@@ -23,7 +23,8 @@ from tidemark.errors import (
 )
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.jobs import JobSpec
+from tidemark.model.transaction_jobs import WRITE
 from tidemark.model.transactions import TransactionKey
 
 pytestmark = pytest.mark.airflow
@@ -34,7 +35,7 @@ NOISE = 'echo "26/11/21 INFO SparkContext: Running"; echo "WARN ivy" >&2'
 RESULT = """python3 - "$spec" <<'PY'
 import json, sys
 spec = json.load(open(sys.argv[1]))
-json.dump({"evidence": [], "facts": {"seen": spec["store_id"]}, "error": None}, open(spec["result_uri"], "w"))
+json.dump({"report": {"seen": spec["store_id"]}, "error": None}, open(spec["result_uri"], "w"))
 PY"""
 
 
@@ -45,7 +46,9 @@ def job(hook: TidemarkHook) -> SparkJob:
 
 def spec_in(directory: Path, *, seconds: float = 60) -> JobSpec:
     return JobSpec(
-        kind=JobKind.WRITE,
+        kind=WRITE.name,
+        entry=WRITE.entry,
+        request={},
         store_id="the store",
         workspace=str(directory / "workspace"),
         result_uri=str(directory / "jobs" / "one.result.json"),
@@ -59,7 +62,7 @@ def test_a_job_that_ends_well_hands_back_its_result_and_leaves_nothing(
     job: SparkJob, spark_submit: StandIn, tmp_path: Path
 ) -> None:
     spark_submit(RESULT)
-    assert job.run(spec_in(tmp_path)).facts == {"seen": "the store"}
+    assert job.run(spec_in(tmp_path)).report == {"seen": "the store"}
     assert list((tmp_path / "jobs").iterdir()) == []
 
 
@@ -109,7 +112,7 @@ def test_a_result_of_somebody_else_is_not_taken_for_this_jobs(
     spark_submit("exit 0")
     spec = spec_in(tmp_path)
     Path(spec.result_uri).parent.mkdir()
-    Path(spec.result_uri).write_text('{"evidence": [], "facts": {}, "error": null}')
+    Path(spec.result_uri).write_text('{"report": {}, "error": null}')
     with pytest.raises(JobLeftNoResult):
         job.run(spec)
 

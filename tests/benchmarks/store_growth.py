@@ -20,8 +20,8 @@ import sqlalchemy as sa
 from tidemark.control import empty_windows, jobs, streams, transactions
 from tidemark.control.schema import metadata
 from tidemark.control.store import ControlStore
-from tidemark.model.jobs import JobKind
 from tidemark.model.streams import Stream, StreamMode, StreamWindow, TableRef, WindowKind
+from tidemark.model.transaction_jobs import WRITE
 from tidemark.model.transactions import (
     CommitResult,
     Evidence,
@@ -97,7 +97,7 @@ class Year:
         transaction_id, job_id = self.store.new_id(), self.store.new_id()
         transactions.insert(connection, transaction_id, opened, serial)
         deadline = self.now + timedelta(hours=6)
-        jobs.insert(connection, job_id, transaction_id, JobKind.WRITE, (statement,), at=self.now, deadline=deadline)
+        jobs.insert(connection, job_id, transaction_id, WRITE.name, (statement,), at=self.now, deadline=deadline)
         keep_ordered(connection, (statement,))
         transactions.mark_submitted(connection, transaction_id, deadline=deadline, lease=deadline)
         jobs.end(connection, job_id, at=self.now, outcome="done")

@@ -20,8 +20,8 @@ from tests.control.change_stream_model import EXACT, Clock
 from tidemark.control.store import ControlStore
 from tidemark.errors import JobDied, JobFailed, SlotAhead, SlotLost, SourceUnreachable, TargetMovedOn, TidemarkError
 from tidemark.lake.event_logs import EventBatch, capture_app_id
-from tidemark.model.codec import from_json, to_plain
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.replication import (
     By,
     Column,
@@ -38,6 +38,10 @@ from tidemark.model.replication import (
     UnifiedType,
 )
 from tidemark.model.replication_jobs import (
+    BACKFILL_OBJECT,
+    CAPTURE_EVENTS,
+    TRIM_EVENTS,
+    WRITE_DOWN,
     BackfillObject,
     BackfillReport,
     CaptureEvents,
@@ -296,23 +300,23 @@ class World:
 
     def _is_found(self, spec: JobSpec) -> bool:
         """Whether a backfill sees its copy in the target, where it looks before it asks the source."""
-        if spec.kind is not JobKind.BACKFILL_OBJECT:
+        if spec.kind != BACKFILL_OBJECT.name:
             return False
-        ask = from_json(BackfillObject, spec.options["ask"])
+        ask = from_plain(BackfillObject, spec.request)
         target = self.targets.get(ask.object.uid)
         return target is not None and target.number == ask.number
 
     def work(self, spec: JobSpec) -> JobResult:
         """What the job of that kind does, once more where it is asked once more."""
-        kinds: dict[JobKind, tuple[Any, Callable[[Any], Any]]] = {
-            JobKind.CAPTURE_EVENTS: (CaptureEvents, self._capture),
-            JobKind.BACKFILL_OBJECT: (BackfillObject, self._backfill),
-            JobKind.WRITE_DOWN: (WriteDown, self._write_down),
-            JobKind.TRIM_EVENTS: (TrimEvents, self._trim),
+        jobs: dict[Job[Any, Any], Callable[[Any], Any]] = {
+            CAPTURE_EVENTS: self._capture,
+            BACKFILL_OBJECT: self._backfill,
+            WRITE_DOWN: self._write_down,
+            TRIM_EVENTS: self._trim,
         }
-        kind, act = kinds[spec.kind]
+        job = next(one for one in jobs if one.name == spec.kind)
         try:
-            return JobResult(facts=to_plain(act(from_json(kind, spec.options["ask"]))))
+            return JobResult(to_plain(jobs[job](job.requested(spec))))
         except TidemarkError as error:
             return JobResult(error=error.to_record())
 

@@ -10,9 +10,10 @@ import pytest
 from tests.control.change_stream_model import ChangeStreamWorld
 from tests.control.test_waves_behaviour import Readers, loaded
 from tidemark.errors import ChangeStreamNotFound, PartitionExpired, TidemarkError
+from tidemark.model.change_stream_jobs import TRIM_CHANGE_LOG
 from tidemark.model.change_streams import ChangeStream
-from tidemark.model.codec import from_json
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.codec import from_plain
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.transactions.change_streams.groups import reset_group
 from tidemark.transactions.change_streams.retention import LogTrimmed, trim
 from tidemark.transactions.limits import JobPlaces
@@ -28,11 +29,11 @@ class Log:
     broken: bool = False
 
     def __call__(self, spec: JobSpec) -> JobResult:
-        assert spec.kind is JobKind.TRIM_CHANGE_LOG
-        self.told.append(from_json(ChangeStream, spec.options["stream"]).trimmed_until)
+        assert spec.kind == TRIM_CHANGE_LOG.name
+        self.told.append(from_plain(ChangeStream, spec.request).trimmed_until)
         if self.broken:
             return JobResult(error=TidemarkError(message="no").to_record())
-        return JobResult(facts={"until": None, "rows": 7})
+        return JobResult({"until": None, "rows": 7})
 
 
 def trimmed(world: ChangeStreamWorld, log: Log) -> LogTrimmed:

@@ -20,6 +20,7 @@ from tidemark.errors import (
     TidemarkError,
     WatchedTableChanged,
 )
+from tidemark.model.change_stream_jobs import CAPTURE_CHANGES
 from tidemark.model.change_streams import (
     CLOCKS_DIFFER,
     MICROSECOND,
@@ -29,8 +30,8 @@ from tidemark.model.change_streams import (
     ValueCaptureType,
     WatchedTable,
 )
-from tidemark.model.codec import from_json, to_plain
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.planning.bounds import Bound
 from tidemark.transactions.change_streams.capture import capture, close_batch
 from tidemark.transactions.change_streams.definitions import (
@@ -411,7 +412,7 @@ def test_what_came_before_a_column_was_lost_is_captured(world: ChangeStreamWorld
 
 
 def places() -> JobPlaces:
-    return JobPlaces("file:///w", "file:///e", {"memory": "1g"})
+    return JobPlaces("file:///w", "file:///e")
 
 
 def test_a_capture_is_one_job_and_none_where_nothing_is_new(world: ChangeStreamWorld) -> None:
@@ -419,9 +420,9 @@ def test_a_capture_is_one_job_and_none_where_nothing_is_new(world: ChangeStreamW
 
     def run(spec: JobSpec) -> JobResult:
         specs.append(spec)
-        batch = from_json(type(world.opened()), spec.options["batch"])
+        batch = CAPTURE_CHANGES.requested(spec)
         assert batch == world.opened()
-        return JobResult(facts=to_plain(captured(batch)))
+        return JobResult(to_plain(captured(batch)))
 
     def once() -> CaptureResult | None:
         return capture(world.store, "s", run=run, places=places(), tables=world.tables)
@@ -432,7 +433,11 @@ def test_a_capture_is_one_job_and_none_where_nothing_is_new(world: ChangeStreamW
     assert result is not None
     assert (result.number, result.published_until) == (0, world.stream.published_until)
     (spec,) = specs
-    assert (spec.kind, spec.store_id, spec.options["memory"]) == (JobKind.CAPTURE_CHANGES, world.store.store_id, "1g")
+    assert (spec.kind, spec.entry, spec.store_id) == (
+        CAPTURE_CHANGES.name,
+        CAPTURE_CHANGES.entry,
+        world.store.store_id,
+    )
     assert once() is None
 
 
@@ -440,9 +445,9 @@ def test_a_clock_that_is_ahead_is_said_and_the_promise_stays_with_this_clock(
     world: ChangeStreamWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     def run(spec: JobSpec) -> JobResult:
-        batch = from_json(CaptureBatch, spec.options["batch"])
+        batch = from_plain(CaptureBatch, spec.request)
         result = captured(batch, until=batch.latest + MICROSECOND)
-        return JobResult(facts=to_plain(replace(result, ahead={"db.t": timedelta(hours=1)})))
+        return JobResult(to_plain(replace(result, ahead={"db.t": timedelta(hours=1)})))
 
     world.table.commit(world.clock.go())
     result = capture(world.store, "s", run=run, places=places(), tables=world.tables)

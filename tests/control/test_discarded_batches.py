@@ -13,7 +13,7 @@ from tidemark.control import capture_batches
 from tidemark.errors import CaptureChanged, DiscardedBatchCaptured, KeyTwiceInTransaction
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_streams import BatchState, CaptureBatch, ChangeStream
-from tidemark.model.codec import from_json, to_plain
+from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.transactions.change_streams.capture import capture, close_batch
 from tidemark.transactions.change_streams.definitions import suspend, watch
@@ -136,11 +136,11 @@ def test_a_capture_that_came_in_after_all_counts_and_the_one_after_it_is_given_u
     answers: list[CaptureBatch] = []
 
     def run(spec: JobSpec) -> JobResult:
-        batch = from_json(CaptureBatch, spec.options["batch"])
+        batch = from_plain(CaptureBatch, spec.request)
         answers.append(batch)
         if batch == following:
             return JobResult(error=DiscardedBatchCaptured(number=0, stream="s").to_record())
-        return JobResult(facts=to_plain(replace(captured(batch), found=True)))
+        return JobResult(to_plain(replace(captured(batch), found=True)))
 
     result = capture(world.store, "s", run=run, places=JobPlaces("file:///w", "file:///e"), tables=world.tables)
     assert result is not None

@@ -64,7 +64,7 @@ class Used:
         def job(spec: JobSpec) -> JobResult:
             meanwhile()
             answers = [ChunkAnswer(one.token, one.number, 5) for one in self.chunks]
-            return JobResult(facts={"chunks": to_plain(answers)})
+            return JobResult({"chunks": to_plain(answers)})
 
         read_chunks(
             self.store,

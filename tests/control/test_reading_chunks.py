@@ -21,7 +21,7 @@ from tidemark.errors import (
     TargetForgetsTransactions,
 )
 from tidemark.model.change_streams import Chunk, WatchedTable
-from tidemark.model.codec import from_json, to_plain
+from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.partition_sinks import ChunkAnswer, ReadAsk, Sink, SinkKind
 from tidemark.model.streams import TableRef
@@ -65,7 +65,7 @@ class Reading:
         target: CountingTable | None = None,
     ) -> BundleResult:
         def job(spec: JobSpec) -> JobResult:
-            self.asks.append(from_json(ReadAsk, spec.options["ask"]))
+            self.asks.append(from_plain(ReadAsk, spec.request))
             return answer(self.asks[-1])
 
         sink = Sink(SinkKind.APPEND, (target or self.target).ref)
@@ -87,13 +87,13 @@ def reading(tmp_path: Path) -> Reading:
 
 def written(ask: ReadAsk) -> JobResult:
     answers = [ChunkAnswer(one.chunk.token, one.chunk.number, 5, facts={"version": "1"}) for one in ask.writes]
-    return JobResult(facts={"chunks": to_plain(answers)})
+    return JobResult({"chunks": to_plain(answers)})
 
 
 def first_fails(ask: ReadAsk) -> JobResult:
     error = JobFailed(error="ValueError", message="it is bad").to_record()
     answers = [replace(ChunkAnswer(one.chunk.token, one.chunk.number, 5)) for one in ask.writes]
-    return JobResult(facts={"chunks": to_plain([replace(answers[0], rows=None, error=error), *answers[1:]])})
+    return JobResult({"chunks": to_plain([replace(answers[0], rows=None, error=error), *answers[1:]])})
 
 
 def dies(ask: ReadAsk) -> JobResult:

@@ -20,8 +20,8 @@ from tidemark.errors import (
     SlotAhead,
     SourceUnreachable,
 )
-from tidemark.model.codec import from_json, to_plain
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.codec import from_plain, to_plain
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.replication import BackfillProgress, By, ObjectState, ReplicationOptions, Selection, WriteMode
 from tidemark.model.replication_jobs import BackfillObject, CaptureEvents, CaptureReport, WriteDown, WriteDownReport
 from tidemark.model.streams import TableRef
@@ -90,7 +90,7 @@ class TestFinding:
         asks: list[CaptureEvents] = []
 
         def run(spec: JobSpec) -> JobResult:
-            asks.append(from_json(CaptureEvents, spec.options["ask"]))
+            asks.append(from_plain(CaptureEvents, spec.request))
             return world.work(spec)
 
         world.runner = lambda ends: run  # type: ignore[method-assign]
@@ -195,7 +195,7 @@ class TestBackfill:
         told: list[tuple[str, ...]] = []
 
         def run(spec: JobSpec) -> JobResult:
-            told.append(from_json(BackfillObject, spec.options["ask"]).earlier)
+            told.append(from_plain(BackfillObject, spec.request).earlier)
             return world.work(spec)
 
         world.backfill("s.a", run=run)
@@ -222,7 +222,7 @@ class TestBackfill:
         world.clock.go(timedelta(minutes=11))
         report = world.backfill("s.a", by=OTHER).report
         assert report is not None
-        assert world.work(world.late.pop()).facts["found"]  # the other one, late
+        assert world.work(world.late.pop()).report["found"]  # the other one, late
         assert world.object("s.a").applied == report.applied
 
     def test_another_run_waits_for_nobody_where_the_job_is_dead(self, world: World) -> None:
@@ -321,7 +321,7 @@ class TestBackfill:
         stored = threading.Event()
 
         def run(spec: JobSpec) -> JobResult:
-            ask = from_json(BackfillObject, spec.options["ask"])
+            ask = from_plain(BackfillObject, spec.request)
             progress = BackfillProgress(10, 4, world.clock.now)
             assert record_progress(world.store, ask.object.uid, number=ask.number, progress=progress)
             assert not record_progress(world.store, ask.object.uid, number=ask.number + 1, progress=progress)
@@ -435,7 +435,7 @@ class TestCapture:
     def test_an_event_log_that_has_less_than_it_had_is_not_believed(self, world: World) -> None:
         world.replicated("s.a")
         world.source.commit("id of s.a")
-        less = JobResult(facts=to_plain(CaptureReport(at(1), 0, 0, {})))
+        less = JobResult(to_plain(CaptureReport(at(1), 0, 0, {})))
         world.runner = lambda ends: lambda spec: less  # type: ignore[method-assign]
         with pytest.raises(EventLogChanged, match="before batch"):
             world.capture()
@@ -448,9 +448,9 @@ class TestCapture:
         told: list[CaptureEvents] = []
 
         def run(spec: JobSpec) -> JobResult:
-            told.append(from_json(CaptureEvents, spec.options["ask"]))
+            told.append(from_plain(CaptureEvents, spec.request))
             answer = world.work(spec)
-            return replace(answer, facts={**answer.facts, "schemas": {"s.a": to_plain(wider)}})
+            return replace(answer, report={**answer.report, "schemas": {"s.a": to_plain(wider)}})
 
         world.runner = lambda ends: run  # type: ignore[method-assign]
         for _ in range(2):
@@ -476,7 +476,7 @@ class TestWriteDown:
         asks: list[WriteDown] = []
 
         def run(spec: JobSpec) -> JobResult:
-            asks.append(from_json(WriteDown, spec.options["ask"]))
+            asks.append(from_plain(WriteDown, spec.request))
             return world.work(spec)
 
         report = world.write_down("s.a", run=run, by=OTHER).report
@@ -502,7 +502,7 @@ class TestWriteDown:
         asks: list[WriteDown] = []
 
         def run(spec: JobSpec) -> JobResult:
-            asks.append(from_json(WriteDown, spec.options["ask"]))
+            asks.append(from_plain(WriteDown, spec.request))
             return world.work(spec)
 
         world.write_down("s.a", run=run, by=OTHER)
@@ -531,7 +531,7 @@ class TestWriteDown:
             world.backfill("s.a", by=OTHER)
             answer = world.work(spec)
             assert answer.error is not None
-            return JobResult(facts=to_plain(WriteDownReport(at(17), columns("id"), 1, 1, {})))
+            return JobResult(to_plain(WriteDownReport(at(17), columns("id"), 1, 1, {})))
 
         outcome = world.write_down("s.a", run=run)
         assert outcome.reason == "a backfill of it has begun meanwhile"
@@ -540,7 +540,7 @@ class TestWriteDown:
     def test_one_that_needs_a_backfill_is_flagged_where_it_stopped(self, world: World) -> None:
         self.ready(world)
         stopped = WriteDownReport(at(16), columns("id", "x"), 0, 0, {}, flagged="column y may have any value")
-        outcome = world.write_down("s.a", run=lambda spec: JobResult(facts=to_plain(stopped)))
+        outcome = world.write_down("s.a", run=lambda spec: JobResult(to_plain(stopped)))
         assert (outcome.report, outcome.reason) == (stopped, "column y may have any value")
         assert world.object("s.a").applied == at(16)
         assert "column y may have any value" in status.describe(world.store, "r").alerts[0]
@@ -581,7 +581,7 @@ class TestWriteDown:
         assert (stands.lag_seconds, stands.objects[0].lag_seconds) == (0.0, 90.0)
 
     def test_jobs_are_of_their_kinds(self, world: World) -> None:
-        kinds: list[JobKind] = []
+        kinds: list[str] = []
 
         def run(spec: JobSpec) -> JobResult:
             kinds.append(spec.kind)
@@ -590,4 +590,4 @@ class TestWriteDown:
         world.runner = lambda ends: run  # type: ignore[method-assign]
         self.ready(world)
         world.write_down("s.a")
-        assert kinds == [JobKind.BACKFILL_OBJECT, JobKind.CAPTURE_EVENTS, JobKind.WRITE_DOWN]
+        assert kinds == ["backfill_object", "capture_events", "write_down"]

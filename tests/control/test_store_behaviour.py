@@ -20,7 +20,6 @@ from tidemark.errors import (
     StreamNotFound,
     TransactionNotFound,
 )
-from tidemark.model.jobs import JobKind
 from tidemark.model.streams import Addressing, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.model.transactions import (
     Evidence,
@@ -195,7 +194,7 @@ def test_evidence_is_kept_only_for_the_statement_as_it_stands(kept: ControlStore
 def test_a_job_may_be_alive_until_it_ended_or_its_deadline(kept: ControlStore) -> None:
     statements = written_ahead(kept).plan.statements
     deadline = NOW + timedelta(hours=6)
-    for job_id, kind in (("j-1", JobKind.WRITE), ("j-2", JobKind.WRITE), ("j-3", JobKind.FENCE)):
+    for job_id, kind in (("j-1", "write"), ("j-2", "write"), ("j-3", "fence")):
         kept.write(lambda c, j=job_id, k=kind: jobs.insert(c, j, "t-1", k, statements, at=NOW, deadline=deadline))
 
     def alive(now: datetime) -> datetime | None:

@@ -13,9 +13,11 @@ from tidemark.errors import from_record
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.run import run
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.codec import from_json, to_json
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.codec import from_json, to_json, to_plain
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.streams import StreamMode, StreamWindow, TableRef, WindowKind
+from tidemark.model.table_jobs import PREPARE, TablePath, TableVersion
+from tidemark.model.transaction_jobs import DRY_RUN, FENCE, WRITE, StatementsRequest, WindowsRequest
 from tidemark.model.transactions import WriteAs
 from tidemark.planning.statements import parse_statement
 
@@ -52,22 +54,24 @@ class Room:
         found = statement(self.path / target, number=number, **write)
         return _named(found, target)
 
-    def spec(self, *statements, kind=JobKind.WRITE, seconds=600, **more):
+    def spec(self, *statements, job=WRITE, ask=None, seconds=600):
         return JobSpec(
-            kind=kind,
+            kind=job.name,
+            entry=job.entry,
+            request=to_plain(ask or StatementsRequest((self.window,), statements)),
             store_id="store",
             workspace=f"{self.path}/work",
             result_uri=f"{self.path}/result.json",
             cancel_uri=f"{self.path}/cancel",
             deadline=datetime.now(UTC) + timedelta(seconds=seconds),
             key=KEY,
-            windows=(self.window,),
-            statements=statements,
-            **more,
         )
 
     def run(self, *statements, **more):
         return run(self.spark, self.spec(*statements, **more), say=self.lines.append)
+
+    def evidence(self, *statements):
+        return WRITE.reported(self.run(*statements)).evidence
 
     def rows(self, target):
         return rows_of(self.spark, self.path / target)
@@ -107,8 +111,11 @@ def test_statements_run_in_order_and_a_second_run_finds_them_all(room):
         "statement 1 of 2 (merge into mirror) written: 2 inserted, 0 updated, 0 deleted, version 1",
         "statement 2 of 2 (sql into counts) written: 1 inserted, version 1",
     ]
-    again = room.run(*statements)
-    assert [(e.number, e.commit_version, e.found) for e in again.evidence] == [(1, 1, True), (2, 1, True)]
+    again = room.evidence(*statements)
+    assert [(e.number, e.commit_version, e.found) for e in again] == [
+        (1, 1, True),
+        (2, 1, True),
+    ]
     assert not list((room.path / "work").rglob("*.json"))
 
 
@@ -133,7 +140,7 @@ def test_a_function_writes_its_declared_targets_once(room):
     ]
     assert room.run(*statements).error is None
     assert (room.rows("mirror"), room.rows("counts")) == ([(3, "c"), (4, "d")], [(3, "rows")])
-    assert [e.found for e in room.run(*statements).evidence] == [True, True]
+    assert [e.found for e in room.evidence(*statements)] == [True, True]
     assert room.rows("counts") == [(3, "rows")]
 
 
@@ -143,7 +150,7 @@ def test_a_declared_target_that_the_function_leaves_out_gets_its_mark(room):
         for n, target in ((1, "mirror"), (2, "counts"))
     ]
     result = room.run(*statements)
-    assert [(e.number, e.commit_version) for e in result.evidence] == [(1, 1), (2, 1)]
+    assert [(e.number, e.commit_version) for e in WRITE.reported(result).evidence] == [(1, 1), (2, 1)]
     assert (room.rows("mirror"), room.rows("counts")) == ([], [(3, "sql")])
 
 
@@ -170,28 +177,28 @@ def test_a_fence_job_says_what_was_written_and_what_is_shut_out(room):
     second = room.statement(2, "counts", write_as=WriteAs.SQL, sql="INSERT INTO counts SELECT count(*), 'x' FROM s")
     room.run(first)
     for _ in range(2):
-        result = room.run(first, second, kind=JobKind.FENCE)
-        assert result.facts == {"fenced": [2], "written": [1], "lost": []}
-        assert [e.number for e in result.evidence] == [1]
+        report = FENCE.reported(room.run(first, second, job=FENCE))
+        assert (report.fenced, report.written, report.lost) == ((2,), (1,), ())
+        assert [e.number for e in report.evidence] == [1]
     assert room.run(second).error.error == "Fenced"
     assert room.rows("counts") == []
 
 
 def test_a_dry_run_says_what_would_be_read_and_touches_nothing(room):
-    result = room.run(room.statement(1, "mirror"), kind=JobKind.DRY_RUN)
+    result = room.run(job=DRY_RUN, ask=WindowsRequest((room.window,)))
     assert result.error is None
-    assert (result.facts["s"]["from"], result.facts["s"]["to"]) == (room.window.start, room.window.end)
-    assert len(result.facts["s"]) > 3
+    reads = DRY_RUN.reported(result).reads["s"]
+    assert (reads["from"], reads["to"]) == (room.window.start, room.window.end)
+    assert len(reads) > 3
     assert from_json(JobResult, to_json(result)) == result
     assert room.head("mirror") == 0
 
 
 def test_prepare_turns_row_tracking_on_once(room):
     path = str(room.path / "counts")
-    result = room.run(kind=JobKind.PREPARE, options={"table": path})
-    assert result.facts == {path: room.head("counts")}
+    once, again = (PREPARE.reported(room.run(job=PREPARE, ask=TablePath(path))) for _ in range(2))
+    assert once == again == TableVersion(room.head("counts"))
     assert DeltaLog.open(path).state().row_tracking
-    assert room.run(kind=JobKind.PREPARE, options={"table": path}).facts == result.facts
 
 
 def test_a_job_stops_at_its_deadline_and_at_the_cancel_marker(room):
@@ -215,8 +222,8 @@ def test_spec_and_result_travel_as_files_whole_or_not_at_all(room):
     path.write_text(to_json(spec))
     assert read_spec(str(path)) == spec
     assert read_spec(f"file://{str(path).replace(' ', '%20')}") == spec
-    write_result(f"{room.path}/new/result.json", JobResult(facts={"é": 1}))
-    assert from_json(JobResult, (room.path / "new/result.json").read_text()) == JobResult(facts={"é": 1})
+    write_result(f"{room.path}/new/result.json", JobResult({"é": 1}))
+    assert from_json(JobResult, (room.path / "new/result.json").read_text()) == JobResult({"é": 1})
     assert [p.name for p in (room.path / "new").iterdir()] == ["result.json"]
 
 

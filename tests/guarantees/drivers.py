@@ -20,8 +20,10 @@ from tidemark.errors import (
     TidemarkError,
 )
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.codec import to_plain
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.marks import MarkKind, mark_of
+from tidemark.model.transaction_jobs import FENCE, WRITE, FenceReport, WriteReport
 from tidemark.model.transactions import Evidence, Statement
 from tidemark.planning.delivery import Delivery, Finding, judge
 
@@ -39,6 +41,8 @@ class Driver:
 
     def __init__(self, spec: JobSpec, tables: Mapping[str, SyntheticTable], clock: Callable[[], datetime]) -> None:
         self.spec = spec
+        asked = WRITE.requested(spec)  # a fence is asked with the same
+        self.windows, self.statements = asked.windows, asked.statements
         self.result: JobResult | None = None
         self._tables = tables
         self._clock = clock
@@ -66,16 +70,24 @@ class Driver:
             return
         try:
             self._deadline()
-            statement = next((s for s in self.spec.statements if not self._done(s)), None)
+            statement = next((s for s in self.statements if not self._done(s)), None)
             if statement is None:
-                facts = {"lost": list(self._lost)}
-                self.result = JobResult(evidence=tuple(self._evidence), facts=facts if self._lost else {})
-            elif self.spec.kind is JobKind.FENCE:
+                self.result = JobResult(to_plain(self._report()))
+            elif self.spec.kind == FENCE.name:
                 self._fence(statement)
             else:
                 self._write(statement)
         except TidemarkError as error:
             self.result = JobResult(error=error.to_record())
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        return tuple(self._evidence)
+
+    def _report(self) -> WriteReport | FenceReport:
+        if self.spec.kind == FENCE.name:
+            return FenceReport(self.evidence, lost=tuple(self._lost))
+        return WriteReport(self.evidence)
 
     def _done(self, statement: Statement) -> bool:
         return statement.number in self._lost or any(e.number == statement.number for e in self._evidence)
@@ -109,13 +121,13 @@ class Driver:
         elif finding.finding is not Finding.FENCED:
             self._lost.append(statement.number)
         else:
-            self.spec = _without(self.spec, statement)
+            self.statements = tuple(one for one in self.statements if one.number != statement.number)
 
     def _changes(self) -> list[tuple[str, int]]:
-        return [(w.stream_uid, version) for w in self.spec.windows for version in range(w.start + 1, w.end + 1)]
+        return [(w.stream_uid, version) for w in self.windows for version in range(w.start + 1, w.end + 1)]
 
     def _put(self, statement: Statement, kind: MarkKind, changes: list[tuple[str, int]]) -> None:
-        mark = mark_of(self.spec.store_id, self.spec.windows, statement, kind).to_text()
+        mark = mark_of(self.spec.store_id, self.windows, statement, kind).to_text()
         self._tables[statement.target.path].write(statement.app_id, statement.txn_version, mark, changes)
 
     def _look(self, statement: Statement) -> Delivery:
@@ -127,7 +139,7 @@ class Driver:
         found_id = log.state(head).table_id
         same = found_id == statement.target.table_id
         return judge(
-            mark_of(self.spec.store_id, self.spec.windows, statement, MarkKind.WRITE),
+            mark_of(self.spec.store_id, self.windows, statement, MarkKind.WRITE),
             expected_id=statement.target.table_id,
             found_id=found_id,
             commits=log.commits(statement.base_version, head) if same else (),
@@ -148,12 +160,6 @@ class Driver:
                 found=found,
             )
         )
-
-
-def _without(spec: JobSpec, statement: Statement) -> JobSpec:
-    from dataclasses import replace
-
-    return replace(spec, statements=tuple(s for s in spec.statements if s.number != statement.number))
 
 
 def _refusal(spec: JobSpec, statement: Statement, delivery: Delivery) -> TidemarkError:

@@ -19,7 +19,7 @@ from tidemark.errors import (
     TransactionNotFound,
 )
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.streams import TableRef
 from tidemark.model.transactions import PlannedWrite, TransactionState, WriteAs
 from tidemark.transactions.begin import get_transaction
@@ -207,7 +207,7 @@ def test_after_its_deadline_a_job_that_nobody_saw_end_is_fenced_off_first(world:
     zombie = world.zombie(world.open("one", typo(world)), steps=1)
     world.clock.go(LONG)
     transaction = world.open("one")
-    assert [driver.spec.kind for driver in world.drivers[1:]] == [JobKind.FENCE]
+    assert [driver.spec.kind for driver in world.drivers[1:]] == ["fence"]
     zombie.run()
     world.finish(transaction)
     assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)

@@ -22,10 +22,10 @@ from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.slots import slot_status
 from tidemark.jobs.run import run
 from tidemark.kill_points import CAPTURE_EVENTS_POINTS, KILL_AT
-from tidemark.model.codec import from_plain, to_json
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.codec import from_plain, to_json, to_plain
+from tidemark.model.jobs import JobSpec
 from tidemark.model.replication import ReplicationOptions, SourceKind
-from tidemark.model.replication_jobs import CaptureEvents, CaptureReport
+from tidemark.model.replication_jobs import CAPTURE_EVENTS, CaptureEvents, CaptureReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,13 +91,14 @@ def spec_of(source: SourceWorld, home: Path) -> JobSpec:
         options=ReplicationOptions(target="mirror", max_events=30),
     )
     return JobSpec(
-        kind=JobKind.CAPTURE_EVENTS,
+        kind=CAPTURE_EVENTS.name,
+        entry=CAPTURE_EVENTS.entry,
+        request=to_plain(ask),
         store_id="store",
         workspace=f"file://{home}/_tidemark",
         result_uri=f"{home}/result.json",
         cancel_uri=f"{home}/cancel",
         deadline=datetime.now(UTC) + timedelta(hours=1),
-        options={"ask": to_json(ask)},
     )
 
 

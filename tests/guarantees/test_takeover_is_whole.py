@@ -66,8 +66,10 @@ def test_while_a_taker_works_the_first_key_waits(world: World) -> None:
             with pytest.raises(StreamLocked) as locked:
                 attempt()
             seen.append(locked.value.holder)
+        late = world.driver(spec)
+        late.run()
         with pytest.raises(Superseded):
-            commit(world.store, key_of("one"), world.driver(spec).run().evidence)
+            commit(world.store, key_of("one"), late.evidence)
         return world.run(spec)
 
     world.begin_with(run, "two")

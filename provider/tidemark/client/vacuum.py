@@ -29,6 +29,4 @@ def vacuum_table(
     )
     session = around.spark if is_remote(around.spark) else own_session(around.spark)
     done = vacuum(session, plan, around.options, started_at=around.store.clock(), dry_run=dry_run)
-    return result_of(
-        plan, dry_run=dry_run, files=done.files, bytes_=done.bytes, changed_meanwhile=done.changed_meanwhile
-    )
+    return result_of(plan, done, dry_run=dry_run)

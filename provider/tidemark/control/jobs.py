@@ -9,7 +9,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from tidemark.control.schema import job_targets, jobs
-from tidemark.model.jobs import JobKind
+from tidemark.model.transaction_jobs import WRITE
 from tidemark.model.transactions import Statement
 
 __all__ = ["StoredJob", "count_writes", "end", "given_another_table", "insert", "may_be_alive", "without_end"]
@@ -28,7 +28,7 @@ def insert(
     connection: sa.Connection,
     job_id: str,
     transaction_id: str,
-    kind: JobKind,
+    kind: str,
     statements: Sequence[Statement],
     *,
     at: datetime,
@@ -40,7 +40,7 @@ def insert(
         jobs.insert().values(
             id=job_id,
             transaction_id=transaction_id,
-            kind=kind.value,
+            kind=kind,
             attempt=attempt,
             submitted_at=at,
             deadline=deadline,
@@ -108,7 +108,7 @@ def given_another_table(
 
 
 def _writing() -> sa.ColumnElement[bool]:
-    return jobs.c.kind == JobKind.WRITE.value
+    return jobs.c.kind == WRITE.name
 
 
 def _alive(now: datetime) -> sa.ColumnElement[bool]:

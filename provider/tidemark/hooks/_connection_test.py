@@ -11,7 +11,8 @@ from airflow.providers.common.compat.sdk import redact
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tidemark.errors import TidemarkError, from_record
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.jobs import JobSpec
+from tidemark.model.table_jobs import PROBE, ProbeRequest
 
 if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
@@ -87,17 +88,10 @@ def _spark(hook: TidemarkHook) -> str:
     result = job.run(_probe(hook))
     if result.error is not None:
         raise from_record(result.error)
-    version = result.facts["spark"]
+    version = PROBE.reported(result).spark
     return f"{version} at {server_address(connection)} reads what the worker writes, and the worker what it writes"
 
 
 def _probe(hook: TidemarkHook) -> JobSpec:
-    places, job_id = hook.job_places(), str(uuid4())
-    return JobSpec(
-        kind=JobKind.PROBE,
-        store_id="",
-        workspace=places.workspace,
-        result_uri=places.result_uri(job_id),
-        cancel_uri=places.cancel_uri(job_id),
-        deadline=datetime.now(UTC) + _PROBE_TAKES_AT_MOST,
-    )
+    deadline = datetime.now(UTC) + _PROBE_TAKES_AT_MOST
+    return hook.job_places().spec(PROBE, str(uuid4()), ProbeRequest(), store_id="", deadline=deadline, key=None)

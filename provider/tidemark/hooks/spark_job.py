@@ -254,7 +254,7 @@ class SparkJob:
         return environment
 
     def _answer(self, spec: JobSpec, result: Path, submission: Driver) -> JobResult:
-        about = str(spec.key) if spec.key is not None else spec.kind.value
+        about = str(spec.key) if spec.key is not None else spec.kind
         if result.exists():
             return from_json(JobResult, result.read_text(encoding="utf-8"))
         if self._runs_on:

@@ -85,7 +85,7 @@ def _quiet_session(spec: JobSpec) -> SparkSession:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(f"tidemark {spec.kind.value} {spec.key}")
+    builder = SparkSession.builder.appName(f"tidemark {spec.kind} {spec.key}")
     if not SparkConf().contains(LOG_LEVEL):
         builder = builder.config(LOG_LEVEL, "WARN")
     return builder.getOrCreate()

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from tidemark.engine.replication.capture import capture_events as capture
-from tidemark.errors import InvalidArgument
 from tidemark.jobs.context import JobContext
-from tidemark.model.codec import from_json, to_plain
-from tidemark.model.jobs import JobResult
-from tidemark.model.replication_jobs import CaptureEvents
+from tidemark.model.replication_jobs import CaptureEvents, CaptureReport
 
 __all__ = ["capture_events"]
 
 
-def capture_events(job: JobContext) -> JobResult:
-    """Do `options["ask"]` (a CaptureEvents as JSON) in the database of the job. Facts: a CaptureReport.
-
-    A second run goes on where the event log ends. Raises what the engine's `capture_events` does.
-    """
-    ask = from_json(CaptureEvents, job.spec.options["ask"])
-    if job.source is None:
-        raise InvalidArgument(argument="source", value=None, problem="the job was not told which database to read")
+def capture_events(job: JobContext, ask: CaptureEvents) -> CaptureReport:
+    """A second run goes on where the event log ends. Raises what the engine's `capture_events` does."""
+    source = job.require_source()
     job.stop_if_due()
     with job.new_workspace(f"capture-{ask.replication_uid}") as workspace:
-        report = capture(
+        return capture(
             job.session,
             job.spec.store_id,
             ask,
-            job.source,
+            source,
             workspace,
             job.options,
             now=job.started_at,
             say=job.progress.say,
             stop_if_due=job.stop_if_due,
         )
-    return JobResult(facts=to_plain(report))

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidemark.engine.workspace import Workspace
-from tidemark.engine.writes.exactly_once import Delivering
-from tidemark.errors import StorageRefused, StorageUnreachable
+from tidemark.errors import InvalidArgument, StorageRefused, StorageUnreachable
 from tidemark.jobs.progress import Progress
 from tidemark.lake.orphans import sweep_directories
 from tidemark.model.jobs import JobSpec
@@ -36,10 +35,11 @@ class JobContext:
     stop_if_due: Callable[[], None]
     source: SourceAddress | None = field(default=None, repr=False)  # the database that a replication reads
 
-    @property
-    def delivering(self) -> Delivering:
-        """What the statements of the job's transaction share."""
-        return Delivering(self.spec.store_id, self.spec.key, self.spec.windows, self.options, self.stop_if_due)
+    def require_source(self) -> SourceAddress:
+        """The database that the job reads. Raises InvalidArgument if the job was not told of one."""
+        if self.source is None:
+            raise InvalidArgument(argument="source", value=None, problem="the job was not told which database to read")
+        return self.source
 
     def new_workspace(self, owner_id: str) -> Workspace:
         """The job's own directories. What processes that died have left there goes first, some of it in each job; what

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from tidemark.engine.writes.quarantine_table import create_quarantine_table
 from tidemark.jobs.context import JobContext
-from tidemark.model.jobs import JobResult
+from tidemark.model.table_jobs import TablePath, TableVersion
 
-__all__ = ["QUARANTINE_TABLE", "create_quarantine"]
-
-QUARANTINE_TABLE = "table"
+__all__ = ["create_quarantine"]
 
 
-def create_quarantine(job: JobContext) -> JobResult:
-    """There is a Delta table at `options["table"]`, a path or URI. Facts: path → version now.
-
-    A second run, or another at the same time, finds it and changes nothing.
-    """
-    path = job.spec.options[QUARANTINE_TABLE]
+def create_quarantine(job: JobContext, ask: TablePath) -> TableVersion:
+    """There is a Delta table then. A second run, or another at the same time, finds it and changes nothing."""
     job.stop_if_due()
-    return JobResult(facts={path: create_quarantine_table(job.session, path, job.options).head()})
+    return TableVersion(create_quarantine_table(job.session, ask.path, job.options).head())

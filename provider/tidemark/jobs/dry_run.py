@@ -6,15 +6,15 @@ from typing import Any
 
 from tidemark.engine.windows import explain_window
 from tidemark.jobs.context import JobContext
-from tidemark.model.jobs import JobResult
 from tidemark.model.streams import StreamWindow, WindowKind
+from tidemark.model.transaction_jobs import DryRunReport, WindowsRequest
 
 __all__ = ["dry_run"]
 
 
-def dry_run(job: JobContext) -> JobResult:
-    """Facts: stream name → the chosen plan with files, bytes and rows of each side."""
-    return JobResult(facts={window.stream_name: _explained(job, window) for window in job.spec.windows})
+def dry_run(job: JobContext, ask: WindowsRequest) -> DryRunReport:
+    """Touches nothing, however often. Raises what planning the windows raises."""
+    return DryRunReport({window.stream_name: _explained(job, window) for window in ask.windows})
 
 
 def _explained(job: JobContext, window: StreamWindow) -> dict[str, Any]:

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from tidemark.engine.writes.exactly_once import fence_statement, look, write_statement
+from tidemark.engine.writes.exactly_once import Delivering, fence_statement, look, write_statement
 from tidemark.errors import TargetNotFound
 from tidemark.jobs.context import JobContext
-from tidemark.model.jobs import JobResult
+from tidemark.jobs.delivering import delivering
+from tidemark.model.transaction_jobs import FenceReport, StatementsRequest
 from tidemark.model.transactions import Evidence, Statement
 from tidemark.planning.delivery import Finding
 
 __all__ = ["fence"]
 
 
-def fence(job: JobContext) -> JobResult:
-    """Evidence for each statement that was written before the fence came.
-
-    Facts: `fenced`, `written`, `lost`: statement numbers; lost are those whose target was replaced, rewound, dropped or
-    has a later number. A second run finds the fences and says the same.
-    """
+def fence(job: JobContext, ask: StatementsRequest) -> FenceReport:
+    """A second run finds the fences and says the same."""
+    shared = delivering(job, ask.windows)
     evidence: list[Evidence] = []
     numbers: dict[str, list[int]] = {"fenced": [], "written": [], "lost": []}
-    for statement in job.spec.statements:
-        finding = _fenced(job, statement)
+    for statement in ask.statements:
+        finding = _fenced(job, shared, statement)
         if finding is Finding.DELIVERED:
             numbers["written"].append(statement.number)
-            evidence.append(write_statement(job.session, job.delivering, statement, _never))
+            evidence.append(write_statement(job.session, shared, statement, _never))
         else:
             numbers["fenced" if finding is Finding.FENCED else "lost"].append(statement.number)
         job.progress.say(f"statement {statement.number} on {statement.target.name}: {finding.value}")
-    return JobResult(evidence=tuple(evidence), facts=numbers)
+    return FenceReport(tuple(evidence), **{name: tuple(found) for name, found in numbers.items()})
 
 
-def _fenced(job: JobContext, statement: Statement) -> Finding:
+def _fenced(job: JobContext, shared: Delivering, statement: Statement) -> Finding:
     try:
-        finding = look(job.delivering, statement).finding
+        finding = look(shared, statement).finding
         if finding is Finding.FREE:
-            finding = fence_statement(job.session, job.delivering, statement).finding
+            finding = fence_statement(job.session, shared, statement).finding
     except TargetNotFound:
         return Finding.CHANGED
     return finding

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from tidemark.engine.windows import read_window
 from tidemark.jobs.context import JobContext
-from tidemark.model.jobs import JobResult
+from tidemark.model.transaction_jobs import HasRowsReport, WindowsRequest
 
 __all__ = ["has_rows"]
 
 
-def has_rows(job: JobContext) -> JobResult:
-    """Facts: stream name → whether its window shows a row. Writes nothing but what is in work; raises what reading the
-    windows raises.
-    """
+def has_rows(job: JobContext, ask: WindowsRequest) -> HasRowsReport:
+    """Writes nothing but what is in work; raises what reading the windows raises."""
     assert job.spec.key is not None  # the worker asks as the task that it runs
     with job.new_workspace(f"has-rows-{job.spec.key.run_id}") as workspace:
         found = {
             window.stream_name: not read_window(
                 job.session, window, workspace, job.options, say=job.progress.say
             ).isEmpty()
-            for window in job.spec.windows
+            for window in ask.windows
         }
-    return JobResult(facts=found)
+    return HasRowsReport(found)

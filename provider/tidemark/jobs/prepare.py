@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from tidemark.jobs.context import JobContext
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.jobs import JobResult
+from tidemark.model.table_jobs import TablePath, TableVersion
 from tidemark.planning.statements import path_name
 
-__all__ = ["PREPARED_TABLE", "prepare"]
-
-PREPARED_TABLE = "table"
+__all__ = ["prepare"]
 
 
-def prepare(job: JobContext) -> JobResult:
-    """Row tracking is on afterwards, and the offset may be taken: up to three commits come before it (R3).
-
-    The table is `options["table"]`, a path or URI, else the windows' sources. Facts: path → version now. A second run
-    changes nothing.
+def prepare(job: JobContext, ask: TablePath) -> TableVersion:
+    """Row tracking is on afterwards, and the offset may be taken: up to three commits come before it (R3). A second
+    run changes nothing.
     """
-    named = job.spec.options.get(PREPARED_TABLE)
-    paths = [named] if named is not None else [window.source.path for window in job.spec.windows]
-    for path in paths:
-        if not DeltaLog.open(path, job.options).state().row_tracking:
-            job.stop_if_due()
-            job.session.sql(f"ALTER TABLE {path_name(path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    return JobResult(facts={path: DeltaLog.open(path, job.options).head() for path in paths})
+    if not DeltaLog.open(ask.path, job.options).state().row_tracking:
+        job.stop_if_due()
+        job.session.sql(f"ALTER TABLE {path_name(ask.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    return TableVersion(DeltaLog.open(ask.path, job.options).head())

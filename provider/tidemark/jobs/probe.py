@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.errors import LakeNotShared
 from tidemark.jobs.context import JobContext
 from tidemark.lake.storage import Storage
-from tidemark.model.jobs import JobResult
+from tidemark.model.table_jobs import ProbeReport, ProbeRequest
 
 __all__ = ["probe"]
 
@@ -13,8 +13,8 @@ FROM_WORKER = "from_worker.txt"
 FROM_SPARK = "from_spark"
 
 
-def probe(job: JobContext) -> JobResult:
-    """Facts: `spark`, its version. Raises LakeNotShared, naming the file that one side wrote and the other has not
+def probe(job: JobContext, ask: ProbeRequest) -> ProbeReport:
+    """Raises LakeNotShared, naming the file that one side wrote and the other has not
     read. Nothing stays; a second run does the same anew.
     """
     with job.new_workspace("probe") as workspace:
@@ -23,7 +23,7 @@ def probe(job: JobContext) -> JobResult:
         _spark_reads(job, f"{directory}/{FROM_WORKER}", directory)
         _spark_writes(job, f"{directory}/{FROM_SPARK}", directory)
         _worker_reads(job, f"{directory}/{FROM_SPARK}", directory)
-    return JobResult(facts={"spark": job.session.version})
+    return ProbeReport(job.session.version)
 
 
 def _spark_reads(job: JobContext, file: str, text: str) -> None:

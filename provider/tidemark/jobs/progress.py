@@ -23,11 +23,9 @@ class Progress:
     only when something has changed since.
     """
 
-    def __init__(
-        self, stages: Callable[[], Sequence[ActiveStage]], statements: int, say: Callable[[str], None] = print_line
-    ) -> None:
+    def __init__(self, stages: Callable[[], Sequence[ActiveStage]], say: Callable[[str], None] = print_line) -> None:
         self._stages = stages
-        self._statements = statements
+        self._statements = 0
         self._done = 0
         self._last = ""
         self._ended = threading.Event()
@@ -41,6 +39,10 @@ class Progress:
     def __exit__(self, *exc_info: object) -> None:
         self._ended.set()
         self._thread.join(timeout=SECONDS_BETWEEN_LINES)
+
+    def expect(self, statements: int) -> None:
+        """So many are to be delivered."""
+        self._statements = statements
 
     def delivered(self, statement: Statement, evidence: Evidence) -> None:
         """One line for a statement that its target now holds."""
@@ -62,4 +64,6 @@ class Progress:
         stages = [f"stage {stage.number}: {stage.completed} of {stage.tasks} tasks" for stage in self._stages()]
         if not stages:
             return ""
-        return ", ".join([*stages, f"{self._done} of {self._statements} statements done"])
+        if self._statements:
+            stages.append(f"{self._done} of {self._statements} statements done")
+        return ", ".join(stages)

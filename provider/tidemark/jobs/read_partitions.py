@@ -8,20 +8,16 @@ from tidemark.engine.writes.function import load_function
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, TidemarkError
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.failures import named_failure
-from tidemark.model.codec import from_json, to_plain
-from tidemark.model.jobs import JobResult
+from tidemark.model.change_stream_jobs import ChunkAnswers
 from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, SinkKind
 
 __all__ = ["read_partitions"]
 
 
-def read_partitions(job: JobContext) -> JobResult:
-    """Carry out `options["ask"]` (a ReadAsk as JSON). Facts: `chunks`, a ChunkAnswer each.
-
-    A chunk that fails does not stop the others, but for the later ones of its token, which are left out. A second run
-    writes what is missing. Raises StatementRefused where there is no such function, before a chunk is read.
+def read_partitions(job: JobContext, ask: ReadAsk) -> ChunkAnswers:
+    """A chunk that fails does not stop the others, but for the later ones of its token, which are left out. A second
+    run writes what is missing. Raises StatementRefused where there is no such function, before a chunk is read.
     """
-    ask = from_json(ReadAsk, job.spec.options["ask"])
     if ask.sink.kind is SinkKind.FUNCTION:
         load_function(ask.sink.function or "")
     sink = ChunkSink(job.session, job.spec.store_id, ask.log_path, ask.sink, job.stop_if_due, job.options)
@@ -35,7 +31,7 @@ def read_partitions(job: JobContext) -> JobResult:
             failed.add(answer.token)
         answers.append(answer)
         job.progress.say(_line(answer, len(answers), len(ask.writes)))
-    return JobResult(facts={"chunks": to_plain(answers)})
+    return ChunkAnswers(tuple(answers))
 
 
 def _tried(sink: ChunkSink, write: ChunkWrite) -> ChunkAnswer:

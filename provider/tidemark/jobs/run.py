@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from tidemark.errors import JobError, TidemarkError
 from tidemark.jobs.context import JobContext
+from tidemark.jobs.entries import entry_of, request_type
 from tidemark.jobs.failures import named_failure
 from tidemark.jobs.files import exists
 from tidemark.jobs.progress import Progress, print_line
-from tidemark.jobs.registry import JOBS
 from tidemark.jobs.spark_work import work_in
 from tidemark.jobs.watch import Watch
+from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.replication import SourceAddress
 
@@ -47,11 +48,12 @@ def run(
     """
     work = work_in(spark, f"tidemark {spec.result_uri}")
     watch = Watch(spec, lambda: exists(spec.cancel_uri), work.cancel, clock, end)
-    with work, watch, Progress(work.active_stages, len(spec.statements), say) as progress:
+    with work, watch, Progress(work.active_stages, say) as progress:
         job = JobContext(work.session, spec, dict(options or {}), progress, utc_now(), watch.stop_if_due, source)
         try:
             watch.stop_if_due()
-            return JOBS[spec.kind](job)
+            entry = entry_of(spec.entry)
+            return JobResult(to_plain(entry(job, from_plain(request_type(entry), spec.request))))
         except TidemarkError as error:
             return JobResult(error=error.to_record())
         except Exception as error:  # noqa: BLE001 - the edge of the process: a user's function may raise anything

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from tidemark.engine.change_streams.trim import trim_change_log as trim
 from tidemark.jobs.context import JobContext
+from tidemark.model.change_stream_jobs import Trimmed
 from tidemark.model.change_streams import ChangeStream
-from tidemark.model.codec import from_json, to_plain
-from tidemark.model.jobs import JobResult
 
-__all__ = ["STREAM", "trim_change_log"]
-
-STREAM = "stream"
+__all__ = ["trim_change_log"]
 
 
-def trim_change_log(job: JobContext) -> JobResult:
-    """Trim the log of `options["stream"]` (a ChangeStream as JSON) up to its `trimmed_until`, and no further, since
-    what comes after that may still be handed out. Facts: a Trimmed.
-
-    A second run finds nothing to remove. Raises what `trim_change_log` of the engine does.
+def trim_change_log(job: JobContext, ask: ChangeStream) -> Trimmed:
+    """Trim the log of the change stream up to its `trimmed_until`, and no further, since what comes after that may
+    still be handed out. A second run finds nothing to remove. Raises what `trim_change_log` of the engine does.
     """
-    stream = from_json(ChangeStream, job.spec.options[STREAM])
-    until = stream.trimmed_until or stream.created_at
-    done = trim(job.session, stream, now=until + stream.options.retention, options=job.options, go_on=job.stop_if_due)
-    return JobResult(facts=to_plain(done))
+    until = ask.trimmed_until or ask.created_at
+    return trim(job.session, ask, now=until + ask.options.retention, options=job.options, go_on=job.stop_if_due)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from tidemark.engine.replication.trim import trim_events as trim
 from tidemark.jobs.context import JobContext
-from tidemark.model.codec import from_json, to_plain
-from tidemark.model.jobs import JobResult
-from tidemark.model.replication_jobs import TrimEvents
+from tidemark.model.replication_jobs import TrimEvents, TrimReport
 
 __all__ = ["trim_events"]
 
 
-def trim_events(job: JobContext) -> JobResult:
-    """Carry out `options["ask"]` (a TrimEvents as JSON). Facts: a TrimReport.
-
-    A second run finds nothing to remove. Raises what `trim_events` of the engine does.
-    """
-    ask = from_json(TrimEvents, job.spec.options["ask"])
-    report = trim(job.session, job.spec.store_id, ask, job.options, say=job.progress.say, stop_if_due=job.stop_if_due)
-    return JobResult(facts=to_plain(report))
+def trim_events(job: JobContext, ask: TrimEvents) -> TrimReport:
+    """A second run finds nothing to remove. Raises what `trim_events` of the engine does."""
+    return trim(job.session, job.spec.store_id, ask, job.options, say=job.progress.say, stop_if_due=job.stop_if_due)

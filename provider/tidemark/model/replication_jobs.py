@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tidemark.model.jobs import Job
 from tidemark.model.replication import (
     LogPosition,
     ObjectName,
@@ -21,6 +22,10 @@ from tidemark.model.replication_catalog import HeldColumn, SeenTable
 from tidemark.model.streams import TableRef
 
 __all__ = [
+    "BACKFILL_OBJECT",
+    "CAPTURE_EVENTS",
+    "TRIM_EVENTS",
+    "WRITE_DOWN",
     "BackfillObject",
     "BackfillReport",
     "CaptureEvents",
@@ -212,3 +217,9 @@ class TrimReport:
 
     events: int
     held: Mapping[str, int] = field(default_factory=dict)
+
+
+CAPTURE_EVENTS = Job("capture_events", CaptureEvents, CaptureReport, "jobs.capture_events:capture_events")
+BACKFILL_OBJECT = Job("backfill_object", BackfillObject, BackfillReport, "jobs.backfill_object:backfill_object")
+WRITE_DOWN = Job("write_down", WriteDown, WriteDownReport, "jobs.write_down:write_down")
+TRIM_EVENTS = Job("trim_events", TrimEvents, TrimReport, "jobs.trim_events:trim_events")

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tidemark.errors import TableNotFound, from_record
-from tidemark.model.codec import from_plain, to_json
-from tidemark.model.external_tables import ExternalTableAsk
-from tidemark.model.jobs import JobKind
+from tidemark.errors import TableNotFound
+from tidemark.model.external_tables import ExternalTableAsk, Refreshed
+from tidemark.model.jobs import Job
 from tidemark.model.streams import StreamWindow, TableRef, WindowKind
+from tidemark.model.table_jobs import (
+    BACKFILL_TABLE,
+    CREATE_QUARANTINE,
+    PREPARE,
+    REFRESH_EXTERNAL_TABLE,
+    RESOLVE_VIEW,
+    BackfilledTable,
+    ResolvedView,
+    TablePath,
+    ViewRequest,
+)
+from tidemark.model.transaction_jobs import DRY_RUN, HAS_ROWS, WindowsRequest
 from tidemark.model.transactions import TransactionKey
-from tidemark.model.views import ViewQuery
+from tidemark.planning.vacuum_job import VACUUM, Vacuumed, VacuumRequest
 
 if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
@@ -35,11 +44,13 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
+Request = TypeVar("Request")
+Report = TypeVar("Report")
 
 
 def turn_on_row_tracking(hook: TidemarkHook, table: TableRef, *, key: TransactionKey, run: RunJob) -> None:
     """Runs a PREPARE job on `table`; a table that tracks its rows already is left as it is. Raises the job's error."""
-    _run(hook, run, kind=JobKind.PREPARE, key=key, options={"table": table.path})
+    _run(hook, PREPARE, TablePath(table.path), key=key, run=run)
 
 
 def create_quarantine(hook: TidemarkHook, name: str | None, *, key: TransactionKey, run: RunJob) -> None:
@@ -51,42 +62,35 @@ def create_quarantine(hook: TidemarkHook, name: str | None, *, key: TransactionK
         hook.open_table(place)
     except TableNotFound:
         log.info("Creating the quarantine table %s.", name)
-        _run(hook, run, kind=JobKind.CREATE_QUARANTINE, key=key, options={"table": place})
+        _run(hook, CREATE_QUARANTINE, TablePath(place), key=key, run=run)
 
 
 def resolve_view(
     hook: TidemarkHook, name: str, *, beyond_snowflake: bool, key: TransactionKey, run: RunJob
-) -> tuple[ViewQuery, list[TableRef]]:
+) -> ResolvedView:
     """What Spark's catalog says of the view, and its base tables. Raises the errors of the RESOLVE_VIEW job."""
-    options = {"view": name, "beyond_snowflake": str(beyond_snowflake).lower()}
-    facts = _run(hook, run, kind=JobKind.RESOLVE_VIEW, key=key, options=options)
-    return from_plain(ViewQuery, facts["query"]), [from_plain(TableRef, base) for base in facts["bases"]]
+    return _run(hook, RESOLVE_VIEW, ViewRequest(name, beyond_snowflake), key=key, run=run)
 
 
-def refresh_external_table(
-    hook: TidemarkHook, ask: ExternalTableAsk, *, key: TransactionKey, run: RunJob
-) -> Mapping[str, Any]:
-    """{table, version, added, overwritten, removed}. Raises the errors of the REFRESH_EXTERNAL_TABLE job."""
-    return _run(hook, run, kind=JobKind.REFRESH_EXTERNAL_TABLE, key=key, options={"ask": to_json(ask)})
+def refresh_external_table(hook: TidemarkHook, ask: ExternalTableAsk, *, key: TransactionKey, run: RunJob) -> Refreshed:
+    """Raises the errors of the REFRESH_EXTERNAL_TABLE job."""
+    return _run(hook, REFRESH_EXTERNAL_TABLE, ask, key=key, run=run)
 
 
-def backfill_table(hook: TidemarkHook, ask: BackfillAsk, *, key: TransactionKey, run: RunJob) -> Mapping[str, Any]:
-    """{rows, found, version}. Raises the errors of the BACKFILL_TABLE job."""
-    return _run(hook, run, kind=JobKind.BACKFILL_TABLE, key=key, options={"ask": to_json(ask)})
+def backfill_table(hook: TidemarkHook, ask: BackfillAsk, *, key: TransactionKey, run: RunJob) -> BackfilledTable:
+    """Raises the errors of the BACKFILL_TABLE job."""
+    return _run(hook, BACKFILL_TABLE, ask, key=key, run=run)
 
 
 def holds_rows(hook: TidemarkHook, window: StreamWindow, *, key: TransactionKey, run: RunJob) -> bool:
     """Whether the window shows any row, by a HAS_ROWS job. Raises the job's error."""
-    facts = _run(hook, run, kind=JobKind.HAS_ROWS, key=key, windows=(window,))
-    return bool(facts[window.stream_name])
+    name = window.stream_name
+    return _run(hook, HAS_ROWS, WindowsRequest((window,)), key=key, run=run, streams=(name,)).shows[name]
 
 
-def vacuum(
-    hook: TidemarkHook, plan: VacuumPlan, *, dry_run: bool, key: TransactionKey, run: RunJob
-) -> Mapping[str, Any]:
-    """{files, bytes} that were removed, or would be. Raises the errors of the VACUUM job."""
-    options = {"plan": to_json(plan), "dry_run": str(dry_run).lower()}
-    return _run(hook, run, kind=JobKind.VACUUM, key=key, options=options)
+def vacuum(hook: TidemarkHook, plan: VacuumPlan, *, dry_run: bool, key: TransactionKey, run: RunJob) -> Vacuumed:
+    """Raises the errors of the VACUUM job."""
+    return _run(hook, VACUUM, VacuumRequest(plan, dry_run), key=key, run=run)
 
 
 def explain(
@@ -106,7 +110,8 @@ def explain(
         for name, source in zip(streams, sources, strict=True)
     )
     silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))
-    reads = {} if silent else _run(hook, run, kind=JobKind.DRY_RUN, key=key, windows=windows)
+    names = tuple(streams)
+    reads = {} if silent else _run(hook, DRY_RUN, WindowsRequest(windows), key=key, run=run, streams=names).reads
     shown = [
         {"stream": w.stream_name, "from": w.start, "to": w.end, "initial_rows": w.kind is WindowKind.INITIAL_ROWS}
         for w in windows
@@ -114,19 +119,15 @@ def explain(
     return {"windows": shown, "reads": dict(reads)}
 
 
-def _run(hook: TidemarkHook, run: RunJob, *, kind: JobKind, key: TransactionKey, **what: Any) -> Mapping[str, Any]:
-    from tidemark.transactions.limits import DEFAULT_LIMITS
+def _run(
+    hook: TidemarkHook,
+    job: Job[Request, Report],
+    request: Request,
+    *,
+    key: TransactionKey,
+    run: RunJob,
+    streams: tuple[str, ...] = (),
+) -> Report:
+    from tidemark.transactions.job_runs import run_job
 
-    result = run(
-        hook.job_places().spec(
-            kind,
-            str(uuid4()),
-            store_id=hook.open_store().store_id,
-            deadline=datetime.now(UTC) + DEFAULT_LIMITS.job_deadline,
-            key=key,
-            **what,
-        )
-    )
-    if result.error is not None:
-        raise from_record(result.error)
-    return result.facts
+    return run_job(hook.open_store(), job, request, run=run, places=hook.job_places(), key=key, streams=streams)

@@ -78,9 +78,9 @@ class BackfillTableOperator(TidemarkOperator):
             target=target,
             overwrite=overwrite,
         )
-        facts = backfill_table(self.hook, ask, key=key_of(context), run=self._job.run)
-        finish_backfill(store, point, facts["rows"])
-        return _told(point, facts["rows"], found=facts["found"])
+        done = backfill_table(self.hook, ask, key=key_of(context), run=self._job.run)
+        finish_backfill(store, point, done.rows)
+        return _told(point, done.rows, found=done.found)
 
     def on_kill(self) -> None:
         """End the job; the group keeps its place, and with it the version."""

@@ -61,17 +61,19 @@ class RefreshExternalTableOperator(TidemarkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """{table, version, added, overwritten, removed}: the version of the list, and how many files are new to it."""
         from tidemark.hooks.spark_job import SparkJob
+        from tidemark.model.codec import to_plain
         from tidemark.operators._jobs import refresh_external_table
 
         ask = self._ask()
         self._job = SparkJob(self.hook.settings)
         self._job.require_ready()
-        done = dict(refresh_external_table(self.hook, ask, key=key_of(context), run=self._job.run))
+        done = refresh_external_table(self.hook, ask, key=key_of(context), run=self._job.run)
         self.log.info(
             "External table %s: %s files added, %s overwritten, %s removed; its list is at version %s.",
-            *(done[name] for name in ("table", "added", "overwritten", "removed", "version")),
+            *(done.table, done.added, done.overwritten, done.removed, done.version),
         )
-        return done
+        found: dict[str, Any] = to_plain(done)
+        return found
 
     def on_kill(self) -> None:
         """End the job, if it runs; the list changes in one commit or not at all."""

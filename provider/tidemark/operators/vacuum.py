@@ -72,13 +72,7 @@ class VacuumTableOperator(TidemarkOperator):
             stretch=stretch,
         )
         done = vacuum(self.hook, plan, dry_run=dry_run, key=key_of(context), run=self._job.run)
-        result = result_of(
-            plan,
-            dry_run=dry_run,
-            files=done["files"],
-            bytes_=done["bytes"],
-            changed_meanwhile=done["changed_meanwhile"],
-        )
+        result = result_of(plan, done, dry_run=dry_run)
         self._tell(result)
         found: dict[str, Any] = to_plain(result)
         return found

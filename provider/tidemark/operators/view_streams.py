@@ -109,14 +109,15 @@ class CreateViewStreamOperator(TidemarkOperator):
         if self._job is not None:
             self._job.cancel()
 
-    def _resolved(self, context: Context) -> tuple[ViewQuery, list[TableRef]]:
+    def _resolved(self, context: Context) -> tuple[ViewQuery, tuple[TableRef, ...]]:
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._jobs import resolve_view
 
         self._job = SparkJob(self.hook.settings)
         self._job.require_ready()
         beyond = flag_of("beyond_snowflake", self.beyond_snowflake)
-        return resolve_view(self.hook, self.on, beyond_snowflake=beyond, key=key_of(context), run=self._job.run)
+        found = resolve_view(self.hook, self.on, beyond_snowflake=beyond, key=key_of(context), run=self._job.run)
+        return found.query, found.bases
 
     def _start(self, table: TableRef, moment: datetime | None) -> BaseOffset:
         """The table's place, if a stream can read it there. Raises RowTrackingDisabled, TrackingInterrupted (R8g)."""

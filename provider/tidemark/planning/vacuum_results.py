@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemark.errors import InvalidArgument
 from tidemark.planning.retention import Holding, Losing, VacuumPlan
+from tidemark.planning.vacuum_job import Vacuumed
 
 __all__ = ["VacuumResult", "extension_of", "result_of"]
 
@@ -44,27 +44,20 @@ class VacuumResult:
         return f"VACUUM of {self.table} {would} {what}; {kept}."
 
 
-def result_of(
-    plan: VacuumPlan,
-    *,
-    dry_run: bool,
-    files: int | None,
-    bytes_: int | None,
-    changed_meanwhile: Sequence[str] = (),
-) -> VacuumResult:
+def result_of(plan: VacuumPlan, done: Vacuumed, *, dry_run: bool) -> VacuumResult:
     """The plan with what came of it."""
     return VacuumResult(
         table=plan.table.name,
         dry_run=dry_run,
         retain_hours=plan.retain_hours,
-        files=files,
-        bytes=bytes_,
+        files=done.files,
+        bytes=done.bytes,
         bytes_kept=plan.kept.bytes,
         bytes_past_retention=plan.kept.bytes_past_retention,
         held_by=plan.held_by,
         losing=plan.losing,
-        settings={} if changed_meanwhile else dict(plan.settings),
-        changed_meanwhile=tuple(changed_meanwhile),
+        settings={} if done.changed_meanwhile else dict(plan.settings),
+        changed_meanwhile=done.changed_meanwhile,
     )
 
 

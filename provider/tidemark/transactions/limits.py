@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.codec import to_plain
+from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.transactions import TransactionKey
 
 __all__ = ["DEFAULT_LIMITS", "JobPlaces", "Limits", "RunJob"]
 
-NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+Request = TypeVar("Request")
 
 RunJob = Callable[[JobSpec], JobResult]
 """Runs one job to its end. Returning, or raising a JobError, promises that the job can write no more; after
@@ -44,12 +44,11 @@ DEFAULT_LIMITS = Limits()
 class JobPlaces:
     """`workspace`: root of log-only tables. `exchange`: the directory for result files and cancel markers.
 
-    Both are paths or URIs that worker and driver can reach; `options` are handed to the job as they are.
+    Both are paths or URIs that worker and driver can reach.
     """
 
     workspace: str
     exchange: str
-    options: Mapping[str, str] = field(default_factory=dict)
 
     def result_uri(self, job_id: str) -> str:
         """Where this one job writes its result; no other job ever does."""
@@ -61,24 +60,25 @@ class JobPlaces:
 
     def spec(
         self,
-        kind: JobKind,
+        job: Job[Request, Any],
         job_id: str,
+        request: Request,
         *,
         store_id: str,
         deadline: datetime,
         key: TransactionKey | None,
-        options: Mapping[str, str] = NO_OPTIONS,
-        **what: Any,
+        streams: tuple[str, ...] = (),
     ) -> JobSpec:
-        """The job of that id, its files at these places; `options` are added to those of the places."""
+        """The job of that id, its files at these places."""
         return JobSpec(
-            kind=kind,
+            kind=job.name,
+            entry=job.entry,
+            request=to_plain(request),
             store_id=store_id,
             workspace=self.workspace,
             result_uri=self.result_uri(job_id),
             cancel_uri=self.cancel_uri(job_id),
             deadline=deadline,
             key=key,
-            options={**self.options, **options},
-            **what,
+            streams=streams,
         )

@@ -10,9 +10,11 @@ import sqlalchemy as sa
 from tidemark.control import jobs, transactions
 from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
-from tidemark.errors import CommitRefused, SubmitRefused, TransactionNotFound, from_record
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.errors import CommitRefused, SubmitRefused, TransactionNotFound
+from tidemark.model.jobs import JobSpec
+from tidemark.model.transaction_jobs import FENCE, FenceReport
 from tidemark.model.transactions import Transaction, TransactionKey, TransactionState
+from tidemark.transactions.job_runs import report_of
 from tidemark.transactions.lease import LeaseKept
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.rollback import release
@@ -55,9 +57,8 @@ def replan(
         return ordered.stored.transaction
     with LeaseKept(store, ordered.stored.id, ordered.stored.transaction.superseded_by, limits):
         result = run_to_the_end(store, new.id, ordered.job, run)
-    if result.error is not None:
-        raise from_record(result.error)
-    return store.write(lambda connection: _conclude(connection, store, ordered, result))
+    report = report_of(FENCE, result)
+    return store.write(lambda connection: _conclude(connection, store, ordered, report))
 
 
 def _order(connection: sa.Connection, store: ControlStore, key: TransactionKey, new: NewJob) -> _FenceOrder:
@@ -69,22 +70,22 @@ def _order(connection: sa.Connection, store: ControlStore, key: TransactionKey, 
     if not stored.transaction.submitted:
         return _FenceOrder(release(connection, store, stored), 0, None)
     require_jobs_ended(connection, stored, store.clock())
-    spec = order_job(connection, store, stored, JobKind.FENCE, stored.transaction.plan.statements, new)
+    spec = order_job(connection, store, stored, FENCE, stored.transaction.plan.statements, new)
     return _FenceOrder(stored, jobs.count_writes(connection, stored.id), spec)
 
 
-def _conclude(connection: sa.Connection, store: ControlStore, ordered: _FenceOrder, result: JobResult) -> Transaction:
+def _conclude(connection: sa.Connection, store: ControlStore, ordered: _FenceOrder, report: FenceReport) -> Transaction:
     """The fences count only if nothing was submitted or changed while they were set (I11)."""
     stored = transactions.by_id(connection, ordered.stored.id)
     key = str(stored.transaction.key)
     unchanged = same_window(stored.transaction, ordered.stored.transaction)
     if not unchanged or jobs.count_writes(connection, stored.id) != ordered.jobs_so_far:
         raise SubmitRefused(key=key, problem="it changed while it was being fenced")
-    written = {evidence.number for evidence in result.evidence}
-    _refuse_lost(stored, set(result.facts.get("lost", ())) - written)
+    written = {evidence.number for evidence in report.evidence}
+    _refuse_lost(stored, set(report.lost) - written)
     if not written:
         return release(connection, store, stored).transaction
-    for evidence in result.evidence:
+    for evidence in report.evidence:
         if not transactions.record_evidence(connection, stored.id, evidence):
             raise CommitRefused(key=key, problem=f"the fence job's evidence for statement {evidence.number} is foreign")
     fenced = [s.number for s in stored.transaction.plan.statements if s.number not in written]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -11,7 +12,8 @@ from tidemark.control import jobs, transactions
 from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import JobError
-from tidemark.model.jobs import JobKind, JobResult, JobSpec
+from tidemark.model.jobs import Job, JobResult, JobSpec
+from tidemark.model.transaction_jobs import WRITE, StatementsRequest
 from tidemark.model.transactions import Statement, Transaction, TransactionState
 from tidemark.transactions.limits import JobPlaces, Limits, RunJob
 from tidemark.transactions.older_store import keep_ordered
@@ -48,26 +50,27 @@ def order_job(
     connection: sa.Connection,
     store: ControlStore,
     stored: StoredTransaction,
-    kind: JobKind,
+    job: Job[StatementsRequest, Any],
     statements: Sequence[Statement],
     new: NewJob,
 ) -> JobSpec:
     """Keep the job and its deadline before it exists, and say what it is to do; the lease is renewed."""
     now = store.clock()
     deadline = now + new.limits.job_deadline
-    jobs.insert(connection, new.id, stored.id, kind, statements, at=now, deadline=deadline)
+    jobs.insert(connection, new.id, stored.id, job.name, statements, at=now, deadline=deadline)
     keep_ordered(connection, statements)
-    if kind is JobKind.WRITE:
+    if job is WRITE:
         latest = max(deadline, stored.transaction.job_deadline or deadline)
         transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + new.limits.lease)
+    windows = stored.transaction.windows
     return new.places.spec(
-        kind,
+        job,
         new.id,
+        StatementsRequest(windows, tuple(statements)),
         store_id=new.store_id,
         deadline=deadline,
         key=stored.transaction.key,
-        windows=stored.transaction.windows,
-        statements=tuple(statements),
+        streams=tuple(window.stream_name for window in windows),
     )
 
 

@@ -12,7 +12,8 @@ from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import CommitRefused, Fenced, InvalidArgument, SubmitRefused, from_record
 from tidemark.kill_points import reach
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.jobs import JobSpec
+from tidemark.model.transaction_jobs import WRITE
 from tidemark.model.transactions import Evidence, Transaction
 from tidemark.transactions.lease import LeaseKept
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
@@ -61,8 +62,9 @@ def submit(
         if isinstance(error, Fenced):
             store.write(lambda c: transactions.mark_fenced(c, decision.transaction_id, error.facts["number"]))
         raise error
-    store.write(lambda c: _keep(c, decision.transaction_id, transaction, result.evidence))
-    return result.evidence
+    evidence = WRITE.reported(result).evidence
+    store.write(lambda c: _keep(c, decision.transaction_id, transaction, evidence))
+    return evidence
 
 
 def _numbers(transaction: Transaction, only: Sequence[int] | None) -> list[int]:
@@ -82,7 +84,7 @@ def _decide(
     if all(window.empty for window in transaction.windows) or stored.evidence.keys() >= set(numbers):
         return _Decision(stored.id, tuple(stored.evidence[n] for n in numbers if n in stored.evidence), None)
     statements = [s for s in transaction.plan.statements if s.number in numbers]
-    return _Decision(stored.id, (), order_job(connection, store, stored, JobKind.WRITE, statements, new))
+    return _Decision(stored.id, (), order_job(connection, store, stored, WRITE, statements, new))
 
 
 def _require_same(connection: sa.Connection, transaction: Transaction) -> StoredTransaction:

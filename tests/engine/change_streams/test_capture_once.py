@@ -22,9 +22,10 @@ from tidemark.engine.workspace import Workspace
 from tidemark.errors import ChangeStreamRefused, SerialReused, WatchedTableChanged
 from tidemark.jobs.run import run
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_stream_jobs import CAPTURE_CHANGES
 from tidemark.model.change_streams import CLOCKS_DIFFER, MICROSECOND, CaptureResult, WatchedTable
-from tidemark.model.codec import from_plain, to_json
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.codec import to_plain
+from tidemark.model.jobs import JobSpec
 
 pytestmark = pytest.mark.spark
 
@@ -54,17 +55,18 @@ def test_the_job_answers_the_result_and_finds_it_again(lake: Lake, workspace: Wo
     lake.sql("INSERT INTO {t} VALUES (1, 'a')")
     batch = captured.batch(lake.version)
     spec = JobSpec(
-        kind=JobKind.CAPTURE_CHANGES,
+        kind=CAPTURE_CHANGES.name,
+        entry=CAPTURE_CHANGES.entry,
+        request=to_plain(batch),
         store_id="store",
         workspace=f"file://{tmp_path}/_tidemark",
         result_uri=f"{tmp_path}/result",
         cancel_uri=f"{tmp_path}/cancel",
         deadline=datetime.now(UTC) + timedelta(hours=1),
-        options={"batch": to_json(batch)},
     )
     answers = [run(lake.spark, spec) for _ in range(2)]
     assert [answer.error for answer in answers] == [None, None]
-    first, second = (from_plain(CaptureResult, answer.facts) for answer in answers)
+    first, second = map(CAPTURE_CHANGES.reported, answers)
     assert (first.rows, first.found, second) == (1, False, replace(first, found=True))
 
 

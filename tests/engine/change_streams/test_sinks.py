@@ -31,9 +31,9 @@ from tidemark.jobs.progress import Progress
 from tidemark.jobs.read_partitions import read_partitions
 from tidemark.jobs.spark_work import own_session
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_stream_jobs import READ_PARTITIONS
 from tidemark.model.change_streams import Chunk, Position
-from tidemark.model.codec import from_plain, to_json
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.jobs import JobSpec
 from tidemark.model.partition_sinks import ChunkAnswer, ChunkFacts, ChunkWrite, ReadAsk, Sink, SinkKind
 from tidemark.model.streams import Addressing, TableRef
 
@@ -274,12 +274,12 @@ def fail_on_b(rows: DataFrame, facts: ChunkFacts) -> None:
 
 def job(spark: SparkSession, log: LogBuilder, sink: Sink, chunks: Sequence[Chunk]) -> list[ChunkAnswer]:
     ask = ReadAsk(str(log.path), sink, tuple(ChunkWrite(one) for one in chunks))
-    spec = JobSpec(JobKind.READ_PARTITIONS, "store", "", "r", "c", at(0), options={"ask": to_json(ask)})
+    spec = JobSpec(READ_PARTITIONS.name, READ_PARTITIONS.entry, {}, "store", "", "r", "c", at(0))
     said: list[str] = []
-    context = JobContext(own_session(spark), spec, {}, Progress(list, 0, said.append), at(0), lambda: None)
-    answers = read_partitions(context).facts["chunks"]
+    context = JobContext(own_session(spark), spec, {}, Progress(list, said.append), at(0), lambda: None)
+    answers = read_partitions(context, ask).chunks
     assert len(said) == len(answers)
-    return [from_plain(ChunkAnswer, answer) for answer in answers]
+    return list(answers)
 
 
 def function(name: str) -> Sink:

@@ -11,6 +11,7 @@ from tidemark.model.table_log import AddFile, Commit, RemoveFile
 from tidemark.planning.removals import UNKNOWN, Removal, kept_bytes, removals
 from tidemark.planning.retention import Need, Sight, VacuumPlan, plan_vacuum
 from tidemark.planning.staleness import EXTENSION, FILE_RETENTION, LOG_RETENTION, OWN_RETENTION
+from tidemark.planning.vacuum_job import Vacuumed
 from tidemark.planning.vacuum_results import result_of
 
 DAY = timedelta(days=1)
@@ -168,7 +169,7 @@ def test_removals_are_net_and_a_data_file_that_is_live_under_another_vector_is_n
 def test_a_plan_travels_as_json_and_is_told_in_words() -> None:
     plan = plan_vacuum(sight(gone(5, 10)), [need("s", 4, days_left=3), need("x", 1, days_left=-1)], NOW)
     assert from_json(VacuumPlan, to_json(plan)) == plan
-    told = str(result_of(plan, dry_run=True, files=3, bytes_=1234))
+    told = str(result_of(plan, Vacuumed(3, 1234), dry_run=True))
     assert (
         told
         == "VACUUM of t would remove 3 files of 1,234 bytes; 10 bytes stay for streams, 10 of them for streams alone."
@@ -177,7 +178,7 @@ def test_a_plan_travels_as_json_and_is_told_in_words() -> None:
 
 def test_settings_that_are_skipped_are_not_said_to_be_set() -> None:
     plan = plan_vacuum(sight(), [], NOW, extension=90 * DAY)
-    skipped = result_of(plan, dry_run=False, files=3, bytes_=4, changed_meanwhile=[FILE_RETENTION])
+    skipped = result_of(plan, Vacuumed(3, 4, (FILE_RETENTION,)), dry_run=False)
     assert (skipped.settings, skipped.changed_meanwhile) == ({}, (FILE_RETENTION,))
 
 

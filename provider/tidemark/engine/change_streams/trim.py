@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,23 +12,16 @@ from tidemark.engine.writes.exactly_once import CONFLICTS
 from tidemark.errors import TableNotFound
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_stream_jobs import Trimmed
 from tidemark.model.change_streams import EPOCH, MICROSECOND, ChangeStream
 from tidemark.planning.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Trimmed", "trim_change_log"]
+__all__ = ["trim_change_log"]
 
 _ATTEMPTS = 5
-
-
-@dataclass(frozen=True)
-class Trimmed:
-    """`until`: data before it is gone from the log; None: nothing is old enough. `rows`: how many this run removed."""
-
-    until: datetime | None
-    rows: int = 0
 
 
 def trim_change_log(

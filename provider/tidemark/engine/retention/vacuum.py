@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,12 @@ from tidemark.planning.alterations import Settings, alterations, differing
 from tidemark.planning.retention import VacuumPlan
 from tidemark.planning.staleness import FILE_RETENTION, file_retention
 from tidemark.planning.statements import path_name
+from tidemark.planning.vacuum_job import Vacuumed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Vacuumed", "vacuum"]
+__all__ = ["vacuum"]
 
 _INVENTORY = "path STRING, length BIGINT, isDir BOOLEAN, modificationTime BIGINT"
 _VIEW = "tidemark_files_that_may_go"
@@ -32,19 +33,6 @@ _RETAIN_IS_HEARD = ("spark.databricks.delta.vacuum.retentionWindowIgnore.enabled
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _MOST_LISTING_TASKS = 200  # Delta starts as many tasks to list a table as this says, and Spark's default is 10,000
 _THREADS = 16
-
-
-@dataclass(frozen=True)
-class Vacuumed:
-    """How many files were removed (in a dry run: would be), and their bytes; None where Delta's log does not say, as on
-    storages where it does not log VACUUM.
-
-    `changed_meanwhile`: table properties that somebody has set since the plan was made; then none of its settings was.
-    """
-
-    files: int | None
-    bytes: int | None
-    changed_meanwhile: tuple[str, ...] = ()
 
 
 def vacuum(

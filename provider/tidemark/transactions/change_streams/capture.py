@@ -12,7 +12,8 @@ import sqlalchemy as sa
 
 from tidemark.control import capture_batches, change_streams, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured, from_record
+from tidemark.errors import CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured
+from tidemark.model.change_stream_jobs import CAPTURE_CHANGES
 from tidemark.model.change_streams import (
     BatchState,
     CaptureBatch,
@@ -20,8 +21,7 @@ from tidemark.model.change_streams import (
     ChangeStream,
     WatchedTable,
 )
-from tidemark.model.codec import from_plain, to_json
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.codec import to_json
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.bounds import UNBOUNDED, Bound
 from tidemark.planning.change_streams.definition import require_room
@@ -29,6 +29,7 @@ from tidemark.planning.change_streams.own_tables import OwnTables
 from tidemark.planning.change_streams.waves import tiles
 from tidemark.transactions.change_streams.looking import Look, look, still_there
 from tidemark.transactions.change_streams.sinks import own_tables
+from tidemark.transactions.job_runs import run_job
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.sources import Tables
 
@@ -194,10 +195,7 @@ def _captured(
     limits: Limits,
     key: TransactionKey | None,
 ) -> CaptureResult:
-    answer = run(_job(store, batch, places, limits, key))
-    if answer.error is not None:
-        raise from_record(answer.error)
-    result: CaptureResult = from_plain(CaptureResult, answer.facts)
+    result = run_job(store, CAPTURE_CHANGES, batch, run=run, places=places, key=key, limits=limits)
     close_batch(store, batch, result)
     for table, by in result.ahead.items():
         log.warning(_AHEAD, batch.stream.name, table, by, batch.latest.isoformat())
@@ -310,19 +308,6 @@ def _digest(result: CaptureResult) -> str:
         sorted((one.token, one.lo, one.hi, one.parents, one.start) for one in result.opened),
     )
     return hashlib.sha256(to_json(said).encode()).hexdigest()
-
-
-def _job(
-    store: ControlStore, batch: CaptureBatch, places: JobPlaces, limits: Limits, key: TransactionKey | None
-) -> JobSpec:
-    return places.spec(
-        JobKind.CAPTURE_CHANGES,
-        store.new_id(),
-        store_id=store.store_id,
-        deadline=store.clock() + limits.job_deadline,
-        key=key,
-        options={"batch": to_json(batch)},
-    )
 
 
 def _refused(batch: CaptureBatch, problem: str) -> CaptureChanged:

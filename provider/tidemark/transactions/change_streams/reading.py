@@ -12,9 +12,9 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import JobError, from_record
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.change_stream_jobs import READ_PARTITIONS
 from tidemark.model.change_streams import Chunk
-from tidemark.model.codec import from_plain, to_json
-from tidemark.model.jobs import ErrorRecord, JobKind, JobSpec
+from tidemark.model.jobs import ErrorRecord, JobSpec
 from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.definitions import get_change_stream
@@ -89,7 +89,7 @@ def _answers(
     if result.error is not None:
         _all_failed(store, chunks, run, result.error)
         raise from_record(result.error)
-    return tuple(from_plain(ChunkAnswer, answer) for answer in result.facts["chunks"])
+    return READ_PARTITIONS.reported(result).chunks
 
 
 def _pinned(
@@ -111,14 +111,8 @@ def _pinned(
 
 
 def _spec(store: ControlStore, places: JobPlaces, key: TransactionKey, ask: ReadAsk) -> JobSpec:
-    return places.spec(
-        JobKind.READ_PARTITIONS,
-        store.new_id(),
-        store_id=store.store_id,
-        deadline=store.clock() + DEFAULT_LIMITS.job_deadline,
-        key=key,
-        options={"ask": to_json(ask)},
-    )
+    deadline = store.clock() + DEFAULT_LIMITS.job_deadline
+    return places.spec(READ_PARTITIONS, store.new_id(), ask, store_id=store.store_id, deadline=deadline, key=key)
 
 
 def _keep(store: ControlStore, chunk: Chunk, answer: ChunkAnswer, run: str) -> None:

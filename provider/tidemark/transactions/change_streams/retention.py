@@ -9,11 +9,10 @@ import sqlalchemy as sa
 
 from tidemark.control import capture_batches, change_streams, chunks, consumer_groups, group_partitions, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import from_record
-from tidemark.model.codec import to_json
-from tidemark.model.jobs import JobKind
+from tidemark.model.change_stream_jobs import TRIM_CHANGE_LOG
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.definitions import get_change_stream
+from tidemark.transactions.job_runs import run_job
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 
 __all__ = ["Forgotten", "LogTrimmed", "forget", "trim", "trim_before"]
@@ -57,18 +56,8 @@ def trim(
     stream = get_change_stream(store, name)
     rows = 0
     if store.read(lambda connection: capture_batches.has_records_until(connection, stream.uid, until)):
-        spec = places.spec(
-            JobKind.TRIM_CHANGE_LOG,
-            store.new_id(),
-            store_id=store.store_id,
-            deadline=store.clock() + limits.job_deadline,
-            key=key,
-            options={"stream": to_json(replace(stream, trimmed_until=until))},
-        )
-        answer = run(spec)
-        if answer.error is not None:
-            raise from_record(answer.error)
-        rows = int(answer.facts["rows"])
+        due = replace(stream, trimmed_until=until)
+        rows = run_job(store, TRIM_CHANGE_LOG, due, run=run, places=places, key=key, limits=limits).rows
         store.write(lambda connection: capture_batches.trimmed(connection, stream.uid, until))
     return LogTrimmed(until, rows, forget(store, name))
 

@@ -22,10 +22,10 @@ from tidemark.control.object_writes import ObjectWrite, WriteKind, WriteState
 from tidemark.control.replicated_objects import StoredObject
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, JobError, ObjectFailed, TidemarkError, from_record
-from tidemark.model.codec import from_json, from_plain, to_json
-from tidemark.model.jobs import JobKind, JobSpec
+from tidemark.model.codec import from_json, to_json
+from tidemark.model.jobs import JobSpec
 from tidemark.model.replication import BackfillProgress, By, ObjectState, Replication
-from tidemark.model.replication_jobs import BackfillObject, BackfillReport
+from tidemark.model.replication_jobs import BACKFILL_OBJECT, BackfillObject, BackfillReport
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.lifecycle import (
     ObjectAct,
@@ -120,14 +120,7 @@ def run_backfill(
     )
     if isinstance(begun, BackfillOutcome):
         return begun
-    spec = places.spec(
-        JobKind.BACKFILL_OBJECT,
-        store.new_id(),
-        store_id=store.store_id,
-        deadline=deadline,
-        key=key,
-        options={"ask": to_json(begun.ask)},
-    )
+    spec = places.spec(BACKFILL_OBJECT, store.new_id(), begun.ask, store_id=store.store_id, deadline=deadline, key=key)
     kept = _Kept(store, begun.write, spec, by, cancel, read_progress, limits, looks)
     try:
         with kept:
@@ -142,7 +135,7 @@ def run_backfill(
         if _failed(store, begun.write, failure, by, deadline=deadline, spent=nothing) and not kept.lost:
             raise failure
         return BackfillOutcome(reason=NOT_OURS)
-    report: BackfillReport = from_plain(BackfillReport, answer.facts)
+    report = BACKFILL_OBJECT.reported(answer)
     return store.write(lambda connection: _complete(connection, store, begun.write, report, by, deadline=deadline))
 
 

@@ -33,19 +33,17 @@ from tidemark.errors import (
     StoreError,
     TableNotFound,
     TidemarkError,
-    from_record,
 )
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.event_logs import batches, capture_app_id
-from tidemark.model.codec import from_plain, to_json
-from tidemark.model.jobs import JobKind
 from tidemark.model.replication import By, LogPosition, ObjectState, Replication, ReplicationState
-from tidemark.model.replication_jobs import CapturedObject, CaptureEvents, CaptureReport
+from tidemark.model.replication_jobs import CAPTURE_EVENTS, CapturedObject, CaptureEvents, CaptureReport
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.lifecycle import captures, why_not
 from tidemark.planning.replication.positions import position_text
 from tidemark.planning.replication.seen_tables import beyond
 from tidemark.planning.replication.showing import rules_of
+from tidemark.transactions.job_runs import report_of
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.replication.lifecycle import settle, went_well
 
@@ -180,21 +178,12 @@ class _Capturing:
             self.store.write(lambda connection: self._nothing_until(connection, until, at))
             self.source.advance(self.replication, until)
             return None
-        attempt, job_id = self.store.new_id(), self.store.new_id()
+        attempt = self.store.new_id()
         deadline = self.store.clock() + self.limits.job_deadline
         ask, unclear = self.store.write(lambda connection: self._begun(connection, attempt, until, deadline))
-        spec = self.places.spec(
-            JobKind.CAPTURE_EVENTS,
-            job_id,
-            store_id=self.store.store_id,
-            deadline=deadline,
-            key=self.key,
-            options={"ask": to_json(ask)},
-        )
-        answer = self.run(spec)
-        if answer.error is not None:
-            raise from_record(answer.error)
-        report: CaptureReport = from_plain(CaptureReport, answer.facts)
+        job_id, store_id = self.store.new_id(), self.store.store_id
+        spec = self.places.spec(CAPTURE_EVENTS, job_id, ask, store_id=store_id, deadline=deadline, key=self.key)
+        report = report_of(CAPTURE_EVENTS, self.run(spec))
         _require_further(ask, report)
         self.store.write(lambda connection: self._stored(connection, ask, report, attempt, unclear=unclear, at=at))
         return report

@@ -10,12 +10,11 @@ import sqlalchemy as sa
 
 from tidemark.control import object_writes, replicated_objects, replications
 from tidemark.control.store import ControlStore
-from tidemark.errors import ReplicationRefused, from_record
-from tidemark.model.codec import from_plain, to_json
-from tidemark.model.jobs import JobKind
-from tidemark.model.replication_jobs import TrimEvents, TrimReport
+from tidemark.errors import ReplicationRefused
+from tidemark.model.replication_jobs import TRIM_EVENTS, TrimEvents
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.retention import needed_from
+from tidemark.transactions.job_runs import run_job
 from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 
 __all__ = ["EventsTrimmed", "trim_events"]
@@ -71,16 +70,5 @@ def trim_events(
     ask, names = store.read(decide)
     if ask.batches < 2:  # the newest batch stays
         return EventsTrimmed(before, 0)
-    spec = places.spec(
-        JobKind.TRIM_EVENTS,
-        store.new_id(),
-        store_id=store.store_id,
-        deadline=store.clock() + limits.job_deadline,
-        key=key,
-        options={"ask": to_json(ask)},
-    )
-    answer = run(spec)
-    if answer.error is not None:
-        raise from_record(answer.error)
-    report: TrimReport = from_plain(TrimReport, answer.facts)
+    report = run_job(store, TRIM_EVENTS, ask, run=run, places=places, key=key, limits=limits)
     return EventsTrimmed(before, report.events, {names[one]: count for one, count in report.held.items()})

@@ -19,10 +19,10 @@ from tidemark.control import object_writes, replicated_objects, replications
 from tidemark.control.object_writes import ObjectWrite, WriteKind, WriteState
 from tidemark.control.store import ControlStore
 from tidemark.errors import JobError, ObjectFailed, from_record
-from tidemark.model.codec import from_json, from_plain, to_json
-from tidemark.model.jobs import JobKind, JobResult
+from tidemark.model.codec import from_json, to_json
+from tidemark.model.jobs import JobResult
 from tidemark.model.replication import By, LogPosition, Replicated, Replication
-from tidemark.model.replication_jobs import WriteDown, WriteDownReport
+from tidemark.model.replication_jobs import WRITE_DOWN, WriteDown, WriteDownReport
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.lifecycle import has_all, why_not, why_not_written_down, writes_down
 from tidemark.planning.replication.positions import position_text
@@ -72,14 +72,7 @@ def run_write_down(
         begun = store.write(begin)
         if not isinstance(begun, _Begun):
             return WriteDownOutcome(_together(reports), begun)
-        spec = places.spec(
-            JobKind.WRITE_DOWN,
-            store.new_id(),
-            store_id=store.store_id,
-            deadline=deadline,
-            key=key,
-            options={"ask": to_json(begun.ask)},
-        )
+        spec = places.spec(WRITE_DOWN, store.new_id(), begun.ask, store_id=store.store_id, deadline=deadline, key=key)
         try:
             answer = run(spec)
         except JobError as error:
@@ -185,7 +178,7 @@ def _answered(
         failure = from_record(answer.error)
         _failed(store, write, str(failure), deadline=deadline)
         raise failure
-    report: WriteDownReport = from_plain(WriteDownReport, answer.facts)
+    report = WRITE_DOWN.reported(answer)
     return store.write(lambda connection: _stored(connection, store, write, report, deadline=deadline))
 
 

@@ -1,0 +1,91 @@
+"""Jobs about a table or a view that belong to no transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.model.backfill import BackfillAsk
+from tidemark.model.external_tables import ExternalTableAsk, Refreshed
+from tidemark.model.jobs import Job
+from tidemark.model.streams import TableRef
+from tidemark.model.views import ViewQuery
+
+__all__ = [
+    "BACKFILL_TABLE",
+    "CREATE_QUARANTINE",
+    "PREPARE",
+    "PROBE",
+    "REFRESH_EXTERNAL_TABLE",
+    "RESOLVE_VIEW",
+    "BackfilledTable",
+    "ProbeReport",
+    "ProbeRequest",
+    "ResolvedView",
+    "TablePath",
+    "TableVersion",
+    "ViewRequest",
+]
+
+
+@dataclass(frozen=True)
+class TablePath:
+    """A table by its path or URI."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The version that a table has after the job."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """A view by the name that Spark's catalog has; `beyond_snowflake`: take it further than Snowflake does."""
+
+    view: str
+    beyond_snowflake: bool
+
+
+@dataclass(frozen=True)
+class ResolvedView:
+    """The view's query, and its base tables in its order."""
+
+    query: ViewQuery
+    bases: tuple[TableRef, ...]
+
+
+@dataclass(frozen=True)
+class BackfilledTable:
+    """`found`: an earlier attempt had written the rows; `version`: the target's."""
+
+    rows: int
+    found: bool
+    version: int
+
+
+@dataclass(frozen=True)
+class ProbeRequest:
+    """Nothing is to be said."""
+
+
+@dataclass(frozen=True)
+class ProbeReport:
+    """Spark's version."""
+
+    spark: str
+
+
+PREPARE = Job("prepare", TablePath, TableVersion, "jobs.prepare:prepare")
+CREATE_QUARANTINE = Job("create_quarantine", TablePath, TableVersion, "jobs.create_quarantine:create_quarantine")
+RESOLVE_VIEW = Job("resolve_view", ViewRequest, ResolvedView, "jobs.resolve_view:resolve_view")
+REFRESH_EXTERNAL_TABLE = Job(
+    "refresh_external_table",
+    ExternalTableAsk,
+    Refreshed,
+    "jobs.refresh_external_table:refresh_external_table",
+)
+BACKFILL_TABLE = Job("backfill_table", BackfillAsk, BackfilledTable, "jobs.backfill_table:backfill_table")
+PROBE = Job("probe", ProbeRequest, ProbeReport, "jobs.probe:probe")
