@@ -62,13 +62,16 @@ class Shop:
         """In this process: what the operator does, without a task."""
         from tidemark.jobs.run import run
         from tidemark.transactions.change_streams.capture import capture
+        from tidemark.transactions.runtime import Runtime
 
         return capture(
-            self.store,
+            Runtime(
+                self.store,
+                run=lambda spec: run(self.lake.spark, spec, say=lambda _: None),
+                places=self.hook.job_places(),
+                tables=self.hook.open_table,
+            ),
             self.stream,
-            run=lambda spec: run(self.lake.spark, spec, say=lambda _: None),
-            places=self.hook.job_places(),
-            tables=self.hook.open_table,
             allowed_skew=timedelta(0),
             split_rows=split_rows,
             merge_rows=merge_rows,

@@ -22,6 +22,7 @@ from tidemark.transactions.limits import JobPlaces
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.backfill import record_progress
 from tidemark.transactions.replication.write_down import run_write_down
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["FLAG", "WORST_FIRST", "MonitoredReplications", "made_in"]
 
@@ -96,9 +97,10 @@ class MonitoredReplications:
         shop.capture(by=_by("capture"))
         stopped = WriteDownReport(at(16), columns("id", "x"), 0, 0, {}, flagged=FLAG)
         run_write_down(
-            self.store, shop.object(name).uid, run=lambda _: JobResult(to_plain(stopped)),
-            places=JobPlaces("/w", "/x"), by=_by("write_down"),
-        )  # fmt: skip
+            Runtime(self.store, run=lambda _: JobResult(to_plain(stopped)), places=JobPlaces("/w", "/x")),
+            shop.object(name).uid,
+            by=_by("write_down"),
+        )
 
     def _crm(self) -> None:
         self.shop.create("crm", Selection(include=("crm",)), event_log=(self.root / "crm").as_uri())

@@ -34,6 +34,7 @@ from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
 from tidemark.transactions.consume import consume
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.streams import create_stream, get_stream
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
@@ -306,14 +307,11 @@ def _consume(hook: TidemarkHook, stream: str, *asked: WriteRequest, job: SparkJo
     requests = [replace(request, streams=(stream,)) for request in asked]
     runner = job or SparkJob(hook.settings, python_path=(HERE,))
     consume(
-        hook.open_store(),
+        Runtime(hook.open_store(), run=runner.run, places=hook.job_places(), tables=hook.open_table),
         key=TransactionKey("test", "run", stream),
         streams=(stream,),
         writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
         owner="test",
-        run=runner.run,
-        places=hook.job_places(),
-        tables=hook.open_table,
     )
 
 

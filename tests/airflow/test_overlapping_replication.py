@@ -28,6 +28,7 @@ from tidemark.transactions.limits import JobPlaces
 from tidemark.transactions.replication.backfill import BackfillOutcome, run_backfill
 from tidemark.transactions.replication.capture import capture
 from tidemark.transactions.replication.objects import get_object
+from tidemark.transactions.runtime import Runtime
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]
@@ -84,9 +85,13 @@ def backfill(
     shop: ReplicatedShop, name: str, run: Callable[[JobSpec], JobResult], by: By, cancel: Callable[[], None]
 ) -> BackfillOutcome:
     return run_backfill(
-        shop.hook.open_store(), stands(shop, name).uid, run=run, places=places(shop), by=by, cancel=cancel,
-        read_progress=lambda spec: None, looks=0.1,
-    )  # fmt: skip
+        Runtime(shop.hook.open_store(), run=run, places=places(shop)),
+        stands(shop, name).uid,
+        by=by,
+        cancel=cancel,
+        read_progress=lambda spec: None,
+        looks=0.1,
+    )
 
 
 def copied(shop: ReplicatedShop, name: str) -> None:
@@ -186,10 +191,8 @@ def test_a_run_is_green_while_another_captures_and_red_while_a_stranger_reads_th
 
     with pytest.raises(JobDied):
         capture(
-            shop.hook.open_store(),
+            Runtime(shop.hook.open_store(), run=run, places=places(shop)),
             REPLICATION,
-            run=run,
-            places=places(shop),
             source=open_source(source_address(CONN_ID)),
             by=by_run("capturing"),
         )

@@ -114,14 +114,11 @@ def consume_all(lake: Lake, spark: SparkSession, target: Path, bound: Bound) -> 
 
         def one_window(key: TransactionKey = key) -> tuple[tuple[object, ...], ...]:
             done = consume(
-                around.store,
+                around.runtime,
                 key=key,
                 streams=["s"],
                 writes=[write],
                 owner="benchmark",
-                run=around.run,
-                places=around.places,
-                tables=around.tables,
                 bound=bound,
             )
             return ((done.result.rows,),)

@@ -60,6 +60,7 @@ from tidemark.transactions.replication.definitions import create_replication, ge
 from tidemark.transactions.replication.objects import Registered, get_object, objects_of, register
 from tidemark.transactions.replication.retention import EventsTrimmed, trim_events
 from tidemark.transactions.replication.write_down import WriteDownOutcome, run_write_down
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["ME", "Ends", "Source", "WorkerDied", "World", "at", "columns", "found"]
 
@@ -231,14 +232,12 @@ class World:
 
     def capture(self, ends: Ends = Ends.WELL, by: By = ME) -> CaptureReport | None:
         places = JobPlaces("/w", "/x")
-        return capture(self.store, self.name, run=self.runner(ends), places=places, source=self.source, by=by)
+        return capture(Runtime(self.store, run=self.runner(ends), places=places), self.name, source=self.source, by=by)
 
     def backfill(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> BackfillOutcome:
         return run_backfill(
-            self.store,
+            Runtime(self.store, run=how.pop("run", None) or self.runner(ends), places=JobPlaces("/w", "/x")),
             self.object(name).uid,
-            run=how.pop("run", None) or self.runner(ends),
-            places=JobPlaces("/w", "/x"),
             by=by,
             cancel=how.pop("cancel", lambda: None),
             read_progress=how.pop("read_progress", lambda spec: None),
@@ -247,17 +246,15 @@ class World:
 
     def write_down(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> WriteDownOutcome:
         return run_write_down(
-            self.store,
+            Runtime(self.store, run=how.pop("run", None) or self.runner(ends), places=JobPlaces("/w", "/x")),
             self.object(name).uid,
-            run=how.pop("run", None) or self.runner(ends),
-            places=JobPlaces("/w", "/x"),
             by=by,
         )
 
     def trim(self, ends: Ends = Ends.WELL) -> EventsTrimmed:
         """Everything is old."""
         places = JobPlaces("/w", "/x")
-        return trim_events(self.store, self.name, keep=timedelta(0), run=self.runner(ends), places=places)
+        return trim_events(Runtime(self.store, run=self.runner(ends), places=places), self.name, keep=timedelta(0))
 
     def replicated(self, *names: str) -> None:
         """Started, backfilled and captured."""

@@ -31,6 +31,7 @@ from tidemark.transactions.replication.definitions import alter_selection, creat
 from tidemark.transactions.replication.objects import objects_of
 from tidemark.transactions.replication.preparing import Prepared, prepare
 from tidemark.transactions.replication.recovering import recover_from
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["EVERYTHING", "Shop"]
 
@@ -94,7 +95,7 @@ class Shop:
         return prepare(self.store, "r", source=self.source, targets=_target, by=ME, patience=PATIENCE)
 
     def capture(self) -> None:
-        capture(self.store, "r", run=_no_job, places=NO_JOB, source=self.source, by=ME)
+        capture(Runtime(self.store, run=_no_job, places=NO_JOB), "r", source=self.source, by=ME)
 
     def recover(self, position: str, keep: tuple[str, ...] = ()) -> Replication:
         return recover_from(

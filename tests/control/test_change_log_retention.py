@@ -17,6 +17,7 @@ from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.transactions.change_streams.groups import reset_group
 from tidemark.transactions.change_streams.retention import LogTrimmed, trim
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.runtime import Runtime
 
 DAY = timedelta(days=1)
 
@@ -37,7 +38,7 @@ class Log:
 
 
 def trimmed(world: ChangeStreamWorld, log: Log) -> LogTrimmed:
-    return trim(world.store, "s", run=log, places=JobPlaces("file:///w", "file:///e"))
+    return trim(Runtime(world.store, run=log, places=JobPlaces("file:///w", "file:///e")), "s")
 
 
 @pytest.fixture
@@ -102,4 +103,4 @@ def test_a_group_that_is_behind_is_told_so_until_it_is_reset(readers: Readers) -
 
 def test_a_stream_that_is_not_there_has_nothing_to_trim(world: ChangeStreamWorld) -> None:
     with pytest.raises(ChangeStreamNotFound):
-        trim(world.store, "nobody", run=Log(), places=JobPlaces("file:///w", "file:///e"))
+        trim(Runtime(world.store, run=Log(), places=JobPlaces("file:///w", "file:///e")), "nobody")

@@ -45,6 +45,7 @@ from tidemark.transactions.change_streams.definitions import (
 )
 from tidemark.transactions.change_streams.sinks import request_sink
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.runtime import Runtime
 
 MINUTE = timedelta(minutes=1)
 SKEW = timedelta(seconds=10)
@@ -425,7 +426,7 @@ def test_a_capture_is_one_job_and_none_where_nothing_is_new(world: ChangeStreamW
         return JobResult(to_plain(captured(batch)))
 
     def once() -> CaptureResult | None:
-        return capture(world.store, "s", run=run, places=places(), tables=world.tables)
+        return capture(Runtime(world.store, run=run, places=places(), tables=world.tables), "s")
 
     assert (once(), specs) == (None, [])
     world.table.commit(world.clock.go())
@@ -450,7 +451,7 @@ def test_a_clock_that_is_ahead_is_said_and_the_promise_stays_with_this_clock(
         return JobResult(to_plain(replace(result, ahead={"db.t": timedelta(hours=1)})))
 
     world.table.commit(world.clock.go())
-    result = capture(world.store, "s", run=run, places=places(), tables=world.tables)
+    result = capture(Runtime(world.store, run=run, places=places(), tables=world.tables), "s")
     assert result is not None
     assert result.published_until == world.clock() + CLOCKS_DIFFER + MICROSECOND
     (said,) = [record.getMessage() for record in caplog.records if "ahead" in record.getMessage()]
@@ -465,7 +466,7 @@ def test_a_job_that_failed_leaves_the_batch_open_for_the_next(world: ChangeStrea
         return JobResult(error=error.to_record())
 
     with pytest.raises(TidemarkError, match="no"):
-        capture(world.store, "s", run=fails, places=places(), tables=world.tables)
+        capture(Runtime(world.store, run=fails, places=places(), tables=world.tables), "s")
     batch = world.opened()
     world.table.commit(world.clock.go())
     assert world.opened() == batch

@@ -18,6 +18,7 @@ from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.transactions.change_streams.capture import capture, close_batch
 from tidemark.transactions.change_streams.definitions import suspend, watch
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.runtime import Runtime
 
 
 @pytest.fixture
@@ -142,7 +143,9 @@ def test_a_capture_that_came_in_after_all_counts_and_the_one_after_it_is_given_u
             return JobResult(error=DiscardedBatchCaptured(number=0, stream="s").to_record())
         return JobResult(to_plain(replace(captured(batch), found=True)))
 
-    result = capture(world.store, "s", run=run, places=JobPlaces("file:///w", "file:///e"), tables=world.tables)
+    result = capture(
+        Runtime(world.store, run=run, places=JobPlaces("file:///w", "file:///e"), tables=world.tables), "s"
+    )
     assert result is not None
     assert (result.number, answers) == (0, [following, late])
     assert [state(world, number) for number in (0, 1)] == [BatchState.CAPTURED, BatchState.DISCARDED]
@@ -165,7 +168,9 @@ def test_what_can_never_be_captured_is_passed_by_a_restart(world: ChangeStreamWo
 
     for _ in range(2):
         with pytest.raises(KeyTwiceInTransaction, match=r"restart=\['db.t'\]"):
-            capture(world.store, "s", run=fails, places=JobPlaces("file:///w", "file:///e"), tables=world.tables)
+            capture(
+                Runtime(world.store, run=fails, places=JobPlaces("file:///w", "file:///e"), tables=world.tables), "s"
+            )
     altered(world, log)
     assert altered(world, log, world.table, captured=1).tables == (world.table.watched(1),)
     assert world.opened().ranges == ()

@@ -27,6 +27,7 @@ from tidemark.transactions.change_streams.reading import read_chunks
 from tidemark.transactions.change_streams.retention import forget, trim_before
 from tidemark.transactions.change_streams.waves import commit_wave, plan_wave
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.runtime import Runtime
 
 OF_STREAMS = (schema.watched_tables, schema.capture_batches, schema.partitions, schema.partition_load)
 OF_GROUPS = (schema.group_partitions, schema.chunks, schema.group_sinks)
@@ -67,14 +68,11 @@ class Used:
             return JobResult({"chunks": to_plain(answers)})
 
         read_chunks(
-            self.store,
+            Runtime(self.store, run=job, places=JobPlaces("file:///lake/_tidemark", "/tmp/jobs"), tables=tables),
             self.chunks,
             Sink(SinkKind.APPEND, self.target.ref),
             run="r",
             key=TransactionKey("dag", "run", "read", 0),
-            open_table=tables,
-            run_job=job,
-            places=JobPlaces("file:///lake/_tidemark", "/tmp/jobs"),
         )
 
 

@@ -13,6 +13,7 @@ from tidemark.transactions.limits import JobPlaces
 from tidemark.transactions.replication.definitions import begin_drop
 from tidemark.transactions.replication.objects import ask_backfill
 from tidemark.transactions.replication.retention import trim_events
+from tidemark.transactions.runtime import Runtime
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_the_time_before_which_events_go_is_that_of_the_store(world: World) -> N
         asked.append(spec)
         return world.work(spec)
 
-    done = trim_events(world.store, "r", keep=timedelta(days=7), run=run, places=JobPlaces("/w", "/x"))
+    done = trim_events(Runtime(world.store, run=run, places=JobPlaces("/w", "/x")), "r", keep=timedelta(days=7))
     assert done.before == world.clock() - timedelta(days=7)
     assert len(asked) == 1
 
@@ -85,4 +86,4 @@ def test_one_that_is_dropped_or_not_there_is_named(world: World) -> None:
     with pytest.raises(ReplicationRefused, match="dropped"):
         world.trim()
     with pytest.raises(ReplicationNotFound):
-        trim_events(world.store, "no", keep=timedelta(0), run=world.work, places=JobPlaces("/w", "/x"))
+        trim_events(Runtime(world.store, run=world.work, places=JobPlaces("/w", "/x")), "no", keep=timedelta(0))

@@ -33,6 +33,7 @@ from tidemark.transactions.change_streams.reading import BundleResult, read_chun
 from tidemark.transactions.change_streams.sinks import require_target
 from tidemark.transactions.change_streams.waves import commit_wave, finish, plan_wave
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.runtime import Runtime
 
 PLACES = JobPlaces("file:///lake/_tidemark", "/tmp/jobs")
 KEY = TransactionKey("dag", "run", "read", 0)
@@ -69,7 +70,7 @@ class Reading:
             return answer(self.asks[-1])
 
         sink = Sink(SinkKind.APPEND, (target or self.target).ref)
-        return read_chunks(self.store, chunks, sink, run=run, key=KEY, open_table=tables, run_job=job, places=PLACES)
+        return read_chunks(Runtime(self.store, run=job, places=PLACES, tables=tables), chunks, sink, run=run, key=KEY)
 
     def finish(self, run: str = "r") -> int:
         commit_wave(self.store, "s", "g", run=run)

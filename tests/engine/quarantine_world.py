@@ -89,34 +89,28 @@ class World:
     def begin(self, run: str, *keys: str) -> Opened:
         around = self.lake._around
         begun = begin(
-            around.store,
+            around.runtime,
             key=TransactionKey("dag", run, "consume"),
             streams=("s",),
             writes=self.writes(*keys),
             owner="a test",
-            tables=around.tables,
-            run=around.run,
-            places=around.places,
         )
         assert isinstance(begun, Opened)
         return begun
 
     def finish(self, opened: Opened) -> CommitResult:
         around = self.lake._around
-        submit(around.store, opened.transaction, run=around.run, places=around.places)
+        submit(around.runtime, opened.transaction)
         return commit(around.store, opened.transaction.key, tables=around.tables)
 
     def consume(self, run: str, *keys: str) -> CommitResult:
         around = self.lake._around
         return consume(
-            around.store,
+            around.runtime,
             key=TransactionKey("dag", run, "consume"),
             streams=("s",),
             writes=self.writes(*keys),
             owner="a test",
-            run=around.run,
-            places=around.places,
-            tables=around.tables,
         ).result
 
 

@@ -19,6 +19,7 @@ from tidemark.errors import (
 )
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.transactions.begin import get_transaction
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.submit import submit
 
 pytestmark = pytest.mark.spark
@@ -74,7 +75,7 @@ class Notebook:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            submit(around.store, get_transaction(around.store, tx.key), run=die, places=around.places)
+            submit(Runtime(around.store, run=die, places=around.places), get_transaction(around.store, tx.key))
         return tx
 
 

@@ -13,10 +13,10 @@ from tests.engine.quarantine_world import World, world
 from tidemark.errors import ConstraintViolated, JobFailed, SplitUnreadable, TargetRewound
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.transactions import TransactionKey, TransactionState
-from tidemark.transactions.limits import Limits
 from tidemark.transactions.redo import redo
 from tidemark.transactions.replan import replan
 from tidemark.transactions.rollback import rollback
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.submit import submit
 
 pytestmark = pytest.mark.spark
@@ -121,7 +121,7 @@ def test_a_driver_that_outlives_its_worker_and_saw_other_constraints_is_followed
         Quarantine.prepare_quarantine = prepared_late  # type: ignore[method-assign]
         return around.run(spec)
 
-    evidence = submit(around.store, opened.transaction, run=overtaken, places=around.places)
+    evidence = submit(Runtime(around.store, run=overtaken, places=around.places), opened.transaction)
     assert [one.found for one in evidence] == [True, True]
     assert (everything(world), world.rows("bad")) == (sorted(ROWS), [])
 
@@ -145,7 +145,7 @@ def test_a_target_that_was_rewound_gets_the_rows_that_are_not_in_quarantine(
 
 def replanned(world: World) -> TransactionState:
     around = world.lake._around
-    return replan(around.store, KEY, run=around.run, places=around.places, limits=Limits()).state
+    return replan(around.runtime, KEY).state
 
 
 def test_a_plan_whose_target_has_its_part_is_finished_with_its_quarantine(half_done: World) -> None:

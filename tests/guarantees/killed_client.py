@@ -67,14 +67,11 @@ def inserted(case: Case, select: str, kind: str = "history") -> PlannedWrite:
 def take(lake: Lake, case: Case, run: str, streams: list[str], writes: list[PlannedWrite], bound: Bound) -> None:
     around = lake._around
     consume(
-        around.store,
+        around.runtime,
         key=TransactionKey("killed", f"{run}_{case.name}", "deliver"),
         streams=streams,
         writes=writes,
         owner="killed client",
-        run=around.run,
-        places=around.places,
-        tables=around.tables,
         bound=bound,
     )
 
@@ -107,14 +104,11 @@ def replay_view(lake: Lake, case: Case) -> None:
     around, stream = lake._around, f"s_{case.name}"
     select = f"SELECT id, name, city, `METADATA$ACTION` FROM {stream}"
     replay(
-        around.store,
+        around.runtime,
         find_run(around.store, stream, f"one_{case.name}"),
         key=TransactionKey("killed", f"again_{case.name}", "replay"),
         writes=[merged(case, stream, "mirror_again"), inserted(case, select, "history_again")],
         owner="killed client",
-        run=around.run,
-        places=around.places,
-        tables=around.tables,
     )
 
 

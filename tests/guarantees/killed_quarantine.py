@@ -35,14 +35,11 @@ def main(home: Path, points: list[str], *, kill: bool) -> None:
         if kill:
             os.environ[KILL_AT] = point
         consume(
-            around.store,
+            around.runtime,
             key=TransactionKey("killed", point, "deliver"),
             streams=(f"s_{name_of(point)}",),
             writes=writes,
             owner="killed client",
-            run=around.run,
-            places=around.places,
-            tables=around.tables,
         )
 
 

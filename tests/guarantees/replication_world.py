@@ -44,6 +44,7 @@ from tidemark.transactions.replication.objects import ask_backfill, objects_of
 from tidemark.transactions.replication.preparing import Prepared, prepare
 from tidemark.transactions.replication.retention import trim_events
 from tidemark.transactions.replication.write_down import run_write_down
+from tidemark.transactions.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,16 +124,14 @@ class ReplicationWorld:
         return TableRef(name=path, path=path, table_id="", addressing=Addressing.PATH)
 
     def capture(self) -> None:
-        capture(self.store, NAME, run=self.job, places=self.places, source=self.source, by=self.by("capture"))
+        capture(Runtime(self.store, run=self.job, places=self.places), NAME, source=self.source, by=self.by("capture"))
 
     def backfill(self, name: str) -> None:
         """One that DDL of the source came in between is left to the next run, as its task would fail."""
         with suppress(BackfillInterrupted):
             run_backfill(
-                self.store,
+                Runtime(self.store, run=self.job, places=self.places),
                 self.objects()[name].uid,
-                run=self.job,
-                places=self.places,
                 by=self.by(f"backfill_{name}"),
                 cancel=lambda: None,
                 read_progress=lambda _: None,
@@ -141,14 +140,14 @@ class ReplicationWorld:
 
     def write_down(self, name: str) -> None:
         by = self.by(f"write_down_{name}")
-        run_write_down(self.store, self.objects()[name].uid, run=self.job, places=self.places, by=by)
+        run_write_down(Runtime(self.store, run=self.job, places=self.places), self.objects()[name].uid, by=by)
         if self.objects()[name].flagged:
             ask_backfill(self.store, NAME, [f"{SCHEMA}.{name}"], by=by)
 
     def trim(self) -> None:
         """Whatever may go goes, however young; `_events` remembers it."""
         before = self._log()
-        trim_events(self.store, NAME, keep=timedelta(0), run=self.job, places=self.places)
+        trim_events(Runtime(self.store, run=self.job, places=self.places), NAME, keep=timedelta(0))
         self.trimmed.append(before.exceptAll(self._log()))
 
     def _log(self) -> DataFrame:

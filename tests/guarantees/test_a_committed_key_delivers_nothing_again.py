@@ -42,7 +42,7 @@ def test_a_group_that_is_cleared_after_its_commit_runs_no_job(world: World) -> N
     world.source.append()
     world.finish(world.open("one"))
     committed = get_transaction(world.store, key_of("one"))
-    evidence = submit(world.store, committed, run=world.run, places=world.places, only=(2,))
+    evidence = submit(world.runtime, committed, only=(2,))
     assert ([e.number for e in evidence], len(world.drivers)) == ([2], 1)
 
 

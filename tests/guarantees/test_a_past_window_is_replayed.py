@@ -12,6 +12,7 @@ from tidemark.errors import InvalidArgument, TransactionNotFound
 from tidemark.model.transactions import PlannedWrite, WriteAs
 from tidemark.transactions.outcomes import Consumed
 from tidemark.transactions.replay import find_run, replay
+from tidemark.transactions.runtime import Runtime
 
 
 @pytest.fixture
@@ -23,16 +24,13 @@ def delivered(world: World) -> World:
     return world
 
 
-def again(world: World, past: str, run: str = "again", target: int = 1, **how: object) -> Consumed:
+def again(world: World, past: str, run: str = "again", target: int = 1) -> Consumed:
     return replay(
-        world.store,
+        world.runtime,
         find_run(world.store, "s", past),
         key=key_of(run),
         writes=[PlannedWrite(WriteAs.APPEND, world.targets[target].uri, source="s")],
         owner=f"worker of {run}",
-        run=world.run,
-        places=world.places,
-        **how,  # type: ignore[arg-type]
     )
 
 
@@ -57,13 +55,11 @@ def test_a_replay_that_died_after_its_write_is_finished_by_its_retry(delivered: 
 
     with pytest.raises(WorkerDied):
         replay(
-            delivered.store,
+            Runtime(delivered.store, run=run_and_die, places=delivered.places),
             find_run(delivered.store, "s", "one"),
             key=key_of("again"),
             writes=[PlannedWrite(WriteAs.APPEND, delivered.targets[1].uri, source="s")],
             owner="one that dies",
-            run=run_and_die,
-            places=delivered.places,
         )
     assert not again(delivered, "one").delivered_before
     assert delivered.holds(1) == {1: 1}

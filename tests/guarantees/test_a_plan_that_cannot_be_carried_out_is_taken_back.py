@@ -27,6 +27,7 @@ from tidemark.transactions.consume import consume
 from tidemark.transactions.finish import finish
 from tidemark.transactions.replay import find_run, replay
 from tidemark.transactions.rollback import rollback
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.sources import open_table
 from tidemark.transactions.streams import advance_stream, open_transaction
 from tidemark.transactions.unwritten import let_go, release_unwritten
@@ -49,13 +50,11 @@ def typo(world: World, *targets: int) -> tuple[PlannedWrite, ...]:
 def fail(world: World, error: TidemarkError = MISSING, run: str = "one", *targets: int) -> None:
     with pytest.raises(type(error)):
         consume(
-            world.store,
+            Runtime(world.store, run=fails(error), places=world.places),
             key=key_of(run),
             streams=("s",),
             writes=typo(world, *targets),
             owner=f"worker of {run}",
-            run=fails(error),
-            places=world.places,
         )
 
 
@@ -284,7 +283,7 @@ def test_a_request_to_finish_never_takes_back(world: World) -> None:
     world.source.append()
     fail(world, BROKEN)
     with pytest.raises(ConstraintViolated):
-        finish(world.store, "s", by=key_of("by hand"), owner="ann", run=fails(BROKEN), places=world.places)
+        finish(Runtime(world.store, run=fails(BROKEN), places=world.places), "s", by=key_of("by hand"), owner="ann")
     assert open_transaction(world.store, "s").key == key_of("one")
 
 
@@ -306,8 +305,8 @@ def test_a_replay_with_a_typo_is_taken_back_too(world: World) -> None:
 
     def again(run: Callable[[JobSpec], JobResult], *writes: PlannedWrite) -> None:
         replay(
-            world.store, past, key=key_of("again"), writes=writes, owner="worker", run=run, places=world.places
-        )  # fmt: skip
+            Runtime(world.store, run=run, places=world.places), past, key=key_of("again"), writes=writes, owner="worker"
+        )
 
     with pytest.raises(ConstraintViolated):
         again(fails(BROKEN), *typo(world, 1))

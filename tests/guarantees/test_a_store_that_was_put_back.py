@@ -130,13 +130,11 @@ def replayed_again(world: World) -> None:
 def _replay(world: World, name: str) -> None:
     past = find_run(world.store, "s", "before 0")
     replay(
-        world.store,
+        world.runtime,
         past,
         key=key_of(name),
         writes=world.writes(2),
         owner="me",
-        run=world.run,
-        places=world.places,
     )
 
 
@@ -241,7 +239,7 @@ def _finish_the_open(world: World, *, fence: bool) -> None:
     from tidemark.transactions.replan import replan
 
     if fence:
-        replan(world.store, key_of("open"), run=world.run, places=world.places)
+        replan(world.runtime, key_of("open"))
     else:
         world.consume("open")
 

@@ -13,6 +13,7 @@ from tidemark.transactions.begin import get_transaction
 from tidemark.transactions.commit import commit
 from tidemark.transactions.replan import replan
 from tidemark.transactions.rollback import rollback
+from tidemark.transactions.runtime import Runtime
 
 from .world import LONG, SHORT, World, key_of
 
@@ -137,10 +138,10 @@ def test_release_waits_for_jobs_and_then_fences_them_out(world: World) -> None:
     world.source.append()
     zombie = world.zombie(world.open("one"), steps=1)
     with pytest.raises(JobsMayBeAlive) as alive:
-        replan(world.store, key_of("one"), run=world.run, places=world.places)
+        replan(world.runtime, key_of("one"))
     assert alive.value.until == zombie.spec.deadline
     world.clock.go(LONG)
-    released = replan(world.store, key_of("one"), run=world.run, places=world.places)
+    released = replan(world.runtime, key_of("one"))
     assert released.state is TransactionState.RELEASED
     zombie.run()
     world.source.append()
@@ -154,7 +155,7 @@ def test_what_is_half_written_must_be_finished_with_the_stored_plan(world: World
     world.source.append()
     world.zombie(world.open("one"), steps=2)  # target 0 has it
     world.clock.go(LONG)
-    kept = replan(world.store, key_of("one"), run=world.run, places=world.places)
+    kept = replan(world.runtime, key_of("one"))
     assert kept.state is TransactionState.OPEN
     first, second = kept.plan.statements
     assert (first.txn_version, second.txn_version) == (1, 2)
@@ -172,7 +173,7 @@ def test_a_statement_that_met_a_fence_gets_a_new_version_v10(world: World) -> No
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replan(world.store, key_of("one"), run=die_after_fencing, places=world.places)
+        replan(Runtime(world.store, run=die_after_fencing, places=world.places), key_of("one"))
     again = world.open("one")
     with pytest.raises(Fenced):
         world.submit(again)
@@ -232,5 +233,5 @@ def test_a_fence_counts_only_if_no_job_came_meanwhile_i11(world: World) -> None:
         return answer
 
     with pytest.raises(SubmitRefused):
-        replan(world.store, key_of("one"), run=raced, places=world.places)
+        replan(Runtime(world.store, run=raced, places=world.places), key_of("one"))
     assert get_transaction(world.store, key_of("one")).state is TransactionState.OPEN

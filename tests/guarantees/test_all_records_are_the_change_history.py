@@ -38,6 +38,7 @@ from tidemark.transactions.change_streams.groups import create_group, group_stat
 from tidemark.transactions.change_streams.reading import read_chunks
 from tidemark.transactions.change_streams.waves import commit_wave, plan_wave
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,11 +105,8 @@ class Soak:
 
     def capture(self) -> bool:
         result = capture(
-            self.store,
+            Runtime(self.store, run=self.run, places=self.places, tables=self.open),
             STREAM,
-            run=self.run,
-            places=self.places,
-            tables=self.open,
             allowed_skew=timedelta(0),
             split_rows=12,
             merge_rows=6,
@@ -120,14 +118,11 @@ class Soak:
         wave = plan_wave(self.store, STREAM, group, run=run, max_chunks=100, max_rows=50)
         if wave.chunks:
             read_chunks(
-                self.store,
+                Runtime(self.store, run=self.run, places=self.places, tables=self.open),
                 wave.chunks,
                 sink,
                 run=run,
                 key=TransactionKey("soak", run, group),
-                open_table=self.open,
-                run_job=self.run,
-                places=self.places,
             )
         commit_wave(self.store, STREAM, group, run=run)
         self.before = require_invariants(self.store, STREAM, self.before)

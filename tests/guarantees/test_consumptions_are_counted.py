@@ -104,10 +104,7 @@ def test_a_replay_and_a_refused_commit_count_nothing(world: World) -> None:
     world.source.append()
     world.consume("r1", 0)
     before = health(world)
-    replay(
-        world.store, find_run(world.store, "s", "r1"), key=key_of("again"), writes=world.writes(1), owner="me",
-        run=world.run, places=world.places,
-    )  # fmt: skip
+    replay(world.runtime, find_run(world.store, "s", "r1"), key=key_of("again"), writes=world.writes(1), owner="me")
     world.source.append()
     transaction = world.open("r2")
     with pytest.raises(CommitRefused):

@@ -31,6 +31,7 @@ from tidemark.transactions.change_streams.capture import capture
 from tidemark.transactions.change_streams.definitions import create_change_stream
 from tidemark.transactions.change_streams.groups import create_group, group_status
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,11 +113,13 @@ class Installation:
         self.spark.sql(f"UPDATE delta.`{source}` SET name = 'eins' WHERE id = 1")
         self.spark.sql(f"DELETE FROM delta.`{source}` WHERE id = 5")
         capture(
-            self.store,
+            Runtime(
+                self.store,
+                run=lambda spec: run(self.spark, spec, say=lambda _: None),
+                places=JobPlaces(f"{self.home}/lake/_tidemark", f"{self.home}/jobs"),
+                tables=lambda one: DeltaLog.open(one if isinstance(one, str) else one.path),
+            ),
             STREAM,
-            run=lambda spec: run(self.spark, spec, say=lambda _: None),
-            places=JobPlaces(f"{self.home}/lake/_tidemark", f"{self.home}/jobs"),
-            tables=lambda one: DeltaLog.open(one if isinstance(one, str) else one.path),
             allowed_skew=timedelta(0),
         )
 

@@ -10,10 +10,11 @@ import pytest
 from tidemark.errors import JobDied, StreamLocked, Superseded
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.transactions import TransactionState
-from tidemark.transactions.begin import begin, get_transaction
+from tidemark.transactions.begin import get_transaction
 from tidemark.transactions.commit import commit
 from tidemark.transactions.limits import Limits
 from tidemark.transactions.rollback import rollback
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.submit import submit
 
 from .world import SHORT, World, key_of
@@ -139,18 +140,10 @@ def test_an_unsubmitted_window_is_released_when_its_lease_is_over(world: World) 
     )
 
 
-def test_without_a_way_to_run_jobs_a_submitted_window_stays_locked(world: World) -> None:
-    world.source.append()
-    world.zombie(world.open("one"))
-    rollback(world.store, key_of("one"))
-    with pytest.raises(StreamLocked):
-        begin(world.store, key=key_of("two"), streams=["s"], writes=world.writes(), owner="two")
-
-
 def test_all_streams_move_or_none_i8(two_streams: World) -> None:
     world = two_streams
     transaction = world.open("one", streams=("s", "t"))
-    submit(world.store, transaction, run=world.run, places=world.places, only=(1,))
+    submit(world.runtime, transaction, only=(1,))
     rollback(world.store, key_of("one"))
     assert (world.offset(), world.offset("t")) == (0, 0)
     world.finish(world.open("one", streams=("s", "t")))
@@ -173,6 +166,6 @@ def test_the_lease_is_renewed_while_a_job_runs(world: World) -> None:
             world.begin("two")
         return world.run(spec)
 
-    submit(world.store, transaction, run=slow, places=world.places, limits=limits)
+    submit(Runtime(world.store, run=slow, places=world.places, limits=limits), transaction)
     commit(world.store, transaction.key)
     assert world.offset() == 1

@@ -151,9 +151,9 @@ def test_a_rewound_target_cannot_be_released_before_redo(world: World) -> None:
     world.targets[0].restore(0)
     world.clock.go(LONG)
     with pytest.raises(SubmitRefused):
-        replan(world.store, key_of("one"), run=world.run, places=world.places)
+        replan(world.runtime, key_of("one"))
     redo(world.store, key_of("one"))
-    assert replan(world.store, key_of("one"), run=world.run, places=world.places).state is TransactionState.RELEASED
+    assert replan(world.runtime, key_of("one")).state is TransactionState.RELEASED
     world.consume("two")
     assert (world.holds(0), world.holds(1)) == ({1: 1}, {1: 1})
 

@@ -57,15 +57,15 @@ def test_numbers_name_stream_statement_and_serial(world: World) -> None:
 def test_each_task_of_a_group_runs_its_own_statement_and_commit_needs_all(world: World) -> None:
     world.source.append()
     transaction = world.open("one")
-    assert [e.number for e in submit(world.store, transaction, run=world.run, places=world.places, only=(2,))] == [2]
+    assert [e.number for e in submit(world.runtime, transaction, only=(2,))] == [2]
     assert (world.holds(0), world.holds(1)) == ({}, {1: 1})
     with pytest.raises(CommitRefused):
         commit(world.store, transaction.key)
-    submit(world.store, transaction, run=world.run, places=world.places, only=(1,))
+    submit(world.runtime, transaction, only=(1,))
     commit(world.store, transaction.key)
     assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)
     with pytest.raises(InvalidArgument):
-        submit(world.store, transaction, run=world.run, places=world.places, only=(7,))
+        submit(world.runtime, transaction, only=(7,))
 
 
 def test_what_has_evidence_needs_no_second_job(world: World) -> None:
@@ -83,18 +83,18 @@ def test_an_interactive_transaction_grows_until_it_is_submitted(world: World) ->
     world.sources["other"].append()
     key = world.open("one", writes=(), streams=()).key
     with pytest.raises(InvalidArgument):
-        extend(world.store, key, writes=world.writes(0))
-    extend(world.store, key, streams=["s"])
+        extend(world.runtime, key, writes=world.writes(0))
+    extend(world.runtime, key, streams=["s"])
     world.source.append()
-    extend(world.store, key, streams=["s", "t"], writes=world.writes(0))
-    transaction = extend(world.store, key, writes=world.writes(1))
+    extend(world.runtime, key, streams=["s", "t"], writes=world.writes(0))
+    transaction = extend(world.runtime, key, writes=world.writes(1))
     assert [(w.stream_name, w.end) for w in transaction.windows] == [("s", 1), ("t", 1)]
     assert [s.number for s in transaction.plan.statements] == [1, 2]
     with pytest.raises(StreamLocked):
         world.begin("two", streams=("t",))
     world.submit(transaction)
     with pytest.raises(SubmitRefused):
-        extend(world.store, key, streams=["t"])
+        extend(world.runtime, key, streams=["t"])
     commit(world.store, key)
     assert (world.holds(0), world.holds(1, "t"), world.offset(), world.offset("t")) == ({1: 1}, {1: 1}, 1, 1)
 

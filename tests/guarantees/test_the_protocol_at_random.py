@@ -44,6 +44,7 @@ from tidemark.transactions.outcomes import Delivered
 from tidemark.transactions.redo import redo
 from tidemark.transactions.replan import replan
 from tidemark.transactions.rollback import rollback
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.streams import advance_stream, get_stream
 from tidemark.transactions.submit import submit
 from tidemark.transactions.unwritten import end_attempt, let_go
@@ -111,7 +112,7 @@ class Consumers(RuleBasedStateMachine):
         self.next_run += 1
         by = key_of(f"finish {self.next_run}")
         run, places = (lambda spec: self._job(spec, dies, data, depth=1)), self.world.places
-        self._refusable(lambda: finish(self.world.store, stream, by=by, owner="ann", run=run, places=places))
+        self._refusable(lambda: finish(Runtime(self.world.store, run=run, places=places), stream, by=by, owner="ann"))
 
     @rule(age=AGES)
     def consumer_lets_go(self, age: int) -> None:
@@ -143,7 +144,7 @@ class Consumers(RuleBasedStateMachine):
     def user_replans(self, age: int) -> None:
         run = self._run(age)
         before = self._versions(run)
-        self._refusable(lambda: replan(self.world.store, key_of(run), run=self.world.run, places=self.world.places))
+        self._refusable(lambda: replan(self.world.runtime, key_of(run)))
         self._nothing_new_while_alive(run, before)
 
     @precondition(lambda self: bool(self.copies))
@@ -182,13 +183,13 @@ class Consumers(RuleBasedStateMachine):
     ) -> None:
         def whole() -> None:
             begun = begin(
-                self.world.store,
+                Runtime(
+                    self.world.store, run=lambda spec: self._job(spec, dies, data, depth), places=self.world.places
+                ),
                 key=key_of(run),
                 streams=streams,
                 writes=self.world.writes(*plan),
                 owner=run,
-                run=lambda spec: self._job(spec, dies, data, depth),
-                places=self.world.places,
             )
             if isinstance(begun, Delivered):
                 return
@@ -196,10 +197,10 @@ class Consumers(RuleBasedStateMachine):
             if dies == "after begin":
                 raise WorkerDied
             evidence = submit(
-                self.world.store,
+                Runtime(
+                    self.world.store, run=lambda spec: self._job(spec, dies, data, depth), places=self.world.places
+                ),
                 begun.transaction,
-                run=lambda spec: self._job(spec, dies, data, depth),
-                places=self.world.places,
             )
             if dies == "before commit":
                 raise WorkerDied
@@ -218,14 +219,14 @@ class Consumers(RuleBasedStateMachine):
             return self._job(spec, dies, data, depth=0)
 
         def whole() -> None:
-            begin(world.store, key=key, streams=(), writes=(), owner=run)
+            begin(world.runtime, key=key, streams=(), writes=(), owner=run)
             for stream in streams:
-                extend(world.store, key, streams=(stream,), run=job, places=world.places)
-            transaction = extend(world.store, key, writes=world.writes(*plan), run=job, places=world.places)
+                extend(Runtime(world.store, run=job, places=world.places), key, streams=(stream,))
+            transaction = extend(Runtime(world.store, run=job, places=world.places), key, writes=world.writes(*plan))
             self.copies.append(transaction)
             if dies == "after begin":
                 raise WorkerDied
-            evidence = submit(world.store, transaction, run=job, places=world.places)
+            evidence = submit(Runtime(world.store, run=job, places=world.places), transaction)
             if dies == "before commit":
                 raise WorkerDied
             commit(world.store, key, evidence)

@@ -23,6 +23,7 @@ from tidemark.transactions.begin import get_transaction
 from tidemark.transactions.consume import consume
 from tidemark.transactions.replan import replan
 from tidemark.transactions.rollback import rollback
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.streams import advance_stream, drop_stream, get_stream
 
 from .world import LONG, SHORT, World, key_of
@@ -60,13 +61,11 @@ def failing(world: World) -> Callable[[], object]:
         raise JobDied(key=str(spec.key), exit_code=1, tail="")
 
     return lambda: consume(
-        world.store,
+        Runtime(world.store, run=die, places=world.places),
         key=key_of("one"),
         streams=("s",),
         writes=world.writes(),
         owner="worker of one",
-        run=die,
-        places=world.places,
     )
 
 
@@ -160,7 +159,7 @@ def test_a_release_that_breaks_off_is_done_by_the_next_one(
 ) -> None:
     def release(patience: timedelta) -> None:
         far.store = store_of(far, patience)
-        replan(far.store, key_of("one"), run=far.run, places=far.places)
+        replan(far.runtime, key_of("one"))
 
     far.zombie(far.open("one"))
     far.clock.go(LONG)

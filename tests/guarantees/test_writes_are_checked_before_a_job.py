@@ -17,6 +17,7 @@ from tidemark.model.transactions import PlannedWrite, WriteAs
 from tidemark.transactions.begin import begin
 from tidemark.transactions.outcomes import Begun, Delivered, Opened
 from tidemark.transactions.pinned import MOST_VERSIONS, facts_of_pinned, tell_pinned
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.sources import open_table
 from tidemark.transactions.streams import create_stream, get_stream, stream_transactions
 
@@ -55,7 +56,7 @@ def store(tmp_path: Path) -> ControlStore:
 
 def begun(store: ControlStore, tmp_path: Path, run: str, **how: Any) -> Begun:
     write = PlannedWrite(**{"write_as": WriteAs.APPEND, "target": f"file://{tmp_path}/target", "source": "S", **how})
-    return begin(store, key=key_of(run), streams=("s",), writes=(write,), owner="me", tables=open_table)
+    return begin(Runtime(store, tables=open_table), key=key_of(run), streams=("s",), writes=(write,), owner="me")
 
 
 def refused(store: ControlStore, tmp_path: Path, error: type[Exception], problem: str, **how: Any) -> None:
@@ -96,12 +97,11 @@ def test_the_columns_are_those_at_the_end_of_the_window(store: ControlStore, tmp
     refused(store, tmp_path, TargetDoesNotFit, "it has no column note")
     write = PlannedWrite(write_as=WriteAs.APPEND, target=f"file://{tmp_path}/target", source="s")
     bounded = begin(
-        store,
+        Runtime(store, tables=open_table),
         key=key_of("b"),
         streams=("s",),
         writes=(write,),
         owner="me",
-        tables=open_table,
         bound=Bound(max_commits=1),
     )
     assert isinstance(bounded, Opened)

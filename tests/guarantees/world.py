@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from tidemark.transactions.commit import commit
 from tidemark.transactions.consume import consume
 from tidemark.transactions.limits import JobPlaces
 from tidemark.transactions.outcomes import Begun, Consumed, Delivered, Opened
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.streams import create_stream, get_stream, stream_history
 from tidemark.transactions.submit import submit
 
@@ -61,6 +62,10 @@ class World:
         self.by_uri = {table.uri: table for table in (*self.sources.values(), *self.targets)}
 
     @property
+    def runtime(self) -> Runtime:
+        return Runtime(self.store, self.run, self.places)
+
+    @property
     def source(self) -> SyntheticTable:
         return self.sources["source"]
 
@@ -79,27 +84,24 @@ class World:
     def begin(
         self, run: str, writes: Sequence[PlannedWrite] | None = None, streams: Sequence[str] = ("s",), **more: object
     ) -> Begun:
+        how = {name: more.pop(name) for name in ("tables", "limits") if name in more}
         return begin(
-            self.store,
+            replace(self.runtime, **how),  # type: ignore[arg-type]
             key=key_of(run),
             streams=streams,
             writes=self.writes() if writes is None else writes,
             owner=f"worker of {run}",
-            run=self.run,
-            places=self.places,
-            **more,  # type: ignore[arg-type]
+            **more,
         )
 
     def begin_with(self, run_job: Callable[[JobSpec], JobResult], run: str) -> Begun:
         """Begin with another way to run the job of a takeover."""
         return begin(
-            self.store,
+            Runtime(self.store, run=run_job, places=self.places),
             key=key_of(run),
             streams=("s",),
             writes=self.writes(),
             owner=f"worker of {run}",
-            run=run_job,
-            places=self.places,
         )
 
     def open(
@@ -131,7 +133,7 @@ class World:
             raise WorkerDied
 
         try:
-            submit(self.store, transaction, run=die, places=self.places)
+            submit(Runtime(self.store, run=die, places=self.places), transaction)
         except WorkerDied:
             return self.drivers[-1]
         raise AssertionError("the worker should have died")
@@ -143,7 +145,7 @@ class World:
         return driver.evidence
 
     def submit(self, transaction: Transaction, run: Callable[[JobSpec], JobResult] | None = None) -> None:
-        submit(self.store, transaction, run=run or self.run, places=self.places)
+        submit(Runtime(self.store, run=run or self.run, places=self.places), transaction)
 
     def finish(self, transaction: Transaction) -> CommitResult:
         self.submit(transaction)
@@ -151,13 +153,11 @@ class World:
 
     def consume(self, run: str, *targets: int, streams: Sequence[str] = ("s",)) -> Consumed:
         return consume(
-            self.store,
+            self.runtime,
             key=key_of(run),
             streams=streams,
             writes=self.writes(*targets),
             owner=f"worker of {run}",
-            run=self.run,
-            places=self.places,
         )
 
     def history(self, name: str = "s") -> tuple[OffsetMove, ...]:

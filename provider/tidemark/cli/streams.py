@@ -195,15 +195,12 @@ def finish(args: Namespace) -> None:
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
-        store = hook.open_store()
+        runtime = hook.runtime(SparkJob(hook.settings).run)
         ended = finish_transaction(
-            store,
+            runtime,
             args.name,
-            by=TransactionKey("airflow tidemark", store.new_id(), "finish"),
+            by=TransactionKey("airflow tidemark", runtime.store.new_id(), "finish"),
             owner=getpass.getuser(),
-            run=SparkJob(hook.settings).run,
-            places=hook.job_places(),
-            tables=hook.open_table,
         )
     print(_said_of_end(args.name, ended))
 
@@ -225,7 +222,7 @@ def release(args: Namespace) -> None:
         key = open_transaction(store, args.name).key
         job = SparkJob(hook.settings)
         job.require_ready()
-        left = replan(store, key, run=job.run, places=hook.job_places())
+        left = replan(hook.runtime(job.run), key)
     if left.state is TransactionState.OPEN:
         help_ = f"run its task again, or `airflow tidemark streams finish {args.name}`"
         raise SystemExit(f"Transaction {key} is written in part already, so it must be finished: {help_}.")

@@ -26,6 +26,7 @@ from tidemark.transactions.change_streams.reading import read_chunks
 from tidemark.transactions.change_streams.retention import LogTrimmed, trim
 from tidemark.transactions.change_streams.sinks import request_sink, require_target
 from tidemark.transactions.change_streams.watching import find_new_tables
+from tidemark.transactions.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,11 +69,8 @@ class ReadersOfChangeStreams:
         around = self._around
         stream = get_change_stream(around.store, name)
         return capture(
-            around.store,
+            around.runtime,
             name,
-            run=around.run,
-            places=around.places,
-            tables=around.tables,
             new_tables=lambda: find_new_tables(around.store, stream, lake_tables(around)),
             bounds=Bound(max_commits=max_commits, max_rows=max_rows),
             **limits,
@@ -86,7 +84,7 @@ class ReadersOfChangeStreams:
         ChangeStreamNotFound.
         """
         around = self._around
-        return trim(around.store, name, run=around.run, places=around.places)
+        return trim(around.runtime, name)
 
     def read_change_stream(
         self,
@@ -229,14 +227,11 @@ def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chun
         wave = waves.plan_wave(store, stream, group, run=run, max_chunks=max_chunks, max_rows=max_rows)
         if wave.chunks:
             done = read_chunks(
-                store,
+                Runtime(store, run=around.run, places=around.places, tables=around.tables),
                 wave.chunks,
                 sink,
                 run=run,
                 key=key,
-                open_table=around.tables,
-                run_job=around.run,
-                places=around.places,
             )
             chunks, rows = chunks + done.chunks - len(done.failed), rows + done.rows
         moved = waves.commit_wave(store, stream, group, run=run)

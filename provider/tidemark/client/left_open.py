@@ -22,13 +22,9 @@ class LeftOpen:
         """
         around = self._around
         ended = finish(
-            around.store,
+            around.runtime,
             stream,
             by=TransactionKey("client", around.store.new_id(), "finish"),
             owner=around.who,
-            run=around.run,
-            places=around.places,
-            tables=around.tables,
-            limits=around.limits,
         )
         return None if ended is None else ended.result

@@ -36,13 +36,9 @@ def replay_window(
         quarantine=quarantine,
     )
     return replay(
-        around.store,
+        around.runtime,
         find_run(around.store, name, run),
         key=TransactionKey("client", around.store.new_id(), "replay"),
         writes=with_quarantine(write, make_quarantine(around, quarantine)),
         owner=around.who,
-        run=around.run,
-        places=around.places,
-        tables=around.tables,
-        limits=around.limits,
     ).result

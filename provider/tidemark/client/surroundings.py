@@ -13,6 +13,7 @@ from tidemark.engine.workspace import Workspace
 from tidemark.jobs.run import run as run_job
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.transactions.limits import JobPlaces, Limits
+from tidemark.transactions.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +38,11 @@ class Surroundings:
     who: str
     lake_root: str | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def runtime(self) -> Runtime:
+        """What steps on the worker's side act through."""
+        return Runtime(self.store, self.run, self.places, self.tables, self.limits)
 
     def run(self, spec: JobSpec) -> JobResult:
         """Run a job on this Spark, in a session of its own."""

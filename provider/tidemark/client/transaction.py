@@ -172,7 +172,7 @@ class LakeTransaction:
         around = self._around
         try:
             transaction = get_transaction(around.store, self._key)
-            submit(around.store, transaction, run=around.run, places=around.places, limits=around.limits)
+            submit(around.runtime, transaction)
             self._result = commit(around.store, self._key, tables=around.tables)
         except TidemarkError as error:
             count_failure(around.store, (), error, run=self._key, transaction=self._key, hide=around.without_secrets)
@@ -244,7 +244,7 @@ class LakeTransaction:
             with self._counted(streams, TidemarkError):
                 check_write(around.spark, write, self._pinned(windows), target)
         writes = with_quarantine(write, make_quarantine(around, write.quarantine))
-        extend(around.store, self._key, writes=writes, tables=around.tables, limits=around.limits)
+        extend(around.runtime, self._key, writes=writes)
         self._writes += 1
 
     @contextmanager
@@ -260,13 +260,11 @@ class LakeTransaction:
         around = self._around
         if not self._begun:
             begin(
-                around.store,
+                around.runtime,
                 key=self._key,
                 streams=(),
                 writes=(),
                 owner=around.who,
-                tables=around.tables,
-                limits=around.limits,
             )
             self._begun = True
         uids = [get_stream(around.store, name).uid for name in streams]
@@ -281,15 +279,11 @@ class LakeTransaction:
         """
         around = self._around
         held = extend(
-            around.store,
+            around.runtime,
             self._key,
             streams=(name,),
-            tables=around.tables,
             sources=lambda table: self._as_it_was(name, table),
             read_at=self._started,
-            limits=around.limits,
-            run=around.run,
-            places=around.places,
         )
         window = next(one for one in held.windows if one.stream_name.casefold() == name.casefold())
         if self._windows.setdefault(window.stream_uid, window) != window:
@@ -316,7 +310,7 @@ class LakeTransaction:
         around = self._around
         rollback(around.store, self._key)
         try:
-            left = replan(around.store, self._key, run=around.run, places=around.places, limits=around.limits)
+            left = replan(around.runtime, self._key)
             held = left.windows if left.state is TransactionState.OPEN else ()
             why = "targets hold their part of it"
         except TidemarkError as problem:  # the commit's own error is the one to be seen

@@ -14,7 +14,7 @@ TidemarkError
 │   ├── StreamNotFound · StreamExists · StreamOnStream
 │   ├── StreamStale · SourceRecreated · TrackingInterrupted
 │   ├── KeyNotUnique · KeyColumnChanged
-│   ├── StreamLocked (StreamLeftOpen) · RebaseRefused · RecoveryRefused · RelocationRefused
+│   ├── StreamLocked · RebaseRefused · RecoveryRefused · RelocationRefused
 │   └── DocumentUnreadable · ImportRefused
 ├── ChangeStreamError           a change stream, its partitions and its readers
 │   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
@@ -179,7 +179,6 @@ from tidemark.errors.streams import (
     SourceRecreated,
     StreamError,
     StreamExists,
-    StreamLeftOpen,
     StreamLocked,
     StreamNotFound,
     StreamOnStream,
@@ -309,7 +308,6 @@ __all__ = [
     "StoreUrlInvalid",
     "StreamError",
     "StreamExists",
-    "StreamLeftOpen",
     "StreamLocked",
     "StreamNotFound",
     "StreamOnStream",

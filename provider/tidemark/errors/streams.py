@@ -17,7 +17,6 @@ __all__ = [
     "SourceRecreated",
     "StreamError",
     "StreamExists",
-    "StreamLeftOpen",
     "StreamLocked",
     "StreamNotFound",
     "StreamOnStream",
@@ -88,13 +87,6 @@ class StreamLocked(StreamError):
 
     def __init__(self, **facts: Any) -> None:
         super().__init__(**{"owner": "another consumer", **facts})
-
-
-class StreamLeftOpen(StreamLocked):
-    """Stream {stream!r} is held by the transaction {holder} of {owner}, which was submitted and then left; its lease
-    ran out at {until}. Targets may hold their part, so it must be finished: by the next transaction on the stream, by
-    lake.finish({stream!r}), or by `airflow tidemark streams finish`.
-    """
 
 
 class RecoveryRefused(StreamError):

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.streams import TableRef
-    from tidemark.transactions.limits import JobPlaces
+    from tidemark.transactions.limits import JobPlaces, RunJob
+    from tidemark.transactions.runtime import Runtime
 
 __all__ = ["DEFAULT_CONN_ID", "TidemarkHook"]
 
@@ -105,6 +106,12 @@ class TidemarkHook(BaseHook):
         patience = PATIENCE if patience is None else patience
         origin = self.origin_of("control_store")
         return ControlStore(self.settings.control_store, patience=patience, hide=_without_secrets, origin=origin)
+
+    def runtime(self, run: RunJob) -> Runtime:
+        """What steps on the worker's side act through, with `run` to run their jobs. Raises as `open_store`."""
+        from tidemark.transactions.runtime import Runtime
+
+        return Runtime(self.open_store(), run, self.job_places(), self.open_table)
 
     def table_uri(self, name: str) -> str:
         """The canonical URI of a table's name (path, ``delta.`path` ``, `schema.table`).

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.transactions.change_streams.backfill import BackfillPoint
 
 __all__ = ["BackfillTableOperator"]
 
 
-class BackfillTableOperator(TidemarkOperator):
+class BackfillTableOperator(SparkOperator):
     """Puts a watched table's rows of one version into a target, and creates the consumer group whose records are
     those of the versions after it: no gap and no overlap.
 
@@ -52,20 +52,17 @@ class BackfillTableOperator(TidemarkOperator):
         self.target = target
         self.overwrite = overwrite
         check_constants(self, overwrite=flag_of)
-        self._job: SparkJob | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was put there: the version, its rows, and whether an earlier run had done it."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.model.backfill import BackfillAsk
         from tidemark.operators._jobs import backfill_table
         from tidemark.operators._partitions import target_of
         from tidemark.transactions.change_streams.backfill import begin_backfill, finish_backfill
 
-        store = self.hook.open_store()
         overwrite, target = flag_of("overwrite", self.overwrite), target_of(self.hook, self.target)
-        self._job = SparkJob(self.hook.settings)
-        self._job.require_ready()
+        runtime = self.runtime()
+        store = runtime.store
         point = begin_backfill(store, self.change_stream, self.consumer_group, self.table, target)
         if point.rows is not None:
             return _told(point, point.rows, found=True)
@@ -78,14 +75,9 @@ class BackfillTableOperator(TidemarkOperator):
             target=target,
             overwrite=overwrite,
         )
-        done = backfill_table(self.hook, ask, key=key_of(context), run=self._job.run)
+        done = backfill_table(runtime, ask, key=key_of(context))
         finish_backfill(store, point, done.rows)
         return _told(point, done.rows, found=done.found)
-
-    def on_kill(self) -> None:
-        """End the job; the group keeps its place, and with it the version."""
-        if self._job is not None:
-            self._job.cancel()
 
 
 def _told(point: BackfillPoint, rows: int, *, found: bool) -> dict[str, Any]:

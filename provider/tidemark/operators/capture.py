@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import TidemarkOperator, flag_of, seconds_of, whole_number_of
+from tidemark.operators._base import flag_of, seconds_of, whole_number_of
 from tidemark.operators._constants import check_bounds, check_constants
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.change_streams import CaptureResult
 
 __all__ = ["CaptureChangesOperator"]
 
 
-class CaptureChangesOperator(TidemarkOperator):
+class CaptureChangesOperator(SparkOperator):
     """Captures what was committed to the watched tables since the last capture, as one batch of the log.
 
     The batch is written ahead: a retry, a clear, or a second capture at the same time does the same batch, and it
@@ -62,7 +62,6 @@ class CaptureChangesOperator(TidemarkOperator):
         self.merge_rows = merge_rows
         self.allowed_skew_seconds = allowed_skew_seconds
         self.skip_when_empty = skip_when_empty
-        self._job: SparkJob | None = None
         check_bounds(self)
         check_constants(
             self,
@@ -74,7 +73,6 @@ class CaptureChangesOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What the batch brought; of nothing new only {change_stream, batch: None, left_out}."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._bounds import bound_of
         from tidemark.operators._lake_tables import lake_tables_of
         from tidemark.operators._partitions import number_of
@@ -85,17 +83,13 @@ class CaptureChangesOperator(TidemarkOperator):
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)
         skew = seconds_of("allowed_skew_seconds", self.allowed_skew_seconds)
-        self._job = SparkJob(self.hook.settings)
-        self._job.require_ready()
-        store = self.hook.open_store()
+        runtime = self.runtime()
+        store = runtime.store
         stream = get_change_stream(store, self.change_stream)
         left_out: set[str] = set()
         result = capture(
-            store,
+            runtime,
             stream.name,
-            run=self._job.run,
-            places=self.hook.job_places(),
-            tables=self.hook.open_table,
             new_tables=lambda: find_new_tables(store, stream, lake_tables_of(self.hook), left_out.add),
             bounds=bound,
             allowed_skew=skew,
@@ -109,11 +103,6 @@ class CaptureChangesOperator(TidemarkOperator):
         for token in result.unsplittable:
             self.log.warning("Partition %s is due for a split, but one key's bucket has all of its load.", token)
         return {**_told(stream.name, result), "left_out": sorted(left_out)}
-
-    def on_kill(self) -> None:
-        """End the job; the batch stands written ahead, and the next attempt does it."""
-        if self._job is not None:
-            self._job.cancel()
 
 
 def _told(stream: str, result: CaptureResult) -> dict[str, Any]:

@@ -8,32 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
 from tidemark.operators._base import (
-    TidemarkOperator,
     ToldAsLineage,
     failures_counted,
     flag_of,
     key_of,
     owner_of,
-    python_path_of,
 )
 from tidemark.operators._bounds import bound_of
 from tidemark.operators._constants import check_bounds, check_constants, check_write
 from tidemark.operators._jobs import create_quarantine, explain
 from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.transactions import TransactionKey
     from tidemark.operators._base import Lineage
 
 __all__ = ["ConsumeStreamOperator"]
 
 
-class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
+class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
     """Delivers what is new in a stream to its target exactly once.
 
     The run owns its window: a retry goes on where the last attempt stopped, a retry or a clear after the commit
@@ -96,7 +94,6 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
         self.until = until
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
         self.skip_when_empty = skip_when_empty
-        self._job: SparkJob | None = None
         check_write(self)
         check_bounds(self)
         check_constants(self, only_plan=lambda _, value: flag_of("dry_run", value), skip_when_empty=flag_of)
@@ -104,32 +101,26 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
     @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:
         """The window that was delivered; for a dry run what would be read."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.consume import consume
 
         request = WriteRequest.parse(vars(self))
         hook = self.hook
         planned_writes(replace(request, quarantine=None), hook.table_uri)  # refuses, before a table is made
-        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
-        self._job.require_ready()
+        runtime = self.runtime(functions=True)
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
         if flag_of("dry_run", self.only_plan):
             self.outlets = []  # a success with outlets would be an event
-            told = explain(hook, request.streams, key=key_of(context), bound=bound, run=self._job.run)
+            told = explain(runtime, request.streams, key=key_of(context), bound=bound)
             return told if request.quarantine is None else {**told, "quarantine": request.quarantine}
-        create_quarantine(hook, request.quarantine, key=key_of(context), run=self._job.run)
+        create_quarantine(runtime, hook, request.quarantine, key=key_of(context))
         writes = planned_writes(request, hook.table_uri)
-        store = hook.open_store()
         consumed = consume(
-            store,
+            runtime,
             key=key_of(context),
             streams=request.streams,
             writes=writes,
             owner=owner_of(context),
-            tables=hook.open_table,
             bound=bound,
-            run=self._job.run,
-            places=hook.job_places(),
         )
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)
@@ -137,15 +128,10 @@ class ConsumeStreamOperator(ToldAsLineage, TidemarkOperator):
             context,
             self,
             consumed.result,
-            finished=taken_over(store, consumed.result),
+            finished=taken_over(runtime.store, consumed.result),
             fresh=not consumed.delivered_before,
             skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
         )
-
-    def on_kill(self) -> None:
-        """End the job's whole process group; the window stays pinned for the next attempt."""
-        if self._job is not None:
-            self._job.cancel()
 
     def planned_lineage(self) -> Lineage | None:
         """The streams' sources and the targets; None for a dry run, which touches nothing."""

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.external_tables import ExternalTableAsk
-from tidemark.operators._base import TidemarkOperator, key_of
+from tidemark.operators._base import key_of
+from tidemark.operators._spark import SparkOperator
 from tidemark.planning.external_tables import file_format_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
 
 __all__ = ["RefreshExternalTableOperator"]
 
 
-class RefreshExternalTableOperator(TidemarkOperator):
+class RefreshExternalTableOperator(SparkOperator):
     """Notes which files a directory has now, so that insert-only streams see what came since the last time (R66).
 
     The external table is made by the first run, its first files with it; CreateStreamOperator with mode `insert_only`
@@ -56,29 +56,20 @@ class RefreshExternalTableOperator(TidemarkOperator):
         self.schema = schema
         self.options = options
         self.pattern = pattern
-        self._job: SparkJob | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{table, version, added, overwritten, removed}: the version of the list, and how many files are new to it."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.model.codec import to_plain
         from tidemark.operators._jobs import refresh_external_table
 
         ask = self._ask()
-        self._job = SparkJob(self.hook.settings)
-        self._job.require_ready()
-        done = refresh_external_table(self.hook, ask, key=key_of(context), run=self._job.run)
+        done = refresh_external_table(self.runtime(), ask, key=key_of(context))
         self.log.info(
             "External table %s: %s files added, %s overwritten, %s removed; its list is at version %s.",
             *(done.table, done.added, done.overwritten, done.removed, done.version),
         )
         found: dict[str, Any] = to_plain(done)
         return found
-
-    def on_kill(self) -> None:
-        """End the job, if it runs; the list changes in one commit or not at all."""
-        if self._job is not None:
-            self._job.cancel()
 
     def _ask(self) -> ExternalTableAsk:
         from tidemark.hooks._secrets import require_no_password

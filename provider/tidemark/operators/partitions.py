@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.kill_points import reach
-from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
+from tidemark.operators._base import TidemarkOperator, key_of
 from tidemark.operators._constants import check_constants, is_constant
 from tidemark.operators._partitions import run_of, sink_of, task_limits
+from tidemark.operators._spark import SparkOperator
 from tidemark.planning.change_streams.sinks import kind_of_sink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.transactions.change_streams.reading import BundleResult
 
 __all__ = [
@@ -110,7 +110,7 @@ class PlanPartitionsOperator(TidemarkOperator):
         return plain
 
 
-class ReadPartitionOperator(TidemarkOperator):
+class ReadPartitionOperator(SparkOperator):
     """Reads the chunks of one bundle and brings them to a sink, each exactly once; expanded over what
     `PlanPartitionsOperator` returns.
 
@@ -155,13 +155,11 @@ class ReadPartitionOperator(TidemarkOperator):
         self.target = target
         self.table = table
         self.keys = keys
-        self._job: SparkJob | None = None
         if is_constant(target):
             check_constants(self, write_as=lambda _, value: kind_of_sink(value, target))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{range, chunks, rows, found}: `rows` that the sinks took, `found` chunks that were there already."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.model.codec import from_plain
         from tidemark.model.partition_sinks import Bundle
         from tidemark.transactions.change_streams.reading import read_chunks
@@ -177,25 +175,10 @@ class ReadPartitionOperator(TidemarkOperator):
             table=self.table,
             keys=self.keys,
         )
-        self._job = SparkJob(self.hook.settings, python_path=python_path_of(self))
-        self._job.require_ready()
-        result = read_chunks(
-            store,
-            bundle.chunks,
-            sink,
-            run=run_of(context),
-            key=key_of(context),
-            open_table=self.hook.open_table,
-            run_job=self._job.run,
-            places=self.hook.job_places(),
-        )
+        runtime = self.runtime(functions=True)
+        result = read_chunks(runtime, bundle.chunks, sink, run=run_of(context), key=key_of(context))
         self._require_all(result, bundle.chunks[0].group)
         return {"range": bundle.range, "chunks": result.chunks, "rows": result.rows, "found": result.found}
-
-    def on_kill(self) -> None:
-        """End the job's whole process group; the chunks keep their bounds for the next attempt."""
-        if self._job is not None:
-            self._job.cancel()
 
     def _require_all(self, result: BundleResult, group: str) -> None:
         from tidemark.errors import PartitionsFailed

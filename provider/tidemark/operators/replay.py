@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._announce import facts_of, warn_of_quarantine
-from tidemark.operators._base import TidemarkOperator, failures_counted, key_of, owner_of, python_path_of
+from tidemark.operators._base import failures_counted, key_of, owner_of
 from tidemark.operators._constants import check_write
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
 
 __all__ = ["ReplayWindowOperator"]
 
 
-class ReplayWindowOperator(TidemarkOperator):
+class ReplayWindowOperator(SparkOperator):
     """Delivers what an earlier run took from a stream again, into another table, exactly once; no offset moves.
 
     For a target that came later, or that must be made anew: as long as the source keeps the files and commits of that
@@ -72,40 +72,28 @@ class ReplayWindowOperator(TidemarkOperator):
         self.tables = tables
         self.schema_evolution = schema_evolution
         self.quarantine = quarantine
-        self._job: SparkJob | None = None
         check_write(self)
 
     @failures_counted("stream", consuming=False)
     def execute(self, context: Context) -> dict[str, Any]:
         """What was delivered again: {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.replay import find_run, replay
 
         hook = self.hook
         request = WriteRequest.parse(vars(self))
         planned_writes(replace(request, quarantine=None), hook.table_uri)  # refuses, before a table is made
-        store = hook.open_store()
-        past = find_run(store, self.stream, self.run)
-        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
-        self._job.require_ready()
+        past = find_run(hook.open_store(), self.stream, self.run)
+        runtime = self.runtime(functions=True)
         self.log.info("Replaying what %s took.", past.key)
-        create_quarantine(hook, request.quarantine, key=key_of(context), run=self._job.run)
+        create_quarantine(runtime, hook, request.quarantine, key=key_of(context))
         done = replay(
-            store,
+            runtime,
             past,
             key=key_of(context),
             writes=planned_writes(request, hook.table_uri),
             owner=owner_of(context),
-            run=self._job.run,
-            places=hook.job_places(),
-            tables=hook.open_table,
         )
         if done.delivered_before:
             self.log.warning("It was replayed at %s and is not delivered again.", done.result.committed_at)
         warn_of_quarantine(done.result.quarantined, request.quarantine)
         return facts_of(done.result)
-
-    def on_kill(self) -> None:
-        """End the job's whole process group; the next attempt goes on."""
-        if self._job is not None:
-            self._job.cancel()

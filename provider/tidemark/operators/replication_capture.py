@@ -10,22 +10,22 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import Move, ReplicationOperator, by_of, event_log_of, place_text
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from tidemark.control.store import ControlStore
     from tidemark.databases.sources import Source
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.replication_jobs import CaptureReport
+    from tidemark.transactions.runtime import Runtime
 
     Lineage = OperatorLineage[Any, Any]
 
 __all__ = ["CaptureEventsOperator"]
 
 
-class CaptureEventsOperator(ReplicationOperator):
+class CaptureEventsOperator(SparkOperator, ReplicationOperator):
     """Captures what the source has committed up to now, then stops: its events come into the event log, each once, and
     the source's log lets go of them.
 
@@ -47,7 +47,6 @@ class CaptureEventsOperator(ReplicationOperator):
         self.replication = replication
         self.skip_when_empty = skip_when_empty
         check_constants(self, skip_when_empty=flag_of)
-        self._job: SparkJob | None = None
         self._moved: Move | None = None
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
@@ -58,15 +57,12 @@ class CaptureEventsOperator(ReplicationOperator):
         """What was captured; of nothing new {replication, captured, transactions: 0, events: 0, …}."""
         from tidemark.databases.sources import open_source
         from tidemark.hooks.source_connection import source_address
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.replication.definitions import get_replication
 
         skip = flag_of("skip_when_empty", self.skip_when_empty)
         store = self.hook.open_store()
         address = source_address(get_replication(store, self.replication).source_conn_id)
-        self._job = SparkJob(self.hook.settings, source=address)
-        self._job.require_ready()
-        report = self._capture(context, store, self._job, open_source(address))
+        report = self._capture(context, self.runtime(source=address), open_source(address))
         replication = get_replication(store, self.replication)
         if report is None:
             why = f"Nothing new to capture; replication {replication.name} is {replication.state}."
@@ -78,7 +74,7 @@ class CaptureEventsOperator(ReplicationOperator):
             self._moved = Move.from_source(address, named, replication.event_log, sum(report.events.values()))
         return {"replication": replication.name, "captured": place_text(replication.captured), **_told(report)}
 
-    def _capture(self, context: Context, store: ControlStore, job: SparkJob, source: Source) -> CaptureReport | None:
+    def _capture(self, context: Context, runtime: Runtime, source: Source) -> CaptureReport | None:
         """Raises AirflowSkipException where another run is at it; SlotBusy where it is nobody of ours."""
         from tidemark.errors import SlotBusy
         from tidemark.transactions.replication.capture import capture
@@ -86,24 +82,17 @@ class CaptureEventsOperator(ReplicationOperator):
 
         try:
             return capture(
-                store,
+                runtime,
                 self.replication,
-                run=job.run,
-                places=self.hook.job_places(),
                 source=source,
                 by=by_of(context),
                 key=key_of(context),
                 open_log=event_log_of(self.hook),
             )
         except SlotBusy as busy:
-            if not is_captured_now(store, self.replication):
+            if not is_captured_now(runtime.store, self.replication):
                 raise
             raise AirflowSkipException(f"Another run captures now; the next one takes what is left. {busy}") from busy
-
-    def on_kill(self) -> None:
-        """End the job; what stands in the event log stays, and the next attempt goes on from there."""
-        if self._job is not None:
-            self._job.cancel()
 
 
 def _told(report: CaptureReport | None) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from tidemark.operators._replication import (
     names_of,
     place_text,
 )
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.replication import Replicated
 
     Lineage = OperatorLineage[Any, Any]
@@ -35,7 +35,7 @@ __all__ = ["AskBackfillOperator", "BackfillObjectOperator", "WriteDownOperator"]
 _ACTIONS = ("start", "restart", "stop")
 
 
-class _OfObject(ReplicationOperator):
+class _OfObject(SparkOperator, ReplicationOperator):
     """A task for one object of a replication; the map index shows its name."""
 
     template_fields: Sequence[str] = ("replication", "object_name", "conn_id")
@@ -46,17 +46,11 @@ class _OfObject(ReplicationOperator):
         super().__init__(**kwargs)
         self.replication = replication
         self.object_name = object_name
-        self._job: SparkJob | None = None
         self._moved: Move | None = None
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
         """What was read and written; None where nothing was."""
         return None if self._moved is None else self._moved.lineage()
-
-    def on_kill(self) -> None:
-        """End the job."""
-        if self._job is not None:
-            self._job.cancel()
 
     def _object(self) -> Replicated:
         from tidemark.transactions.replication.objects import get_object
@@ -100,7 +94,6 @@ class BackfillObjectOperator(_OfObject):
     def execute(self, context: Context) -> dict[str, Any]:
         """What was copied."""
         from tidemark.hooks.source_connection import source_address
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.model.spark import POSTGRESQL_PACKAGE
         from tidemark.operators._backfill_progress import read_progress
         from tidemark.operators._partitions import number_of
@@ -110,15 +103,11 @@ class BackfillObjectOperator(_OfObject):
         partitions = number_of("partitions", self.partitions)
         store, wanted = self.hook.open_store(), self._object()
         address = source_address(get_replication(store, self.replication).source_conn_id)
-        self._job = SparkJob(self.hook.settings, source=address, packages=(POSTGRESQL_PACKAGE,))
-        self._job.require_ready()
         outcome = run_backfill(
-            store,
+            self.runtime(source=address, packages=(POSTGRESQL_PACKAGE,)),
             wanted.uid,
-            run=self._job.run,
-            places=self.hook.job_places(),
             by=by_of(context),
-            cancel=self._job.cancel,
+            cancel=self.cancel_job,
             read_progress=read_progress,
             partitions=partitions,
             key=key_of(context),
@@ -156,7 +145,6 @@ class WriteDownOperator(_OfObject):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was applied; of nothing new the same with `events` 0."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.replication.definitions import get_replication
         from tidemark.transactions.replication.overlapping import look_elsewhere
         from tidemark.transactions.replication.write_down import run_write_down
@@ -165,11 +153,7 @@ class WriteDownOperator(_OfObject):
         other = look_elsewhere(store, self.replication, key=key_of(context)).written_down.get(before.uid)
         if other is not None:
             raise AirflowSkipException(f"{self.object_name}: run {other} writes it down now, up to what was captured.")
-        self._job = SparkJob(self.hook.settings)
-        self._job.require_ready()
-        outcome = run_write_down(
-            store, before.uid, run=self._job.run, places=self.hook.job_places(), by=by_of(context), key=key_of(context)
-        )
+        outcome = run_write_down(self.runtime(), before.uid, by=by_of(context), key=key_of(context))
         if outcome.reason is not None and outcome.report is None:
             raise AirflowSkipException(f"{self.object_name}: {outcome.reason}")
         after, report = self._object(), outcome.report

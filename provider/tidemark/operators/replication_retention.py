@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from tidemark.operators._base import days_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import ReplicationOperator
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
 
 __all__ = ["TrimEventLogOperator"]
 
 
-class TrimEventLogOperator(ReplicationOperator):
+class TrimEventLogOperator(SparkOperator, ReplicationOperator):
     """Takes out of a replication's event log what was captured long ago and every target has.
 
     No event goes that an object's target does not have, or that a backfill under way may ask for: an object that lags,
@@ -37,24 +37,13 @@ class TrimEventLogOperator(ReplicationOperator):
         self.replication = replication
         self.keep_days = keep_days
         check_constants(self, keep_days=days_of)
-        self._job: SparkJob | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What went, and what is held back."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.replication.retention import trim_events
 
         keep = days_of("keep_days", self.keep_days)
-        self._job = SparkJob(self.hook.settings)
-        self._job.require_ready()
-        done = trim_events(
-            self.hook.open_store(),
-            self.replication,
-            keep=keep,
-            run=self._job.run,
-            places=self.hook.job_places(),
-            key=key_of(context),
-        )
+        done = trim_events(self.runtime(), self.replication, keep=keep, key=key_of(context))
         self.log.info("%s events that were captured before %s have gone.", done.events, done.before.isoformat())
         for name, count in sorted(done.held.items()):
             self.log.warning("%s holds back %s events that are as old: its target does not have them.", name, count)
@@ -64,8 +53,3 @@ class TrimEventLogOperator(ReplicationOperator):
             "events": done.events,
             "held": dict(done.held),
         }
-
-    def on_kill(self) -> None:
-        """End the job; events went all at once, or none did."""
-        if self._job is not None:
-            self._job.cancel()

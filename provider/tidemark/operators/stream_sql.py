@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import InvalidArgument, StatementRefused
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
 from tidemark.operators._base import (
-    TidemarkOperator,
     ToldAsLineage,
     failures_counted,
     flag_of,
     key_of,
     owner_of,
-    python_path_of,
 )
 from tidemark.operators._bounds import bound_of
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.streams import TableRef
     from tidemark.model.transactions import TransactionKey
     from tidemark.operators._base import Lineage
@@ -38,7 +36,7 @@ INSTEAD = (
 )
 
 
-class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
+class StreamSQLOperator(ToldAsLineage, SparkOperator):
     """Runs one statement: CREATE, ALTER or DROP STREAM or CHANGE STREAM; SELECT of system functions; or a write that
     reads a stream.
 
@@ -79,7 +77,6 @@ class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
         self.max_rows = max_rows
         self.until = until
         self.skip_when_empty = skip_when_empty
-        self._job: SparkJob | None = None
 
     @failures_counted("stream")
     def execute(self, context: Context) -> Any:
@@ -107,11 +104,6 @@ class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
         status = definitions.run(statement)
         self.log.info("%s", status)
         return [{"status": status}]
-
-    def on_kill(self) -> None:
-        """End the job's whole process group; the window stays pinned for the next attempt."""
-        if self._job is not None:
-            self._job.cancel()
 
     def planned_lineage(self) -> Lineage | None:
         """The streams' sources and the target of a write; None for anything else."""
@@ -146,24 +138,18 @@ class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
         return [{"status": status}]
 
     def _write(self, context: Context) -> dict[str, Any]:
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.consume import consume
 
         hook = self.hook
         request = self._request()
-        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
-        self._job.require_ready()
-        store = hook.open_store()
+        runtime = self.runtime(functions=True)
         consumed = consume(
-            store,
+            runtime,
             key=key_of(context),
             streams=request.streams,
             writes=planned_writes(request, hook.table_uri),
             owner=owner_of(context),
-            tables=hook.open_table,
             bound=bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until),
-            run=self._job.run,
-            places=hook.job_places(),
         )
         if not consumed.delivered_before:
             tell_lag(hook, consumed.result)
@@ -171,7 +157,7 @@ class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
             context,
             self,
             consumed.result,
-            finished=taken_over(store, consumed.result),
+            finished=taken_over(runtime.store, consumed.result),
             fresh=not consumed.delivered_before,
             skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
         )
@@ -205,11 +191,10 @@ class StreamSQLOperator(ToldAsLineage, TidemarkOperator):
         return parse_stream_sql(self.sql, now=datetime.now(UTC)) is None
 
     def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._jobs import turn_on_row_tracking
 
         if self.hook.open_table(table).state().row_tracking:
             return
-        self._job = SparkJob(self.hook.settings)
+        runtime = self.runtime()
         self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
-        turn_on_row_tracking(self.hook, table, key=key_of(context), run=self._job.run)
+        turn_on_row_tracking(runtime, table, key=key_of(context))

@@ -16,18 +16,18 @@ from tidemark.errors import (
 from tidemark.model.streams import Stream, StreamMode
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
 from tidemark.operators._constants import check_constants
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.streams import BaseOffset, TableRef
 
 __all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator", "facts_of_stream", "mode_of"]
 
 
-class CreateStreamOperator(TidemarkOperator):
+class CreateStreamOperator(SparkOperator):
     """Creates a stream on a Delta table or an external table, or keeps the one that is there, and its place.
 
     For a table without row tracking, or one that is loaded anew as a whole, see `CreateKeyedStreamOperator`.
@@ -73,7 +73,6 @@ class CreateStreamOperator(TidemarkOperator):
         self.enable_row_tracking = enable_row_tracking
         self.or_replace = or_replace
         self.comment = comment
-        self._job: SparkJob | None = None
         check_constants(
             self,
             mode=lambda _, mode: mode_of(mode),
@@ -119,11 +118,6 @@ class CreateStreamOperator(TidemarkOperator):
         self.log.info("Created stream %s on %s at version %s.", made.name, table.name, made.offset.version)
         return facts_of_stream(made, created=True)
 
-    def on_kill(self) -> None:
-        """End the job that turns row tracking on, if it runs."""
-        if self._job is not None:
-            self._job.cancel()
-
     def _keys(self) -> tuple[str, ...]:
         """Columns that tell rows apart in place of row ids."""
         return ()
@@ -137,14 +131,13 @@ class CreateStreamOperator(TidemarkOperator):
         return facts_of_stream(kept, created=False)
 
     def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._jobs import turn_on_row_tracking
 
         if self.hook.open_table(table).state().row_tracking:
             return
-        self._job = SparkJob(self.hook.settings)
+        runtime = self.runtime()
         self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
-        turn_on_row_tracking(self.hook, table, key=key_of(context), run=self._job.run)
+        turn_on_row_tracking(runtime, table, key=key_of(context))
 
 
 class DropStreamOperator(TidemarkOperator):

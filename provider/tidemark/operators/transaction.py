@@ -16,12 +16,12 @@ from tidemark.operators._base import (
     flag_of,
     key_of,
     owner_of,
-    python_path_of,
 )
 from tidemark.operators._bounds import bound_of
 from tidemark.operators._constants import check_bounds, check_constants, check_write
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
+from tidemark.operators._spark import SparkOperator
 from tidemark.planning.plan_differences import differences
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.control.store import ControlStore
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.transactions import CommitResult, PlannedWrite, Transaction, TransactionKey
     from tidemark.operators._base import Lineage
 
@@ -42,7 +41,7 @@ __all__ = [
 ]
 
 
-class BeginTransactionOperator(TidemarkOperator):
+class BeginTransactionOperator(SparkOperator):
     """Pins the windows of the streams and writes the whole plan ahead (PROTOCOL steps 1 to 7).
 
     A second run finds the same windows and plan. Windows without a change commit here, without a job: the writers
@@ -76,7 +75,6 @@ class BeginTransactionOperator(TidemarkOperator):
         self.max_commits = max_commits
         self.max_rows = max_rows
         self.until = until
-        self._job: SparkJob | None = None
         check_bounds(self)
 
     @failures_counted("streams")
@@ -84,30 +82,25 @@ class BeginTransactionOperator(TidemarkOperator):
         """The pinned windows: [{stream, from, to, initial_rows, versions, files, estimated_rows}]; of the last three as
         far as the logs tell.
         """
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.begin import begin
         from tidemark.transactions.outcomes import Delivered
         from tidemark.transactions.pinned import facts_of_pinned, tell_pinned
 
         hook = self.hook
-        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
-        self._job.require_ready()
+        runtime = self.runtime(functions=True)
         requests = [WriteRequest.parse(given) for given in self.writes]
         for given, request in zip(self.writes, requests, strict=True):
             if given.get("quarantine") is not None and request.quarantine is None:
                 problem = "in a group it must be a name: the number of statements is settled when the DAG is parsed"
                 raise InvalidArgument(argument="quarantine", value=given["quarantine"], problem=problem)
-            create_quarantine(hook, request.quarantine, key=key_of(context, self.transaction), run=self._job.run)
+            create_quarantine(runtime, hook, request.quarantine, key=key_of(context, self.transaction))
         begun = begin(
-            hook.open_store(),
+            runtime,
             key=key_of(context, self.transaction),
             streams=names_of("streams", self.streams),
             writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
             owner=owner_of(context),
-            tables=hook.open_table,
             bound=bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until),
-            run=self._job.run,
-            places=hook.job_places(),
         )
         if begun.finished:
             self.log.warning("Finished %s transactions whose lease had run out.", len(begun.finished))
@@ -118,13 +111,8 @@ class BeginTransactionOperator(TidemarkOperator):
             return _delivered_windows(begun.result)
         return [facts_of_pinned(one) for one in tell_pinned(begun.transaction, hook.open_table)]
 
-    def on_kill(self) -> None:
-        """End a job that finishes another's transaction, if one runs."""
-        if self._job is not None:
-            self._job.cancel()
 
-
-class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
+class WriteStreamOperator(ToldAsLineage, SparkOperator):
     """One writing task inside a `stream_transaction`: runs its own statements of the plan, each exactly once.
 
     A second run finds what is written and does not write again. The offset moves only with the group's commit.
@@ -170,7 +158,6 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
         self.quarantine = quarantine
         self.transaction: str | None = None  # given by the group that closes around the task
         self.first_statement = 0
-        self._job: SparkJob | None = None
         check_write(self)
 
     @property
@@ -182,7 +169,6 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
     @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:
         """Rows written by target: {target: {inserted, updated, deleted}}; {} where there was nothing to deliver."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.submit import submit
 
         hook = self.hook
@@ -192,17 +178,11 @@ class WriteStreamOperator(ToldAsLineage, TidemarkOperator):
             return {}
         writes = planned_writes(WriteRequest.parse(self.request), hook.table_uri)
         numbers = _numbers(found, self.first_statement, writes)
-        self._job = SparkJob(hook.settings, python_path=python_path_of(self))
-        evidence = submit(hook.open_store(), found, run=self._job.run, places=hook.job_places(), only=numbers)
+        evidence = submit(self.runtime(functions=True), found, only=numbers)
         targets = {statement.number: statement.target.name for statement in found.plan.statements}
         for one in evidence:
             warn_of_quarantine(one.rows.get(QUARANTINED, 0), targets[one.number])
         return {targets[one.number]: dict(one.rows) for one in evidence}
-
-    def on_kill(self) -> None:
-        """End the job's whole process group; the window stays pinned for the next attempt."""
-        if self._job is not None:
-            self._job.cancel()
 
     def planned_lineage(self) -> Lineage | None:
         """The streams' sources and the task's own targets."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.operators._base import TidemarkOperator
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
 
 __all__ = ["TrimChangeLogOperator"]
 
 
-class TrimChangeLogOperator(TidemarkOperator):
+class TrimChangeLogOperator(SparkOperator):
     """Takes records that are older than the change stream's retention out of its log, and out of the control store what
     was noted of them.
 
@@ -31,16 +30,12 @@ class TrimChangeLogOperator(TidemarkOperator):
     def __init__(self, *, change_stream: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.change_stream = change_stream
-        self._job: SparkJob | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{change_stream, until, rows, partitions, batches}: rows that left the log, and what the store forgot."""
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.transactions.change_streams.retention import trim
 
-        self._job = SparkJob(self.hook.settings)
-        self._job.require_ready()
-        done = trim(self.hook.open_store(), self.change_stream, run=self._job.run, places=self.hook.job_places())
+        done = trim(self.runtime(), self.change_stream)
         self.log.info("%s rows left the log; records before %s are gone.", done.rows, done.until.isoformat())
         return {
             "change_stream": self.change_stream,
@@ -49,8 +44,3 @@ class TrimChangeLogOperator(TidemarkOperator):
             "partitions": done.forgotten.partitions,
             "batches": done.forgotten.batches,
         }
-
-    def on_kill(self) -> None:
-        """End the job, if it runs; the next attempt does what is left."""
-        if self._job is not None:
-            self._job.cancel()

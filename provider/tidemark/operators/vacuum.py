@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.planning.vacuum_results import VacuumResult
 
 __all__ = ["VacuumTableOperator"]
 
 
-class VacuumTableOperator(TidemarkOperator):
+class VacuumTableOperator(SparkOperator):
     """Runs Delta's VACUUM on a table, and leaves every file that a stream still needs (R88).
 
     All live streams of the control store that read the table count, through views as well: what they need is kept until
@@ -48,13 +48,11 @@ class VacuumTableOperator(TidemarkOperator):
         self.max_extension_days = max_extension_days
         self.stretch = stretch
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
-        self._job: SparkJob | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{table, dry_run, retain_hours, files, bytes, bytes_kept, bytes_past_retention, held_by, losing, settings,
         changed_meanwhile}.
         """
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.model.codec import to_plain
         from tidemark.operators._jobs import vacuum
         from tidemark.planning.vacuum_results import extension_of, result_of
@@ -62,25 +60,19 @@ class VacuumTableOperator(TidemarkOperator):
 
         dry_run, stretch = flag_of("dry_run", self.only_plan), flag_of("stretch", self.stretch)
         extension = extension_of(self.max_extension_days)
-        self._job = SparkJob(self.hook.settings)
-        self._job.require_ready()
+        runtime = self.runtime()
         plan = plan_table_vacuum(
-            self.hook.open_store(),
+            runtime.store,
             self.hook.table(self.table),
-            self.hook.open_table,
+            runtime.tables,
             extension=extension,
             stretch=stretch,
         )
-        done = vacuum(self.hook, plan, dry_run=dry_run, key=key_of(context), run=self._job.run)
+        done = vacuum(runtime, plan, dry_run=dry_run, key=key_of(context))
         result = result_of(plan, done, dry_run=dry_run)
         self._tell(result)
         found: dict[str, Any] = to_plain(result)
         return found
-
-    def on_kill(self) -> None:
-        """End the job, if it runs; what it has removed nobody needed."""
-        if self._job is not None:
-            self._job.cancel()
 
     def _tell(self, result: VacuumResult) -> None:
         self.log.info("%s", result)

@@ -7,21 +7,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument, StreamExists
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
+from tidemark.operators._base import flag_of, key_of, version_or_time
 from tidemark.operators._constants import check_constants
+from tidemark.operators._spark import SparkOperator
 from tidemark.operators.streams import facts_of_stream, mode_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.streams import BaseOffset, Stream, StreamMode, TableRef
     from tidemark.model.views import ViewQuery
 
 __all__ = ["CreateViewStreamOperator"]
 
 
-class CreateViewStreamOperator(TidemarkOperator):
+class CreateViewStreamOperator(SparkOperator):
     """Creates a stream on a view of Spark's catalog, or keeps the one that is there, and its place (R70–R79).
 
     Spark is asked what the view reads, so this starts a job; the catalog must be one that all jobs see: a metastore, or
@@ -65,7 +65,6 @@ class CreateViewStreamOperator(TidemarkOperator):
         self.or_replace = or_replace
         self.beyond_snowflake = beyond_snowflake
         self.comment = comment
-        self._job: SparkJob | None = None
         check_constants(
             self,
             mode=_mode_of_view,
@@ -104,19 +103,11 @@ class CreateViewStreamOperator(TidemarkOperator):
         self.log.info("Created stream %s on view %s: %s.", made.name, self.on, places)
         return facts_of_stream(made, created=True)
 
-    def on_kill(self) -> None:
-        """End the job that asks Spark, if it runs."""
-        if self._job is not None:
-            self._job.cancel()
-
     def _resolved(self, context: Context) -> tuple[ViewQuery, tuple[TableRef, ...]]:
-        from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._jobs import resolve_view
 
-        self._job = SparkJob(self.hook.settings)
-        self._job.require_ready()
         beyond = flag_of("beyond_snowflake", self.beyond_snowflake)
-        found = resolve_view(self.hook, self.on, beyond_snowflake=beyond, key=key_of(context), run=self._job.run)
+        found = resolve_view(self.runtime(), self.on, beyond_snowflake=beyond, key=key_of(context))
         return found.query, found.bases
 
     def _start(self, table: TableRef, moment: datetime | None) -> BaseOffset:

@@ -86,12 +86,12 @@ class StreamHasDataSensor(StreamSensor):
         from tidemark.operators._jobs import holds_rows
         from tidemark.transactions.has_data import has_rows
 
-        key, job = key_of(context), SparkJob(hook.settings)
-        self._job = job
+        key, self._job = key_of(context), SparkJob(hook.settings)
+        runtime = hook.runtime(self._job.run)
         return has_rows(
-            hook.open_store(),
+            runtime.store,
             self.stream,
-            holds_rows=lambda window: holds_rows(hook, window, key=key, run=job.run),
+            holds_rows=lambda window: holds_rows(runtime, window, key=key),
             pass_as=str(key),
-            tables=hook.open_table,
+            tables=runtime.tables,
         )

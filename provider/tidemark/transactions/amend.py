@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from tidemark.control import streams, transactions
-from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
 from tidemark.model.transactions import PlannedWrite, TransactionKey
 from tidemark.transactions.late_jobs import refuse_late_jobs
-from tidemark.transactions.limits import Limits
-from tidemark.transactions.sources import Tables
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.targets import TargetHead, look_at_targets, plan_statements
 from tidemark.transactions.unwritten import look_before, remains_of, require_unchanged
 
@@ -20,13 +18,7 @@ __all__ = ["amend"]
 
 
 def amend(
-    store: ControlStore,
-    key: TransactionKey,
-    writes: Sequence[PlannedWrite],
-    *,
-    holder: TransactionKey | None,
-    tables: Tables,
-    limits: Limits,
+    runtime: Runtime, key: TransactionKey, writes: Sequence[PlannedWrite], *, holder: TransactionKey | None
 ) -> bool:
     """Put `writes` in place of the stored plan, if what is written stands in both at its place. Whether it was done.
 
@@ -35,6 +27,7 @@ def amend(
     Raises SubmitRefused where the transaction changed meanwhile, JobsMayBeAlive (step 6), and what `look_at_targets`
     raises.
     """
+    store, tables = runtime.store, runtime.tables
     before = store.read(lambda connection: look_before(connection, key))
     if before is None:
         return False
@@ -44,7 +37,7 @@ def amend(
         return False
     if not all(_stays(stored, writes, number) for number in remains.numbers):
         return False
-    targets = look_at_targets(writes, tables, limits)
+    targets = look_at_targets(writes, tables, runtime.limits)
 
     def move(connection: sa.Connection) -> None:
         require_unchanged(connection, before)

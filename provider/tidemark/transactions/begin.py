@@ -27,11 +27,12 @@ from tidemark.transactions.changed_plans import require_plan, unless_half_writte
 from tidemark.transactions.counting import count_deliveries
 from tidemark.transactions.fitting import require_columns
 from tidemark.transactions.late_jobs import refuse_late_jobs
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.limits import Limits
 from tidemark.transactions.offsets import delivered, move_offsets
 from tidemark.transactions.older_store import LakeAhead, require_knows, require_numbers, settle
 from tidemark.transactions.outcomes import Begun, Delivered, Opened
-from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, open_table, window_from
+from tidemark.transactions.runtime import Runtime
+from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, window_from
 from tidemark.transactions.takeover import locked, takeover
 from tidemark.transactions.targets import TargetHead, look_at_targets, open_target, plan_statements, require_memory
 from tidemark.transactions.versions import renumber_fenced
@@ -75,25 +76,21 @@ class _SourceReplaced(Exception):
 
 
 def begin(
-    store: ControlStore,
+    runtime: Runtime,
     *,
     key: TransactionKey,
     streams: Sequence[str],
     writes: Sequence[PlannedWrite],
     owner: str,
-    tables: Tables = open_table,
     bound: Bound = UNBOUNDED,
-    limits: Limits = DEFAULT_LIMITS,
-    run: RunJob | None = None,
-    places: JobPlaces | None = None,
 ) -> Begun:
     """Pin the streams' windows and the plan under `key`; the first stream is the lead.
 
     A second run returns the same windows, versions and plan and renews the lease (step 3), or, once the key is
     committed, the stored result (step 2). Windows without a change commit at once, without a job (step 5); with no
     `writes` yet the transaction stays open for `extend`. A stream held by another transaction whose lease has run out:
-    unsubmitted, it is released; submitted, it is finished whole with `run` and `places` (step 4), StreamLeftOpen
-    without them. If the key was begun with another plan, and no target has any of that, it begins anew.
+    unsubmitted, it is released; submitted, it is finished whole (step 4). If the key was begun with another plan, and
+    no target has any of that, it begins anew.
 
     Raises StreamLocked, PlanChanged for what is written in part, JobsMayBeAlive (step 6, 19), TargetChanged,
     TargetNotFound, TargetNotDelta, TargetDoesNotFit, MissingMergeKey, TargetForgetsTransactions, StoreOlderThanLake,
@@ -102,20 +99,14 @@ def begin(
     if writes and not streams:
         raise InvalidArgument(argument="streams", value=(), problem="a plan needs a lead stream")
     reach("begin.before")
-    request = Request(key, tuple(streams), tuple(writes), owner, bound, limits)
+    request = Request(key, tuple(streams), tuple(writes), owner, bound, runtime.limits)
     finished: tuple[CommitResult, ...] = ()
 
     def next_step() -> Begun | Overdue:
-        return unless_half_written(
-            lambda: _step(store, request, tables), store, tables=tables, run=run, places=places, limits=limits
-        )
+        return unless_half_written(lambda: _step(runtime.store, request, runtime.tables), runtime)
 
     while isinstance(step := next_step(), Overdue):
-        if run is None or places is None:
-            raise locked(step.held, step.stream, store.clock())
-        result = takeover(
-            store, step.held.key, by=key, owner=owner, run=run, places=places, tables=tables, limits=limits
-        )
+        result = takeover(runtime, step.held.key, by=key, owner=owner)
         finished = finished if result is None else (*finished, result)
     reach("begin.stored")
     return replace(step, finished=finished)
@@ -159,7 +150,7 @@ def resume(connection: sa.Connection, store: ControlStore, request: Request) -> 
         return Delivered(transaction.result, fresh=False, by=transaction.superseded_by)
     now = store.clock()
     if transaction.superseded_by is not None and transaction.lease_until > now:
-        raise locked(transaction, ", ".join(request.streams), now)
+        raise locked(transaction, ", ".join(request.streams))
     require_plan(transaction, request.streams, request.writes)
     stored = renumber_fenced(connection, stored, now)
     transactions.take_over(connection, stored.id, by=None, owner=request.owner, until=now + request.limits.lease)
@@ -217,7 +208,7 @@ def make_way(
     held = transactions.by_id(connection, held_by)
     now = store.clock()
     if held.transaction.lease_until > now and held.transaction.superseded_by != key:
-        raise locked(held.transaction, stream.name, now)
+        raise locked(held.transaction, stream.name)
     if held.transaction.submitted:
         return held
     transactions.release(connection, held.id, at=now)

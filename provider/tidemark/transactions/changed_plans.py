@@ -6,14 +6,12 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tidemark.control.store import ControlStore
 from tidemark.errors import PlanChanged
 from tidemark.model.transactions import PlannedWrite, Transaction, TransactionState
 from tidemark.planning.plan_differences import differences
 from tidemark.transactions.amend import amend
-from tidemark.transactions.limits import JobPlaces, Limits, RunJob
 from tidemark.transactions.replan import replan
-from tidemark.transactions.sources import Tables
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.unwritten import Remains, release_unwritten
 
 __all__ = ["OtherPlan", "require_plan", "unless_half_written"]
@@ -44,48 +42,31 @@ def require_plan(stored: Transaction, streams: Sequence[str], writes: Sequence[P
     raise OtherPlan(stored, problem, writes if same_streams else None)
 
 
-def unless_half_written(
-    begin: Callable[[], Answer],
-    store: ControlStore,
-    *,
-    tables: Tables,
-    run: RunJob | None,
-    places: JobPlaces | None,
-    limits: Limits,
-) -> Answer:
+def unless_half_written(begin: Callable[[], Answer], runtime: Runtime) -> Answer:
     """What `begin` answers. If the key has another plan, of which nothing was written, that is taken back first; if
     only what is not written differs, it is replaced.
 
-    A job that nobody saw end is waited for by nobody: after its deadline it is shut out by a fence job, by `run` and
-    `places`. Raises PlanChanged where a target has a part that is to be another, may get one, or does not tell.
+    A job that nobody saw end is waited for by nobody: after its deadline it is shut out by a fence job. Raises
+    PlanChanged where a target has a part that is to be another, may get one, or does not tell.
     """
     while True:
         try:
             return begin()
         except OtherPlan as other:
             key, holder = other.stored.key, other.stored.superseded_by
-            remains = release_unwritten(store, key, holder=holder, tables=tables)
+            remains = release_unwritten(runtime.store, key, holder=holder, tables=runtime.tables)
             if remains is not None and not (
-                _shut_out(store, other.stored, remains, run, places, limits)
-                or (other.amended and amend(store, key, other.amended, holder=holder, tables=tables, limits=limits))
+                _shut_out(runtime, other.stored, remains)
+                or (other.amended and amend(runtime, key, other.amended, holder=holder))
             ):
                 raise _refusal(other, remains) from None
             log.info("Transaction %s goes on with another plan: %s", key, other.problem)
 
 
-def _shut_out(
-    store: ControlStore,
-    stored: Transaction,
-    remains: Remains,
-    run: RunJob | None,
-    places: JobPlaces | None,
-    limits: Limits,
-) -> bool:
+def _shut_out(runtime: Runtime, stored: Transaction, remains: Remains) -> bool:
     """Whether late writers were fenced off and nothing was written: only where the last deadline is over."""
-    over = remains.job_until is not None and remains.job_until <= store.clock()
-    if not over or run is None or places is None:
-        return False
-    return replan(store, stored.key, run=run, places=places, limits=limits).state is not TransactionState.OPEN
+    over = remains.job_until is not None and remains.job_until <= runtime.store.clock()
+    return over and replan(runtime, stored.key).state is not TransactionState.OPEN
 
 
 def _refusal(other: OtherPlan, remains: Remains) -> PlanChanged:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidemark.control.store import ControlStore
 from tidemark.model.transactions import PlannedWrite, TransactionKey
 from tidemark.planning.bounds import UNBOUNDED, Bound
 from tidemark.transactions.begin import begin
 from tidemark.transactions.commit import commit
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.outcomes import Begun, Consumed, Delivered, Opened
 from tidemark.transactions.pinned import tell_pinned
-from tidemark.transactions.sources import Tables, open_table
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.submit import submit
 from tidemark.transactions.unwritten import end_attempt
 
@@ -20,17 +18,13 @@ __all__ = ["consume", "deliver"]
 
 
 def consume(
-    store: ControlStore,
+    runtime: Runtime,
     *,
     key: TransactionKey,
     streams: Sequence[str],
     writes: Sequence[PlannedWrite],
     owner: str,
-    run: RunJob,
-    places: JobPlaces,
-    tables: Tables = open_table,
     bound: Bound = UNBOUNDED,
-    limits: Limits = DEFAULT_LIMITS,
 ) -> Consumed:
     """Take what the streams have, write it once, move the offsets.
 
@@ -38,33 +32,20 @@ def consume(
     was a permanent one and nothing was written. After a commit it delivers nothing and returns the stored result.
     Raises what begin, submit and commit raise.
     """
-    begun = begin(
-        store,
-        key=key,
-        streams=streams,
-        writes=writes,
-        owner=owner,
-        tables=tables,
-        bound=bound,
-        limits=limits,
-        run=run,
-        places=places,
-    )
+    begun = begin(runtime, key=key, streams=streams, writes=writes, owner=owner, bound=bound)
     if isinstance(begun, Opened):
-        tell_pinned(begun.transaction, tables)
-    return deliver(store, begun, run=run, places=places, tables=tables, limits=limits)
+        tell_pinned(begun.transaction, runtime.tables)
+    return deliver(runtime, begun)
 
 
-def deliver(
-    store: ControlStore, begun: Begun, *, run: RunJob, places: JobPlaces, tables: Tables, limits: Limits
-) -> Consumed:
+def deliver(runtime: Runtime, begun: Begun) -> Consumed:
     """Submit and commit what was begun, or `end_attempt`; nothing where it is delivered already."""
     if isinstance(begun, Delivered):
         return Consumed(begun.result, delivered_before=not begun.fresh, finished=begun.finished)
     try:
-        submit(store, begun.transaction, run=run, places=places, limits=limits)
-        result = commit(store, begun.transaction.key, tables=tables)
+        submit(runtime, begun.transaction)
+        result = commit(runtime.store, begun.transaction.key, tables=runtime.tables)
     except BaseException as error:
-        end_attempt(store, begun.transaction.key, error, tables=tables)
+        end_attempt(runtime.store, begun.transaction.key, error, tables=runtime.tables)
         raise
     return Consumed(result, delivered_before=False, finished=begun.finished)

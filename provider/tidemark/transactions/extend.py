@@ -19,10 +19,11 @@ from tidemark.planning.bounds import UNBOUNDED, Bound
 from tidemark.transactions.begin import Overdue, hold, make_way
 from tidemark.transactions.late_jobs import refuse_late_jobs
 from tidemark.transactions.lease import LeaseKept
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.limits import Limits
 from tidemark.transactions.older_store import require_known
-from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, open_table, window_from
-from tidemark.transactions.takeover import locked, takeover
+from tidemark.transactions.runtime import Runtime
+from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, window_from
+from tidemark.transactions.takeover import takeover
 from tidemark.transactions.targets import TargetHead, look_at_targets, plan_statements
 
 __all__ = ["extend"]
@@ -45,36 +46,30 @@ class _SourceReplaced(Exception):
 
 
 def extend(
-    store: ControlStore,
+    runtime: Runtime,
     key: TransactionKey,
     *,
     streams: Sequence[str] = (),
     writes: Sequence[PlannedWrite] = (),
-    tables: Tables = open_table,
     sources: Tables | None = None,
     bound: Bound = UNBOUNDED,
     read_at: datetime | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    run: RunJob | None = None,
-    places: JobPlaces | None = None,
 ) -> Transaction:
     """Pin further streams (those already pinned keep their window) and register further statements, in order.
 
     `read_at`: what views take for the present (R37), now if nothing is given. `sources`: how the streams' tables are
-    opened, if not as all `tables`. A stream that a submitted transaction without a lease holds is taken as in `begin`:
-    that one is finished first, with `run` and `places` (step 4); StreamLeftOpen without them.
+    opened, if not as all tables. A stream that a submitted transaction without a lease holds is taken as in `begin`:
+    that one is finished first (step 4).
 
     The first stream ever pinned is the lead; statements need one. Not repeatable: a second run registers the
     statements again. Raises what begin raises, and SubmitRefused once the transaction was submitted or ended.
     """
+    store, tables, limits = runtime.store, runtime.tables, runtime.limits
     further = _Further(key, tuple(streams), tuple(writes), bound, read_at, limits)
     while isinstance(step := _step(store, further, tables, sources or tables), Overdue):
-        if run is None or places is None:
-            raise locked(step.held, step.stream, store.clock())
         own = store.read(lambda connection: _extensible(connection, key))
         with LeaseKept(store, own.id, None, limits):
-            owner = own.transaction.owner
-            takeover(store, step.held.key, by=key, owner=owner, run=run, places=places, tables=tables, limits=limits)
+            takeover(runtime, step.held.key, by=key, owner=own.transaction.owner)
     return step
 
 

@@ -5,34 +5,23 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from tidemark.control import streams, transactions
-from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
 from tidemark.model.transactions import Transaction, TransactionKey, TransactionState
 from tidemark.transactions.begin import make_way
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
-from tidemark.transactions.sources import Tables, open_table
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.takeover import takeover
 
 __all__ = ["finish"]
 
 
-def finish(
-    store: ControlStore,
-    stream: str,
-    *,
-    by: TransactionKey,
-    owner: str,
-    run: RunJob,
-    places: JobPlaces,
-    tables: Tables = open_table,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Transaction | None:
+def finish(runtime: Runtime, stream: str, *, by: TransactionKey, owner: str) -> Transaction | None:
     """End the transaction that holds the stream with its stored plan, all its streams and statements; None: none does.
 
     The answer says how it ended: superseded by `by`, with its result, or released, because it was never submitted. A
     second run finds none. Raises StreamNotFound, StreamLocked while the holder's lease is valid, and what submit and
     commit raise; then it is still open.
     """
+    store = runtime.store
 
     def look(connection: sa.Connection) -> StoredTransaction | None:
         found = streams.find(connection, stream)
@@ -47,5 +36,5 @@ def finish(
         return None
     key = held.transaction.key
     if held.transaction.state is TransactionState.OPEN:
-        takeover(store, key, by=by, owner=owner, run=run, places=places, tables=tables, limits=limits, give_back=False)
+        takeover(runtime, key, by=by, owner=owner, give_back=False)
     return store.read(lambda connection: transactions.by_id(connection, held.id).transaction)

@@ -14,11 +14,10 @@ from tidemark.errors import CommitRefused, SubmitRefused, TransactionNotFound
 from tidemark.model.jobs import JobSpec
 from tidemark.model.transaction_jobs import FENCE, FenceReport
 from tidemark.model.transactions import Transaction, TransactionKey, TransactionState
-from tidemark.transactions.job_runs import report_of
 from tidemark.transactions.lease import LeaseKept
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.rollback import release
 from tidemark.transactions.running import NewJob, order_job, run_to_the_end, same_window
+from tidemark.transactions.runtime import Runtime, report_of
 from tidemark.transactions.versions import draw_versions, require_jobs_ended
 
 __all__ = ["replan"]
@@ -33,14 +32,7 @@ class _FenceOrder:
     job: JobSpec | None
 
 
-def replan(
-    store: ControlStore,
-    key: TransactionKey,
-    *,
-    run: RunJob,
-    places: JobPlaces,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Transaction:
+def replan(runtime: Runtime, key: TransactionKey) -> Transaction:
     """Free the windows, if no target holds any of them: then another plan and other bounds may follow (step 18).
 
     1. Nothing submitted: released. 2. A job may be alive: JobsMayBeAlive, come again later. 3. A fence job shuts every
@@ -51,12 +43,12 @@ def replan(
     The answer's state says which. A second run does the rest, or nothing. Raises SubmitRefused where the transaction
     changed meanwhile, and the fence job's error.
     """
-    new = NewJob.draw(store, places, limits)
+    store, new = runtime.store, NewJob.draw(runtime)
     ordered = store.write(lambda connection: _order(connection, store, key, new))
     if ordered.job is None:
         return ordered.stored.transaction
-    with LeaseKept(store, ordered.stored.id, ordered.stored.transaction.superseded_by, limits):
-        result = run_to_the_end(store, new.id, ordered.job, run)
+    with LeaseKept(store, ordered.stored.id, ordered.stored.transaction.superseded_by, runtime.limits):
+        result = run_to_the_end(store, new.id, ordered.job, runtime.run)
     report = report_of(FENCE, result)
     return store.write(lambda connection: _conclude(connection, store, ordered, report))
 
@@ -70,7 +62,7 @@ def _order(connection: sa.Connection, store: ControlStore, key: TransactionKey, 
     if not stored.transaction.submitted:
         return _FenceOrder(release(connection, store, stored), 0, None)
     require_jobs_ended(connection, stored, store.clock())
-    spec = order_job(connection, store, stored, FENCE, stored.transaction.plan.statements, new)
+    spec = order_job(connection, stored, FENCE, stored.transaction.plan.statements, new)
     return _FenceOrder(stored, jobs.count_writes(connection, stored.id), spec)
 
 

@@ -17,10 +17,9 @@ from tidemark.transactions.begin import Request, check_targets, resume, write_ah
 from tidemark.transactions.changed_plans import unless_half_written
 from tidemark.transactions.consume import deliver
 from tidemark.transactions.late_jobs import refuse_late_jobs
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.older_store import require_known
 from tidemark.transactions.outcomes import Begun, Consumed, Opened
-from tidemark.transactions.sources import Tables, open_table
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.streams import get_stream
 from tidemark.transactions.targets import TargetHead, look_at_targets
 
@@ -48,16 +47,7 @@ def find_run(store: ControlStore, stream: str, run: str) -> Transaction:
 
 
 def replay(
-    store: ControlStore,
-    past: Transaction,
-    *,
-    key: TransactionKey,
-    writes: Sequence[PlannedWrite],
-    owner: str,
-    run: RunJob,
-    places: JobPlaces,
-    tables: Tables = open_table,
-    limits: Limits = DEFAULT_LIMITS,
+    runtime: Runtime, past: Transaction, *, key: TransactionKey, writes: Sequence[PlannedWrite], owner: str
 ) -> Consumed:
     """Deliver the windows of `past`, a committed transaction, to the targets of `writes`, each change once.
 
@@ -66,6 +56,7 @@ def replay(
     begin, submit and commit raise, InvalidArgument for a target that `past` has written, and VersionVacuumed or
     StreamStale where the window can no longer be read.
     """
+    store, tables, limits = runtime.store, runtime.tables, runtime.limits
     windows = tuple(replace(window, replayed=True) for window in past.windows)
     names = tuple(window.stream_name for window in windows)
     request = Request(key, names, tuple(writes), owner, UNBOUNDED, limits)
@@ -73,16 +64,11 @@ def replay(
     _require_other_targets(past, targets)
     require_known(store, [target.looked for target in targets], tables)
     begun = unless_half_written(
-        lambda: store.write(lambda connection: _open(connection, store, request, windows, targets)),
-        store,
-        tables=tables,
-        run=run,
-        places=places,
-        limits=limits,
+        lambda: store.write(lambda connection: _open(connection, store, request, windows, targets)), runtime
     )
     if isinstance(begun, Opened):
         check_targets(begun.transaction, tables, limits)
-    return deliver(store, begun, run=run, places=places, tables=tables, limits=limits)
+    return deliver(runtime, begun)
 
 
 def _open(

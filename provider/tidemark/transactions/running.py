@@ -15,25 +15,25 @@ from tidemark.errors import JobError
 from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.transaction_jobs import WRITE, StatementsRequest
 from tidemark.model.transactions import Statement, Transaction, TransactionState
-from tidemark.transactions.limits import JobPlaces, Limits, RunJob
+from tidemark.transactions.limits import RunJob
 from tidemark.transactions.older_store import keep_ordered
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["NewJob", "order_job", "run_to_the_end", "same_window"]
 
 
 @dataclass(frozen=True)
 class NewJob:
-    """Identity and surroundings of a job that is about to be ordered; drawn outside the store's transaction."""
+    """Identity of a job that is about to be ordered; drawn outside the store's transaction."""
 
     id: str
     store_id: str
-    places: JobPlaces
-    limits: Limits
+    runtime: Runtime
 
     @classmethod
-    def draw(cls, store: ControlStore, places: JobPlaces, limits: Limits) -> NewJob:
+    def draw(cls, runtime: Runtime) -> NewJob:
         """A job id that was never used before."""
-        return cls(store.new_id(), store.store_id, places, limits)
+        return cls(runtime.store.new_id(), runtime.store.store_id, runtime)
 
 
 def same_window(stored: Transaction, given: Transaction) -> bool:
@@ -48,22 +48,21 @@ def same_window(stored: Transaction, given: Transaction) -> bool:
 
 def order_job(
     connection: sa.Connection,
-    store: ControlStore,
     stored: StoredTransaction,
     job: Job[StatementsRequest, Any],
     statements: Sequence[Statement],
     new: NewJob,
 ) -> JobSpec:
     """Keep the job and its deadline before it exists, and say what it is to do; the lease is renewed."""
-    now = store.clock()
-    deadline = now + new.limits.job_deadline
+    now, limits = new.runtime.store.clock(), new.runtime.limits
+    deadline = now + limits.job_deadline
     jobs.insert(connection, new.id, stored.id, job.name, statements, at=now, deadline=deadline)
     keep_ordered(connection, statements)
     if job is WRITE:
         latest = max(deadline, stored.transaction.job_deadline or deadline)
-        transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + new.limits.lease)
+        transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + limits.lease)
     windows = stored.transaction.windows
-    return new.places.spec(
+    return new.runtime.places.spec(
         job,
         new.id,
         StatementsRequest(windows, tuple(statements)),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tidemark.control import transactions
-from tidemark.control.store import ControlStore
 from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import CommitRefused, Fenced, InvalidArgument, SubmitRefused, from_record
 from tidemark.kill_points import reach
@@ -16,8 +15,8 @@ from tidemark.model.jobs import JobSpec
 from tidemark.model.transaction_jobs import WRITE
 from tidemark.model.transactions import Evidence, Transaction
 from tidemark.transactions.lease import LeaseKept
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.running import NewJob, order_job, run_to_the_end, same_window
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["submit"]
 
@@ -31,32 +30,24 @@ class _Decision:
     job: JobSpec | None
 
 
-def submit(
-    store: ControlStore,
-    transaction: Transaction,
-    *,
-    run: RunJob,
-    places: JobPlaces,
-    limits: Limits = DEFAULT_LIMITS,
-    only: Sequence[int] | None = None,
-) -> tuple[Evidence, ...]:
+def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | None = None) -> tuple[Evidence, ...]:
     """Run the statements (`only` those numbers; default: all) as one job; their evidence is kept and returned.
 
     A second run starts no job for what has evidence already; a job that it starts finds the marks of what was written
-    and not reported. The lease is renewed while `run` runs. Raises SubmitRefused, with no job started, where the
+    and not reported. The lease is renewed while the job runs. Raises SubmitRefused, with no job started, where the
     transaction is no longer the one given (V7); CommitRefused where the job's evidence speaks of something else; and
     whatever error the job reports.
     """
     numbers = _numbers(transaction, only)
     if transaction.result is not None:
         return tuple(one for one in transaction.result.evidence if one.number in numbers)
-    new = NewJob.draw(store, places, limits)
-    decision = store.write(lambda connection: _decide(connection, store, transaction, numbers, new))
+    store, new = runtime.store, NewJob.draw(runtime)
+    decision = store.write(lambda connection: _decide(connection, transaction, numbers, new))
     if decision.job is None:
         return decision.evidence
     reach("submit.stored")
-    with LeaseKept(store, decision.transaction_id, transaction.superseded_by, limits):
-        result = run_to_the_end(store, new.id, decision.job, run)
+    with LeaseKept(store, decision.transaction_id, transaction.superseded_by, runtime.limits):
+        result = run_to_the_end(store, new.id, decision.job, runtime.run)
     if result.error is not None:
         error = from_record(result.error)
         if isinstance(error, Fenced):
@@ -76,15 +67,13 @@ def _numbers(transaction: Transaction, only: Sequence[int] | None) -> list[int]:
     return sorted(set(only))
 
 
-def _decide(
-    connection: sa.Connection, store: ControlStore, transaction: Transaction, numbers: Sequence[int], new: NewJob
-) -> _Decision:
+def _decide(connection: sa.Connection, transaction: Transaction, numbers: Sequence[int], new: NewJob) -> _Decision:
     """Step 8; what has evidence, and what has nothing to read, needs no job."""
     stored = _require_same(connection, transaction)
     if all(window.empty for window in transaction.windows) or stored.evidence.keys() >= set(numbers):
         return _Decision(stored.id, tuple(stored.evidence[n] for n in numbers if n in stored.evidence), None)
     statements = [s for s in transaction.plan.statements if s.number in numbers]
-    return _Decision(stored.id, (), order_job(connection, store, stored, WRITE, statements, new))
+    return _Decision(stored.id, (), order_job(connection, stored, WRITE, statements, new))
 
 
 def _require_same(connection: sa.Connection, transaction: Transaction) -> StoredTransaction:

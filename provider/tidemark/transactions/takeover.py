@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
 
 import sqlalchemy as sa
 
 from tidemark.control import transactions
 from tidemark.control.store import ControlStore
-from tidemark.errors import StreamLeftOpen, StreamLocked
+from tidemark.errors import StreamLocked
 from tidemark.errors.lasting import OF_THE_PLAN
 from tidemark.model.transactions import CommitResult, Transaction, TransactionKey, TransactionState, WriteAs
 from tidemark.transactions.commit import commit
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.limits import Limits
 from tidemark.transactions.older_store import require_knows
 from tidemark.transactions.rollback import give_up
-from tidemark.transactions.sources import Tables, open_table
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.submit import submit
 from tidemark.transactions.unwritten import let_go
 from tidemark.transactions.versions import renumber_fenced
@@ -27,16 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def takeover(
-    store: ControlStore,
-    key: TransactionKey,
-    *,
-    by: TransactionKey,
-    owner: str,
-    run: RunJob,
-    places: JobPlaces,
-    tables: Tables = open_table,
-    limits: Limits = DEFAULT_LIMITS,
-    give_back: bool = True,
+    runtime: Runtime, key: TransactionKey, *, by: TransactionKey, owner: str, give_back: bool = True
 ) -> CommitResult | None:
     """Finish the open transaction of `key`, all its streams and statements; it ends superseded, with `by` named.
 
@@ -45,13 +35,14 @@ def takeover(
     first stopped, or returns the result. On another failure the lease is given up, so that the next consumer may try.
     Raises StreamLocked while the holder's lease is valid, and what submit and commit raise.
     """
-    taken = store.write(lambda connection: _take(connection, store, key, by, owner, limits))
+    store, tables = runtime.store, runtime.tables
+    taken = store.write(lambda connection: _take(connection, store, key, by, owner, runtime.limits))
     if taken is None or taken.result is not None:
         return None if taken is None else taken.result
     log.info("Finishing transaction %s, which was left open.", key)
     try:
         require_knows(store, taken, tables)
-        submit(store, taken, run=run, places=places, limits=limits)
+        submit(runtime, taken)
         return commit(store, key, tables=tables, by=by)
     except BaseException as error:
         if give_back and _is_of_the_plan(error, taken) and let_go(store, key, holder=by, tables=tables):
@@ -67,11 +58,10 @@ def _is_of_the_plan(error: BaseException, taken: Transaction) -> bool:
     return isinstance(error, OF_THE_PLAN) and not functions
 
 
-def locked(held: Transaction, stream: str, now: datetime) -> StreamLocked:
-    """That `held` holds the stream: who has it, until when, and what helps."""
-    kind = StreamLeftOpen if held.submitted and held.lease_until <= now else StreamLocked
+def locked(held: Transaction, stream: str) -> StreamLocked:
+    """That `held` holds the stream: who has it, and until when."""
     holder = held.superseded_by or held.key
-    return kind(stream=stream, holder=str(holder), owner=held.owner, until=held.lease_until)
+    return StreamLocked(stream=stream, holder=str(holder), owner=held.owner, until=held.lease_until)
 
 
 def _tell(error: BaseException, taken: Transaction) -> None:
@@ -101,7 +91,7 @@ def _take(
         return stored.transaction
     now = store.clock()
     if stored.transaction.lease_until > now and stored.transaction.superseded_by != by:
-        raise locked(stored.transaction, ", ".join(window.stream_name for window in stored.transaction.windows), now)
+        raise locked(stored.transaction, ", ".join(window.stream_name for window in stored.transaction.windows))
     stored = renumber_fenced(connection, stored, now)
     transactions.take_over(connection, stored.id, by=by, owner=owner, until=now + limits.lease)
     return transactions.by_id(connection, stored.id).transaction

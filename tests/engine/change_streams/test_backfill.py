@@ -28,6 +28,7 @@ from tidemark.transactions.change_streams.definitions import create_change_strea
 from tidemark.transactions.change_streams.groups import create_group, reset_group
 from tidemark.transactions.change_streams.waves import plan_wave
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.runtime import Runtime
 
 pytestmark = pytest.mark.spark
 
@@ -60,11 +61,13 @@ class World:
 
     def capture(self) -> None:
         capture(
-            self.store,
+            Runtime(
+                self.store,
+                run=lambda spec: run_job(self.spark, spec, say=lambda _: None),
+                places=JobPlaces(str(self.root / "_tidemark"), str(self.root / "jobs")),
+                tables=lambda one: DeltaLog.open(one if isinstance(one, str) else one.path),
+            ),
             "s",
-            run=lambda spec: run_job(self.spark, spec, say=lambda _: None),
-            places=JobPlaces(str(self.root / "_tidemark"), str(self.root / "jobs")),
-            tables=lambda one: DeltaLog.open(one if isinstance(one, str) else one.path),
             allowed_skew=timedelta(0),
         )
 

@@ -29,8 +29,7 @@ from tidemark.planning.change_streams.own_tables import OwnTables
 from tidemark.planning.change_streams.waves import tiles
 from tidemark.transactions.change_streams.looking import Look, look, still_there
 from tidemark.transactions.change_streams.sinks import own_tables
-from tidemark.transactions.job_runs import run_job
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.sources import Tables
 
 __all__ = ["NewTables", "capture", "close_batch", "discard", "nothing", "open_batch"]
@@ -135,14 +134,10 @@ def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult)
 
 
 def capture(
-    store: ControlStore,
+    runtime: Runtime,
     name: str,
     *,
-    run: RunJob,
-    places: JobPlaces,
-    tables: Tables,
     key: TransactionKey | None = None,
-    limits: Limits = DEFAULT_LIMITS,
     new_tables: NewTables = nothing,
     bounds: Bound = UNBOUNDED,
     allowed_skew: timedelta = ALLOWED_SKEW,
@@ -152,10 +147,11 @@ def capture(
     """One batch by one job, or None where nothing is new and no job was needed. A second run goes on with the batch
     that the first left open. Raises as `open_batch` and `close_batch`, JobError, and the errors of the job.
     """
+    store = runtime.store
     batch = open_batch(
         store,
         name,
-        tables=tables,
+        tables=runtime.tables,
         new_tables=new_tables,
         bounds=bounds,
         allowed_skew=allowed_skew,
@@ -165,13 +161,13 @@ def capture(
     if batch is None:
         return None
     try:
-        return _captured(store, batch, run, places, limits, key)
+        return _captured(runtime, batch, key)
     except DiscardedBatchCaptured as error:
         number = int(error.facts["number"])
         late = store.read(lambda connection: capture_batches.lookup(connection, batch.stream.uid, number))
         if late is None:
             raise
-        return _captured(store, late.batch, run, places, limits, key)  # it is found in the log
+        return _captured(runtime, late.batch, key)  # it is found in the log
 
 
 def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
@@ -187,16 +183,9 @@ def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
     return change_streams.by_uid(connection, uid)
 
 
-def _captured(
-    store: ControlStore,
-    batch: CaptureBatch,
-    run: RunJob,
-    places: JobPlaces,
-    limits: Limits,
-    key: TransactionKey | None,
-) -> CaptureResult:
-    result = run_job(store, CAPTURE_CHANGES, batch, run=run, places=places, key=key, limits=limits)
-    close_batch(store, batch, result)
+def _captured(runtime: Runtime, batch: CaptureBatch, key: TransactionKey | None) -> CaptureResult:
+    result = runtime.run_job(CAPTURE_CHANGES, batch, key=key)
+    close_batch(runtime.store, batch, result)
     for table, by in result.ahead.items():
         log.warning(_AHEAD, batch.stream.name, table, by, batch.latest.isoformat())
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -11,16 +11,15 @@ from tidemark.control import chunk_sinks
 from tidemark.control.store import ControlStore
 from tidemark.errors import JobError, from_record
 from tidemark.kill_points import reach
-from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_stream_jobs import READ_PARTITIONS
 from tidemark.model.change_streams import Chunk
-from tidemark.model.jobs import ErrorRecord, JobSpec
+from tidemark.model.jobs import ErrorRecord
 from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.change_streams.sinks import keep_sink
 from tidemark.transactions.change_streams.waves import begin_chunks, chunk_failed, chunk_written
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, RunJob
+from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.targets import require_memory
 
 __all__ = ["BundleResult", "read_chunks"]
@@ -37,15 +36,7 @@ class BundleResult:
 
 
 def read_chunks(
-    store: ControlStore,
-    chunks: Sequence[Chunk],
-    sink: Sink,
-    *,
-    run: str,
-    key: TransactionKey,
-    open_table: Callable[[str], DeltaLog],
-    run_job: RunJob,
-    places: JobPlaces,
+    runtime: Runtime, chunks: Sequence[Chunk], sink: Sink, *, run: str, key: TransactionKey
 ) -> BundleResult:
     """Bring the chunks to the sink, each once. What is written already is not read, and starts no job.
 
@@ -54,9 +45,10 @@ def read_chunks(
     whole, after all of its chunks were kept as failed; before it starts TargetForgetsTransactions, and InvalidArgument
     for a target that the change stream watches.
     """
+    store = runtime.store
     open_ones = begin_chunks(store, chunks, run)
     reach("read.begun")
-    answers = _answers(store, open_ones, sink, run, key, open_table, run_job, places) if open_ones else ()
+    answers = _answers(runtime, open_ones, sink, run, key) if open_ones else ()
     reach("read.answered")
     by_id = {(chunk.token, chunk.number): chunk for chunk in open_ones}
     for answer in answers:
@@ -71,18 +63,12 @@ def read_chunks(
 
 
 def _answers(
-    store: ControlStore,
-    chunks: Sequence[Chunk],
-    sink: Sink,
-    run: str,
-    key: TransactionKey,
-    open_table: Callable[[str], DeltaLog],
-    run_job: RunJob,
-    places: JobPlaces,
+    runtime: Runtime, chunks: Sequence[Chunk], sink: Sink, run: str, key: TransactionKey
 ) -> tuple[ChunkAnswer, ...]:
-    ask = ReadAsk(get_change_stream(store, chunks[0].stream).log_path, sink, _pinned(store, chunks, sink, open_table))
+    store = runtime.store
+    ask = ReadAsk(get_change_stream(store, chunks[0].stream).log_path, sink, _pinned(runtime, chunks, sink))
     try:
-        result = run_job(_spec(store, places, key, ask))
+        result = runtime.run(runtime.spec(READ_PARTITIONS, ask, key=key, deadline=runtime.deadline()))
     except JobError as error:
         _all_failed(store, chunks, run, error.to_record())
         raise
@@ -92,15 +78,13 @@ def _answers(
     return READ_PARTITIONS.reported(result).chunks
 
 
-def _pinned(
-    store: ControlStore, chunks: Sequence[Chunk], sink: Sink, open_table: Callable[[str], DeltaLog]
-) -> tuple[ChunkWrite, ...]:
+def _pinned(runtime: Runtime, chunks: Sequence[Chunk], sink: Sink) -> tuple[ChunkWrite, ...]:
     target = sink.target
     if target is None:
         return tuple(ChunkWrite(chunk) for chunk in chunks)
-    log = open_table(target.path)
+    store, log = runtime.store, runtime.tables(target.path)
     head = log.head()
-    require_memory(target.name, log.state(head).metadata, DEFAULT_LIMITS)
+    require_memory(target.name, log.state(head).metadata, runtime.limits)
 
     def pin(connection: sa.Connection) -> tuple[ChunkWrite, ...]:
         for stream_uid, group_uid in sorted({(chunk.stream_uid, chunk.group_uid) for chunk in chunks}):
@@ -108,11 +92,6 @@ def _pinned(
         return tuple(ChunkWrite(chunk, chunk_sinks.pin(connection, chunk, target, head)) for chunk in chunks)
 
     return store.write(pin)
-
-
-def _spec(store: ControlStore, places: JobPlaces, key: TransactionKey, ask: ReadAsk) -> JobSpec:
-    deadline = store.clock() + DEFAULT_LIMITS.job_deadline
-    return places.spec(READ_PARTITIONS, store.new_id(), ask, store_id=store.store_id, deadline=deadline, key=key)
 
 
 def _keep(store: ControlStore, chunk: Chunk, answer: ChunkAnswer, run: str) -> None:

@@ -12,8 +12,7 @@ from tidemark.control.store import ControlStore
 from tidemark.model.change_stream_jobs import TRIM_CHANGE_LOG
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.definitions import get_change_stream
-from tidemark.transactions.job_runs import run_job
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["Forgotten", "LogTrimmed", "forget", "trim", "trim_before"]
 
@@ -37,27 +36,20 @@ class LogTrimmed:
     forgotten: Forgotten
 
 
-def trim(
-    store: ControlStore,
-    name: str,
-    *,
-    run: RunJob,
-    places: JobPlaces,
-    key: TransactionKey | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> LogTrimmed:
+def trim(runtime: Runtime, name: str, *, key: TransactionKey | None = None) -> LogTrimmed:
     """Take what is older than the retention out of the log, by a job where there is any, and out of the store.
 
     Batches go as a whole, when all of them is older. Killed anywhere, a second run does what is left. A consumer group
     that has not read all of it finds PartitionExpired, and what the store knows of its partitions stays until it is
     reset or dropped. Raises ChangeStreamNotFound, JobError, and the errors of the job.
     """
+    store = runtime.store
     until = trim_before(store, name)
     stream = get_change_stream(store, name)
     rows = 0
     if store.read(lambda connection: capture_batches.has_records_until(connection, stream.uid, until)):
         due = replace(stream, trimmed_until=until)
-        rows = run_job(store, TRIM_CHANGE_LOG, due, run=run, places=places, key=key, limits=limits).rows
+        rows = runtime.run_job(TRIM_CHANGE_LOG, due, key=key).rows
         store.write(lambda connection: capture_batches.trimmed(connection, stream.uid, until))
     return LogTrimmed(until, rows, forget(store, name))
 

@@ -36,8 +36,9 @@ from tidemark.planning.replication.lifecycle import (
 )
 from tidemark.planning.replication.positions import position_text
 from tidemark.planning.replication.showing import rules_of
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.limits import Limits
 from tidemark.transactions.repeating import Repeating
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["BackfillOutcome", "ReadProgress", "record_progress", "run_backfill"]
 
@@ -92,17 +93,14 @@ class _Begun:
 
 
 def run_backfill(
-    store: ControlStore,
+    runtime: Runtime,
     object_uid: str,
     *,
-    run: RunJob,
-    places: JobPlaces,
     by: By,
     cancel: Callable[[], None],
     read_progress: ReadProgress,
     partitions: int = 4,
     key: TransactionKey | None = None,
-    limits: Limits = DEFAULT_LIMITS,
     looks: float = LOOKS,
 ) -> BackfillOutcome:
     """Backfill the object, if that was asked for (PENDING), failed, or is this run's; else the outcome says why not.
@@ -114,17 +112,17 @@ def run_backfill(
     """
     if not by.run:
         raise InvalidArgument(argument="by.run", value=by.run, problem="a backfill belongs to a run")
-    deadline = store.clock() + limits.job_deadline
+    store, limits, deadline = runtime.store, runtime.limits, runtime.deadline()
     begun = store.write(
         lambda connection: _begin(connection, store, object_uid, by, partitions, limits, deadline=deadline)
     )
     if isinstance(begun, BackfillOutcome):
         return begun
-    spec = places.spec(BACKFILL_OBJECT, store.new_id(), begun.ask, store_id=store.store_id, deadline=deadline, key=key)
+    spec = runtime.spec(BACKFILL_OBJECT, begun.ask, key=key, deadline=deadline)
     kept = _Kept(store, begun.write, spec, by, cancel, read_progress, limits, looks)
     try:
         with kept:
-            answer = run(spec)
+            answer = runtime.run(spec)
     except JobError as error:
         if _failed(store, begun.write, error, by, deadline=deadline, spent=False) and not kept.lost:
             raise

@@ -43,9 +43,8 @@ from tidemark.planning.replication.lifecycle import captures, why_not
 from tidemark.planning.replication.positions import position_text
 from tidemark.planning.replication.seen_tables import beyond
 from tidemark.planning.replication.showing import rules_of
-from tidemark.transactions.job_runs import report_of
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
 from tidemark.transactions.replication.lifecycle import settle, went_well
+from tidemark.transactions.runtime import Runtime, report_of
 
 __all__ = ["OpenLog", "SourceGate", "capture", "require_slot"]
 
@@ -78,15 +77,12 @@ class SourceGate(Protocol):
 
 
 def capture(
-    store: ControlStore,
+    runtime: Runtime,
     name: str,
     *,
-    run: RunJob,
-    places: JobPlaces,
     source: SourceGate,
     by: By,
     key: TransactionKey | None = None,
-    limits: Limits = DEFAULT_LIMITS,
     open_log: OpenLog = DeltaLog.open,
 ) -> CaptureReport | None:
     """Put into the event log what the source has committed up to now. None where nothing is new, which needs no job,
@@ -96,6 +92,7 @@ def capture(
     second run captures what came since. Raises ReplicationNotFound, ReplicationRefused (not started, failed for good,
     being dropped), what `source` raises, JobError, EventLogChanged, and the errors of the job.
     """
+    store = runtime.store
     found = store.read(lambda connection: replications.find(connection, name))
     replication = found.replication
     if replication.state in (ReplicationState.DRAINING, ReplicationState.PAUSED):
@@ -103,7 +100,7 @@ def capture(
     if found.dropping or not captures(replication.state):
         problem = "it is being dropped." if found.dropping else f"nothing is captured: {why_not(replication)}."
         raise ReplicationRefused(replication=replication.name, problem=problem)
-    capturing = _Capturing(store, replication, run, places, source, by, key, limits, open_log)
+    capturing = _Capturing(runtime, replication, source, by, key, open_log)
     try:
         report = capturing.run_once()
         went_well(store, name, by=by)
@@ -146,25 +143,20 @@ class _Capturing:
 
     def __init__(
         self,
-        store: ControlStore,
+        runtime: Runtime,
         replication: Replication,
-        run: RunJob,
-        places: JobPlaces,
         source: SourceGate,
         by: By,
         key: TransactionKey | None,
-        limits: Limits,
         open_log: OpenLog,
     ) -> None:
-        self.store = store
+        self.runtime = runtime
+        self.store = runtime.store
         self.replication = replication
         self.captured = replication.captured or LogPosition("")
-        self.run = run
-        self.places = places
         self.source = source
         self.by = by
         self.key = key
-        self.limits = limits
         self.open_log = open_log
 
     def run_once(self) -> CaptureReport | None:
@@ -179,11 +171,10 @@ class _Capturing:
             self.source.advance(self.replication, until)
             return None
         attempt = self.store.new_id()
-        deadline = self.store.clock() + self.limits.job_deadline
+        deadline = self.runtime.deadline()
         ask, unclear = self.store.write(lambda connection: self._begun(connection, attempt, until, deadline))
-        job_id, store_id = self.store.new_id(), self.store.store_id
-        spec = self.places.spec(CAPTURE_EVENTS, job_id, ask, store_id=store_id, deadline=deadline, key=self.key)
-        report = report_of(CAPTURE_EVENTS, self.run(spec))
+        spec = self.runtime.spec(CAPTURE_EVENTS, ask, key=self.key, deadline=deadline)
+        report = report_of(CAPTURE_EVENTS, self.runtime.run(spec))
         _require_further(ask, report)
         self.store.write(lambda connection: self._stored(connection, ask, report, attempt, unclear=unclear, at=at))
         return report

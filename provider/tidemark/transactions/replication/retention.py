@@ -9,13 +9,11 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from tidemark.control import object_writes, replicated_objects, replications
-from tidemark.control.store import ControlStore
 from tidemark.errors import ReplicationRefused
 from tidemark.model.replication_jobs import TRIM_EVENTS, TrimEvents
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.retention import needed_from
-from tidemark.transactions.job_runs import run_job
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["EventsTrimmed", "trim_events"]
 
@@ -31,16 +29,7 @@ class EventsTrimmed:
     held: Mapping[str, int] = field(default_factory=dict)
 
 
-def trim_events(
-    store: ControlStore,
-    name: str,
-    *,
-    keep: timedelta,
-    run: RunJob,
-    places: JobPlaces,
-    key: TransactionKey | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> EventsTrimmed:
+def trim_events(runtime: Runtime, name: str, *, keep: timedelta, key: TransactionKey | None = None) -> EventsTrimmed:
     """Take out of the event log what is older than `keep`, by a job where anything was captured; but no event that a
     target does not have, and none of an object that is being copied. In any state of the replication.
 
@@ -48,7 +37,7 @@ def trim_events(
     is as of a later position than any event that goes. Killed anywhere, a second run does what is left. Raises
     ReplicationNotFound, ReplicationRefused (being dropped), EventLogChanged, JobError.
     """
-    before = store.clock() - keep
+    before = runtime.store.clock() - keep
 
     def decide(connection: sa.Connection) -> tuple[TrimEvents, Mapping[str, str]]:
         found = replications.find(connection, name)
@@ -67,8 +56,8 @@ def trim_events(
         )
         return ask, {one.source_id: one.name.text for one in objects}
 
-    ask, names = store.read(decide)
+    ask, names = runtime.store.read(decide)
     if ask.batches < 2:  # the newest batch stays
         return EventsTrimmed(before, 0)
-    report = run_job(store, TRIM_EVENTS, ask, run=run, places=places, key=key, limits=limits)
+    report = runtime.run_job(TRIM_EVENTS, ask, key=key)
     return EventsTrimmed(before, report.events, {names[one]: count for one, count in report.held.items()})

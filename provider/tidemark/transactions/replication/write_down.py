@@ -26,7 +26,8 @@ from tidemark.model.replication_jobs import WRITE_DOWN, WriteDown, WriteDownRepo
 from tidemark.model.transactions import TransactionKey
 from tidemark.planning.replication.lifecycle import has_all, why_not, why_not_written_down, writes_down
 from tidemark.planning.replication.positions import position_text
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.transactions.limits import Limits
+from tidemark.transactions.runtime import Runtime
 
 __all__ = ["WriteDownOutcome", "run_write_down"]
 
@@ -45,16 +46,7 @@ class _Begun:
     ask: WriteDown
 
 
-def run_write_down(
-    store: ControlStore,
-    object_uid: str,
-    *,
-    run: RunJob,
-    places: JobPlaces,
-    by: By,
-    key: TransactionKey | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> WriteDownOutcome:
+def run_write_down(runtime: Runtime, object_uid: str, *, by: By, key: TransactionKey | None = None) -> WriteDownOutcome:
     """Apply to the object's target what was captured and is not there yet.
 
     A range that an attempt before left open comes first, with its own bounds; then what was captured since. Where no
@@ -62,19 +54,19 @@ def run_write_down(
     way or has not answered, it is flagged, not selected, unsupported) has a reason. A second run finds nothing left.
     Raises ObjectNotFound, ReplicationNotFound, JobError, and the errors of the job, which the object keeps.
     """
-    reports: list[WriteDownReport] = []
+    store, reports = runtime.store, list[WriteDownReport]()
     while True:
-        deadline = store.clock() + limits.job_deadline
+        deadline = runtime.deadline()
 
         def begin(connection: sa.Connection, deadline: datetime = deadline) -> _Begun | str | None:
-            return _begin(connection, store, object_uid, by, limits, deadline=deadline)
+            return _begin(connection, store, object_uid, by, runtime.limits, deadline=deadline)
 
         begun = store.write(begin)
         if not isinstance(begun, _Begun):
             return WriteDownOutcome(_together(reports), begun)
-        spec = places.spec(WRITE_DOWN, store.new_id(), begun.ask, store_id=store.store_id, deadline=deadline, key=key)
+        spec = runtime.spec(WRITE_DOWN, begun.ask, key=key, deadline=deadline)
         try:
-            answer = run(spec)
+            answer = runtime.run(spec)
         except JobError as error:
             _failed(store, begun.write, str(error), deadline=deadline)
             raise

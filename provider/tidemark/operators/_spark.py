@@ -1,0 +1,47 @@
+"""Operators that run jobs on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._base import TidemarkOperator, python_path_of
+
+if TYPE_CHECKING:
+    from tidemark.hooks.spark_job import SparkJob
+    from tidemark.model.replication import SourceAddress
+    from tidemark.transactions.runtime import Runtime
+
+__all__ = ["SparkOperator"]
+
+
+class SparkOperator(TidemarkOperator):
+    """An operator whose jobs end with the task: killed, cleared or out of time. What they left is in its own words."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._job: SparkJob | None = None
+
+    def runtime(
+        self, *, functions: bool = False, source: SourceAddress | None = None, packages: Sequence[str] = ()
+    ) -> Runtime:
+        """What the steps of this task act through; ask inside `execute`.
+
+        `functions`: what lies beside the DAG file can be imported by jobs. `source`: the database that they read;
+        `packages`: jars that they need. Raises SparkNotFound at once where no job could be run.
+        """
+        from tidemark.hooks.spark_job import SparkJob
+
+        path = python_path_of(self) if functions else ()
+        self._job = SparkJob(self.hook.settings, python_path=path, source=source, packages=packages)
+        self._job.require_ready()
+        return self.hook.runtime(self._job.run)
+
+    def cancel_job(self) -> None:
+        """End the job that runs, with all of its processes."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def on_kill(self) -> None:
+        """End the job that runs; the next attempt goes on from what is stored."""
+        self.cancel_job()
