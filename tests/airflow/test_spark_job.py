@@ -121,7 +121,7 @@ def test_an_error_of_the_job_comes_back_in_the_result_whatever_the_exit_code(
     job: SparkJob, spark_submit: StandIn, tmp_path: Path
 ) -> None:
     error = '{"error": "JobFailed", "facts": {"error": "E", "message": "m"}, "message": "m"}'
-    result = f'{{"evidence": [], "facts": {{}}, "error": {error}}}'
+    result = f'{{"report": {{}}, "error": {error}}}'
     spark_submit(f"echo '{result}' > {tmp_path}/jobs/one.result.json; exit 1")
     answer = job.run(spec_in(tmp_path))
     assert answer.error is not None

@@ -48,7 +48,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(36_000)]
 SEED = 7
 TABLES = ("soak.a", "soak.b", "soak.c")
 WRITERS = 4
-PACE = 6  # commits between two rounds, while the writers are at work
+PACE = 6  # commits that the writers may make before the next round, so that batches stay small on any machine
 KEYS = 40
 MODS = "ARRAY<STRUCT<keys: STRING, new_values: STRING, old_values: STRING>>"
 RECORDS = f"commit_timestamp TIMESTAMP, record_sequence STRING, table_name STRING, mod_type STRING, mods {MODS}"
@@ -83,7 +83,9 @@ class Soak:
     store: ControlStore
     tables: dict[str, TableRef] = field(default_factory=dict)
     before: Snapshot | None = None
-    committed: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    permitted: int = PACE
+    permits: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(PACE))
 
     def path(self, name: str) -> str:
         return str(self.root / name.replace(".", "/"))
@@ -173,22 +175,30 @@ def write_all(soak: Soak, number: int, commits: int, failures: list[Exception]) 
     session = own_session(soak.spark)
     try:
         for _, (table, statement) in zip(range(commits // WRITERS), statements(number), strict=False):
-            for _ in range(50):
-                try:
-                    session.sql(statement.format(t=f"delta.`{soak.path(table)}`"))
-                    soak.committed.append(statement)
-                    break
-                except (*CONFLICTS, DeltaConcurrentModificationException):
-                    continue
+            soak.permits.acquire()
+            try:
+                _commit(session, statement.format(t=f"delta.`{soak.path(table)}`"))
+            finally:
+                soak.ended.append(statement)
     except Exception as error:  # noqa: BLE001 - a thread's error is the test's
         failures.append(error)
 
 
+def _commit(session: SparkSession, statement: str) -> None:
+    for _ in range(50):
+        try:
+            session.sql(statement)
+            return
+        except (*CONFLICTS, DeltaConcurrentModificationException):
+            continue
+
+
 def wait_for_commits(soak: Soak, writers: list[threading.Thread]) -> bool:
-    """Whether the writers are still at work, after some more commits of theirs."""
-    until = len(soak.committed) + PACE
-    while any(writer.is_alive() for writer in writers) and len(soak.committed) < until:
+    """Whether the writers are still at work, after all commits that they were permitted; they get the next ones."""
+    while any(writer.is_alive() for writer in writers) and len(soak.ended) < soak.permitted:
         time.sleep(0.05)
+    soak.permitted += PACE
+    soak.permits.release(PACE)
     return any(writer.is_alive() for writer in writers)
 
 
