@@ -11,10 +11,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from tidemark.control import migrate
+from tidemark.control import migrate, replications
 from tidemark.control.schema import metadata
 from tidemark.control.store import ControlStore
+from tidemark.model.replication import By, HeldTable, ObjectName, ReplicationOptions, Selection, SourceKind
 from tidemark.model.streams import BaseOffset, StreamMode, TableRef
+from tidemark.transactions.replication.definitions import create_replication, get_replication
 from tidemark.transactions.streams import create_stream, get_stream
 
 
@@ -89,6 +91,35 @@ def test_a_stream_of_an_earlier_release_tells_rows_apart_by_row_id(url: str) -> 
 
     store.write(back_and_forth)
     assert [get_stream(store, name).keys for name in ("by_id", "by_key")] == [(), ()]
+
+
+def test_a_replication_of_an_earlier_release_has_nothing_excluded_yet(url: str) -> None:
+    store = ControlStore(url, embedded=False)
+    store.migrate()
+    made = create_replication(
+        store,
+        name="r",
+        kind=SourceKind.POSTGRESQL,
+        source_conn_id="pg",
+        selection=Selection(exclude=("s.t",)),
+        options=ReplicationOptions(target="lake"),
+        event_log="/nowhere",
+        by=By("me"),
+    )
+    name = ObjectName("s", "t")
+    held = (HeldTable("1", name, (name,)),)
+    store.write(lambda connection: replications.note_held_tables(connection, made.uid, held))
+    assert store.read(lambda connection: replications.held_tables(connection, made.uid)) == held
+
+    def back_and_forth(connection: sa.Connection) -> None:
+        from alembic import command
+
+        command.downgrade(migrate.configuration(connection), "0009")
+        migrate.upgrade(connection)
+
+    store.write(back_and_forth)
+    assert store.read(lambda connection: replications.held_tables(connection, made.uid)) == ()
+    assert get_replication(store, "r") == made
 
 
 def test_two_migrations_at_once_are_harmless(url: str) -> None:

@@ -12,8 +12,9 @@ from tests.control.replication_model import ME
 from tests.control.source_shop import EVERYTHING, Shop
 from tests.postgresql import PostgresServer
 from tidemark.control.schema import replicated_objects as objects_table
+from tidemark.control.schema import replications as replications_table
 from tidemark.control.store import ControlStore
-from tidemark.errors import InvalidArgument, ObjectNotReplicable
+from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRefused, SourceIsAnother
 from tidemark.model.replication import LogPosition, ObjectState, ReplicationOptions, Selection, Shown
 from tidemark.transactions.replication import capture as capturing
 from tidemark.transactions.replication.backfill import _ask as asked_of_a_backfill
@@ -130,6 +131,120 @@ def test_an_excluded_column_that_is_renamed_stays_out_and_says_so(shop: Shop) ->
     shop.select(EVERYTHING)  # nobody hides it any more
     shop.prepare()
     assert "(open)" in str(shop.object("public.t").flagged)
+
+
+STAYS_OUT = (
+    "table public.u is called public.u_old now, and stays excluded: name public.u_old in exclude, too, or in include,"
+    " by just this name, to have it."
+)
+
+
+def names(shop: Shop) -> list[str]:
+    return [one.object.name.text for one in describe(shop.store, "r").objects]
+
+
+def without_u(shop: Shop) -> None:
+    """Table u is excluded, and called u_old since."""
+    shop.select(Selection(include=("public",), exclude=("public.u",)))
+    written(shop)
+    shop.sql("INSERT INTO u VALUES (1)", "ALTER TABLE u RENAME TO u_old")
+
+
+def test_an_excluded_table_that_is_renamed_stays_out_and_says_so(shop: Shop) -> None:
+    without_u(shop)
+    for _ in range(2):
+        prepared = shop.prepare()
+        assert prepared.registered is not None
+        assert (prepared.registered.new, names(shop), alerts(shop)) == ((), ["public.t"], [STAYS_OUT])
+        assert len(shop.source.published(shop.replication)) == 1
+    shop.sql("CREATE TABLE u (id int PRIMARY KEY)", "DROP TABLE t", "ALTER TABLE u_old RENAME TO t")
+    shop.prepare()
+    assert (names(shop), shop.object("public.t").gone) == (["public.t"], True)
+    assert any("table public.u is called public.t now" in one for one in alerts(shop))
+    shop.sql("ALTER TABLE t RENAME TO u_old")
+    both = Selection(include=("public",), exclude=("public.u", "public.u_*"))
+    shop.select(both)
+    shop.prepare()
+    assert (names(shop), [one for one in alerts(shop) if "stays excluded" in one]) == (["public.t"], [])
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [Selection(include=("public", "public.u_old"), exclude=("public.u",)), EVERYTHING,
+     Selection(include=("public",), exclude=("public.x",))],
+)  # fmt: skip
+def test_a_renamed_table_comes_in_when_it_is_named_or_nothing_excludes_it(shop: Shop, selection: Selection) -> None:
+    without_u(shop)
+    shop.prepare()
+    shop.select(selection)
+    shop.prepare()
+    assert (names(shop), alerts(shop)) == (["public.t", "public.u_old"], [])
+
+
+def another_cluster(shop: Shop, *texts: str) -> None:
+    """The source is restored from a dump, and altered before anybody has looked at it."""
+    shop.sql(*texts)
+    shop.set(replications_table, system_id="another cluster")
+    with pytest.raises(SourceIsAnother):
+        shop.prepare()
+
+
+def test_in_another_cluster_an_excluded_table_is_known_by_its_last_name(shop: Shop) -> None:
+    without_u(shop)
+    shop.prepare()
+    another_cluster(shop, "DROP TABLE u_old", "CREATE TABLE u_old (id int PRIMARY KEY)")
+    shop.recover("now")
+    shop.prepare()
+    assert (names(shop), STAYS_OUT in alerts(shop)) == (["public.t"], True)
+
+
+def test_what_may_be_an_excluded_table_of_another_cluster_is_refused_until_it_is_named(shop: Shop) -> None:
+    without_u(shop)
+    shop.prepare()
+    another_cluster(shop, "ALTER TABLE u_old RENAME TO x")
+    with pytest.raises(ReplicationRefused, match=r"public\.u_old is not found.*public\.x may be it"):
+        shop.recover("now")
+    shop.select(Selection(include=("public",), exclude=("public.u", "public.x")))
+    shop.recover("now")
+    shop.prepare()
+    assert names(shop) == ["public.t"]
+
+
+@pytest.mark.parametrize(
+    ("columns_there", "told"),
+    [("id int PRIMARY KEY, more int, open text", "column secret is called open now, and stays excluded"),
+     ("id int PRIMARY KEY, open_2 text", "column secret is called open_2 now, and stays excluded")],
+)  # fmt: skip
+def test_in_another_cluster_hidden_columns_are_known_by_their_last_names(
+    shop: Shop, columns_there: str, told: str
+) -> None:
+    shop.sql("ALTER TABLE t ADD more int")
+    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    written(shop)
+    shop.sql("ALTER TABLE t RENAME secret TO open")
+    shop.prepare()
+    another_cluster(shop, "DROP TABLE t", f"CREATE TABLE t ({columns_there})")
+    shop.recover("now")
+    (rules,) = [one.rules for one in asks(shop)[0].objects if one.name.table == "t"]
+    assert [(held.names, held.shown) for held in rules.held] == [(("secret",), Shown.EXCLUDED)]
+    shop.prepare()
+    assert any(told in one for one in alerts(shop))
+    assert "open" not in str(asks(shop)[0].objects[0].schema)
+
+
+def test_a_table_of_hidden_columns_that_another_cluster_calls_otherwise_is_refused(shop: Shop) -> None:
+    shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
+    written(shop)
+    shop.sql("ALTER TABLE t RENAME TO t_2")
+    shop.prepare()
+    another_cluster(shop, "ALTER TABLE t_2 RENAME TO t_3")
+    with pytest.raises(ReplicationRefused, match=r"public\.t_2 is not found.*public\.t_3 may be it"):
+        shop.recover("now")
+    shop.sql("ALTER TABLE t_3 RENAME TO t_2")
+    shop.recover("now")
+    shop.prepare()
+    assert names(shop) == ["public.t", "public.u"]
+    assert "secret" not in str(shop.object("public.t").schema)
 
 
 def test_a_new_column_beside_hidden_ones_is_told_once(shop: Shop) -> None:

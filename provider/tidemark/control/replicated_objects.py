@@ -262,12 +262,14 @@ def begin_at(connection: sa.Connection, uid: str, position: LogPosition | None, 
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(values))
 
 
-def known_as(connection: sa.Connection, uid: str, source_id: str) -> None:
-    """The source is another cluster, where the object has this id; "" for one that is not known there. What was seen of
-    another table says nothing of it.
+def known_as(
+    connection: sa.Connection, uid: str, source_id: str, held: Sequence[HeldColumn], *, alike: bool = False
+) -> None:
+    """The source is another cluster, where the object has this id, "" for one that is not known there, and these
+    columns hidden. What was seen in the old one says something of it only where both are `alike`.
     """
-    same = _of.source_id == source_id
-    values = {"source_id": source_id, **{name: sa.case((same, _of[name]), else_=None) for name in ("seen", "held")}}
+    seen = {} if alike else {"seen": None}
+    values = {"source_id": source_id, "held": to_json(tuple(held)) if held else None, **seen}
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(values))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +12,10 @@ import sqlalchemy as sa
 
 from tidemark.control.schema import replication_moves, replications
 from tidemark.errors import ReplicationNotFound
-from tidemark.model.codec import from_json, to_json
+from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.replication import (
     By,
+    HeldTable,
     LogPosition,
     Replication,
     ReplicationMove,
@@ -34,12 +36,14 @@ __all__ = [
     "drop",
     "end_capture",
     "find",
+    "held_tables",
     "history",
     "insert",
     "keep_move",
     "live",
     "lookup",
     "move",
+    "note_held_tables",
     "place",
     "set_options",
     "set_selection",
@@ -145,6 +149,19 @@ def set_options(
     """Jobs that begin from now on have them."""
     connection.execute(replications.update().where(_of.uid == replication.uid).values(options=to_json(options)))
     _keep(connection, replication, "alter options", replication.state, at=at, by=by)
+
+
+def held_tables(connection: sa.Connection, uid: str) -> tuple[HeldTable, ...]:
+    """The tables of its source that are excluded, as the last look has left them."""
+    text = connection.execute(sa.select(_of.held_tables).where(_of.uid == uid)).scalar()
+    return () if text is None else from_plain(tuple[HeldTable, ...], json.loads(text))
+
+
+def note_held_tables(connection: sa.Connection, uid: str, tables: tuple[HeldTable, ...]) -> None:
+    """These are excluded from now on, whatever they are called."""
+    if tables != held_tables(connection, uid):
+        text = to_json(tables) if tables else None
+        connection.execute(replications.update().where(_of.uid == uid).values(held_tables=text))
 
 
 def move(
@@ -302,7 +319,9 @@ def _keep(
 
 
 def _live() -> sa.Select[tuple[Any, ...]]:
-    return sa.select(replications).where(_of.dropped_at.is_(None))
+    """Without the excluded tables: they may be many, and few ask for them."""
+    columns = (column for column in _of if column is not _of.held_tables)
+    return sa.select(*columns).where(_of.dropped_at.is_(None))
 
 
 def _known(connection: sa.Connection) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "By",
     "Column",
     "FoundObject",
+    "HeldTable",
     "Hinders",
     "LogPosition",
     "ObjectName",
@@ -320,6 +321,15 @@ class FoundObject:
     generated: tuple[str, ...] = ()
     held: tuple[HeldColumn, ...] = ()
     notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HeldTable:
+    """A table that is excluded because of these names of it, whatever it is called now (`name`)."""
+
+    source_id: str
+    name: ObjectName
+    names: tuple[ObjectName, ...]
 
 
 class Hinders(StrEnum):

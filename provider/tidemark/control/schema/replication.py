@@ -33,6 +33,7 @@ replications = sa.Table(
     sa.Column("lag_bytes", sa.BigInteger, nullable=False),
     sa.Column("dropping_at", UtcDateTime),  # from then on nothing begins
     sa.Column("dropped_at", UtcDateTime),
+    sa.Column("held_tables", sa.Text),  # JSON of the HeldTables; NULL: none
 )
 sa.Index(
     "uq_tidemark_replication_live_name",

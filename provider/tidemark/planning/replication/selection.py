@@ -29,6 +29,7 @@ __all__ = [
     "KnownNames",
     "held_names",
     "is_backfilled",
+    "is_included",
     "mode_of",
     "names_object",
     "require_column_patterns",
@@ -65,6 +66,12 @@ def require_column_patterns(argument: str, patterns: Iterable[str]) -> None:
 def names_object(patterns: Iterable[str], name: ObjectName) -> bool:
     """Whether a pattern of a schema or a table names the object."""
     return any(fits((name.schema, name.table), parts_of(pattern)) for pattern in patterns if len(parts_of(pattern)) < 3)
+
+
+def is_included(selection: Selection, name: ObjectName) -> bool:
+    """Whether an include names the object or a column of it; an exclude may still leave it out."""
+    path = (name.schema, name.table)
+    return not selection.include or any(fits(path, parts_of(one)[:2]) for one in selection.include)
 
 
 def select(
@@ -176,9 +183,7 @@ def why_no_target(held: Collection[ObjectName], wanted: Iterable[ObjectName]) ->
 
 
 def _takes(selection: Selection, name: ObjectName) -> bool:
-    path = (name.schema, name.table)
-    included = not selection.include or any(fits(path, parts_of(one)[:2]) for one in selection.include)
-    return included and not names_object(selection.exclude, name)
+    return is_included(selection, name) and not names_object(selection.exclude, name)
 
 
 def _with_columns(rules: ColumnRules, found: FoundObject) -> FoundObject:

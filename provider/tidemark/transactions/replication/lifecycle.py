@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import sqlalchemy as sa
 
@@ -19,7 +19,8 @@ from tidemark.errors import (
     SourceSetBack,
     TidemarkError,
 )
-from tidemark.model.replication import By, LogPosition, ObjectName, Replication, ReplicationState
+from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.planning.replication.another_cluster import Elsewhere, elsewhere
 from tidemark.planning.replication.lifecycle import (
     Act,
     ObjectAct,
@@ -195,15 +196,15 @@ def recover(
     by: By,
     keep: Collection[str] = (),
     event_log: str | None = None,
-    ids: Mapping[ObjectName, str] | None = None,
+    there: Elsewhere | None = None,
 ) -> Replication:
     """FAILED_PERMANENTLY or FAILED → RUNNING, captured from `position` on, from which the slot gives everything.
 
     What was committed before it and not captured is lost, so every object is flagged for a backfill, and those that are
     backfilled by themselves are asked for one; but those that `keep` names go on, at the user's word. Another cluster,
     or a position behind the one that was captured, needs a new event log at `event_log`, and objects that are kept must
-    have all that was captured. Objects of another cluster are known by their names, as ids there say nothing: `ids`
-    says which they have. A second run with the same position changes nothing. Raises ReplicationNotFound,
+    have all that was captured. Objects of another cluster are known by their names, as ids there say nothing: `there`
+    says what is known of it. A second run with the same position changes nothing. Raises ReplicationNotFound,
     ReplicationRefused, ObjectNotFound.
     """
 
@@ -233,9 +234,9 @@ def recover(
             at=at,
             by=by,
         )
+        if found.system_id not in (None, system_id):
+            _know_again(connection, found, objects, there)
         for one in objects:
-            if found.system_id not in (None, system_id):
-                replicated_objects.known_as(connection, one.object.uid, (ids or {}).get(one.object.name, ""))
             _begin_again(
                 connection, store, found, one, position, kept=_goes_on(connection, one, kept), anew=anew, by=by
             )
@@ -269,6 +270,18 @@ def _is_waited_for(
     copying = write is not None and write.kind is WriteKind.BACKFILL
     there = write is not None and write.ended_at is None and write.lease_until > store.clock()
     return holds_up_draining(stored.object, replication.captured, copying=copying, there=there)
+
+
+def _know_again(
+    connection: sa.Connection, replication: Replication, objects: Collection[StoredObject], there: Elsewhere | None
+) -> None:
+    """Objects and excluded tables by their ids of another cluster."""
+    there = there or elsewhere((), (), ())
+    for one in objects:
+        uid = one.object.uid
+        held, alike = there.held.get(uid, ()), uid in there.alike
+        replicated_objects.known_as(connection, uid, there.ids.get(uid, ""), held, alike=alike)
+    replications.note_held_tables(connection, replication.uid, there.tables)
 
 
 def _goes_on(connection: sa.Connection, stored: StoredObject, kept: Collection[str]) -> bool:

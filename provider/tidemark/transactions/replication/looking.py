@@ -8,15 +8,17 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
-from tidemark.control import replicated_objects
+from tidemark.control import replicated_objects, replications
 from tidemark.control.replicated_objects import StoredObject
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectRecreated, ReplicationRefused
 from tidemark.model.replication import By, FoundObject, ObjectName, ObjectState, Replicated, Replication
 from tidemark.model.replication_catalog import SeenTable
 from tidemark.model.streams import TableRef
+from tidemark.planning.replication.kept_out import held_tables, without_renamed
 from tidemark.planning.replication.lifecycle import ObjectAct, captures
 from tidemark.planning.replication.selection import (
+    KnownNames,
     held_names,
     is_backfilled,
     mode_of,
@@ -76,14 +78,14 @@ def take_up(
     An object is known by its id in the source, which a rename keeps: it goes on under the name that it was registered
     by; one without an id, as another cluster has taken its source's place, by its name. One whose id is gone, and whose
     name has another, was dropped and made anew: its target is kept, nothing more is written to it, and what is captured
-    from now on is of the new one. `tables`: what else the catalog has of them, by source id. Raises ReplicationRefused,
-    ObjectNotReplicable.
+    from now on is of the new one. A table that is excluded is known by its id, too. `tables`: what else the catalog has
+    of them, by source id. Raises ReplicationRefused, ObjectNotReplicable.
     """
     if replication.captured is None or not captures(replication.state):
         problem = "objects are registered while it runs: validate it first."
         raise ReplicationRefused(replication=replication.name, problem=problem)
     known = replicated_objects.of_replication(connection, replication.uid)
-    names = under_known_names({one.object.source_id: one.object.name for one in known}, found)
+    names = _named(connection, replication, {one.object.source_id: one.object.name for one in known}, found)
     noticing = Noticing(connection, store, replication, by, tables, names.renamed, names.taken)
     look = _Look(connection, store, replication, by, Seen(), noticing)
     look.seen.taken.extend(names.taken)
@@ -101,6 +103,16 @@ def take_up(
         if name not in registered:
             _add(look, one, targets(name))
     return look.seen
+
+
+def _named(
+    connection: sa.Connection, replication: Replication, known: Mapping[str, ObjectName], found: Sequence[FoundObject]
+) -> KnownNames:
+    """What can be selected; what is excluded now is remembered."""
+    selection = replication.selection
+    held = held_tables(selection, replications.held_tables(connection, replication.uid), found, known)
+    replications.note_held_tables(connection, replication.uid, held)
+    return under_known_names(known, without_renamed(selection, held, found, known))
 
 
 def _bring(look: _Look, stored: StoredObject, there: FoundObject | None, wanted: FoundObject | None) -> None:

@@ -12,9 +12,10 @@ from tidemark.control import replicated_objects, replications
 from tidemark.control.replicated_objects import StoredObject
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectNotReplicable
-from tidemark.model.replication import By, FoundObject, LogPosition, ObjectName, ObjectState, Replicated
+from tidemark.model.replication import By, FoundObject, HeldTable, LogPosition, ObjectName, ObjectState, Replicated
 from tidemark.model.replication_catalog import HeldColumn, SeenTable
 from tidemark.model.streams import TableRef
+from tidemark.planning.replication.another_cluster import LastSeen
 from tidemark.planning.replication.lifecycle import (
     ObjectAct,
     backfills,
@@ -29,12 +30,13 @@ from tidemark.transactions.replication.moving import move_object
 
 __all__ = [
     "Registered",
+    "Remembered",
     "ask_backfill",
     "get_object",
-    "held_of",
     "is_due",
     "objects_of",
     "register",
+    "remembered",
     "stop_backfill",
     "to_work_at",
 ]
@@ -105,12 +107,36 @@ def objects_of(store: ControlStore, name: str) -> tuple[Replicated, ...]:
     return store.read(look)
 
 
-def held_of(store: ControlStore, name: str) -> Mapping[str, tuple[HeldColumn, ...]]:
-    """Columns that a name of theirs hides, of each object by its source id. Raises ReplicationNotFound."""
+@dataclass(frozen=True)
+class Remembered:
+    """What the last look has left. `tables`: those that are excluded, whatever they are called."""
 
-    def look(connection: sa.Connection) -> Mapping[str, tuple[HeldColumn, ...]]:
+    stored: tuple[StoredObject, ...]
+    tables: tuple[HeldTable, ...]
+
+    @property
+    def objects(self) -> tuple[Replicated, ...]:
+        """By name."""
+        return tuple(one.object for one in self.stored)
+
+    @property
+    def held(self) -> Mapping[str, tuple[HeldColumn, ...]]:
+        """Columns that a name of theirs hides, of each object by its source id."""
+        return {one.object.source_id: one.held for one in self.stored}
+
+    @property
+    def last_seen(self) -> tuple[LastSeen, ...]:
+        """The objects by the names that their tables and columns had last."""
+        return tuple(_last_seen(one, self.tables) for one in self.stored)
+
+
+def remembered(store: ControlStore, name: str) -> Remembered:
+    """Raises ReplicationNotFound."""
+
+    def look(connection: sa.Connection) -> Remembered:
         uid = replications.find(connection, name).replication.uid
-        return {one.object.source_id: one.held for one in replicated_objects.of_replication(connection, uid)}
+        objects = replicated_objects.of_replication(connection, uid)
+        return Remembered(objects, replications.held_tables(connection, uid))
 
     return store.read(look)
 
@@ -186,6 +212,22 @@ def _found(connection: sa.Connection, name: str, names: Sequence[str]) -> tuple[
     wanted = dict.fromkeys(names)
     return tuple(
         replicated_objects.find(connection, replication.uid, one, replication=replication.name) for one in wanted
+    )
+
+
+def _last_seen(stored: StoredObject, tables: Sequence[HeldTable]) -> LastSeen:
+    """One that is excluded is not looked at, but its table is remembered."""
+    one, seen = stored.object, stored.seen
+    excluded = (table.name.text for table in tables if table.source_id == one.source_id)
+    hidden = (name for column in stored.held for name in column.names)
+    return LastSeen(
+        uid=one.uid,
+        source_id=one.source_id,
+        name=one.name,
+        called=next(excluded, one.name.text) if seen is None else seen.name,
+        columns=None if seen is None else {column.number: column.name for column in seen.columns},
+        names=frozenset({*(column.name for column in one.schema.columns), *stored.excluded, *hidden}),
+        held=stored.held,
     )
 
 

@@ -62,7 +62,7 @@ def recover_from(
         by=by,
         keep=keep,
         event_log=event_log(f"{replication.uid}-{start.commit.lower()}") if anew else None,
-        ids={one.name: one.source_id for one in look.everything},
+        there=look.there,
     )
 
 

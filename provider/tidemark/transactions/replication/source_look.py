@@ -8,8 +8,10 @@ from functools import partial
 
 from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
-from tidemark.errors import ObjectNotReplicable
-from tidemark.model.replication import Column, FoundObject, Replicated, Replication, Selection, Shown
+from tidemark.errors import ObjectNotReplicable, ReplicationRefused
+from tidemark.model.replication import Column, FoundObject, HeldTable, Replicated, Replication, Selection, Shown
+from tidemark.planning.replication.another_cluster import Elsewhere, elsewhere, unsure_tables
+from tidemark.planning.replication.kept_out import held_tables, without_renamed
 from tidemark.planning.replication.problems import judge
 from tidemark.planning.replication.selection import (
     held_names,
@@ -18,7 +20,7 @@ from tidemark.planning.replication.selection import (
     unmatched,
     why_no_target,
 )
-from tidemark.transactions.replication.objects import held_of, objects_of
+from tidemark.transactions.replication.objects import Remembered, remembered
 
 __all__ = ["Look", "first_look", "look_again"]
 
@@ -33,13 +35,15 @@ _NAMES = frozenset(
 @dataclass(frozen=True)
 class Look:
     """`everything` that the source has, under its own names; `selected`, under the names by which objects are known.
-    `stops`: what the replication cannot go on with; `warnings`: what needs a look.
+    `stops`: what the replication cannot go on with; `warnings`: what needs a look. `there`: what is known of another
+    cluster, if the source is one.
     """
 
     everything: tuple[FoundObject, ...]
     selected: tuple[FoundObject, ...]
     stops: tuple[str, ...]
     warnings: tuple[str, ...]
+    there: Elsewhere | None = None
 
 
 def first_look(source: Source, replication: Replication) -> Look:
@@ -59,35 +63,62 @@ def look_again(store: ControlStore, source: Source, replication: Replication, *,
     """Of one that has started: a table with a problem is unsupported, whatever is wrong with it, and stops no other.
 
     What is wrong with the server is a warning: what cannot go on fails by itself, and says so. Its own slot and
-    publication are another matter. `by_name`: the source is another cluster, whose ids are of other tables.
+    publication are another matter. `by_name`: the source is another cluster, whose ids are of other tables. Raises
+    ReplicationRefused where it may have what is hidden, under a name that nobody knows.
     """
-    everything, known = source.discover(replication), objects_of(store, replication.name)
-    held = held_of(store, replication.name)
+    everything, before = source.discover(replication), remembered(store, replication.name)
+    objects, held, tables, there = before.objects, before.held, before.tables, None
     if by_name:
-        known, held = tuple(replace(one, source_id="") for one in known), {}
+        _require_sure(replication, before, everything)
+        there = elsewhere(before.last_seen, before.tables, everything)
+        objects = tuple(replace(one, source_id=there.ids.get(one.uid, "")) for one in objects)
+        held, tables = {there.ids[uid]: columns for uid, columns in there.held.items()}, there.tables
+    known = _Known(replication.selection, objects, tables)
     chosen = partial(select, replication.selection, options=replication.options, held=held)
     everything = _without(everything, _unselectable(chosen, everything, known))
-    selected = chosen(_known(everything, known))
-    everything = _without(everything, _unplaced(selected, known))
-    selected = chosen(_known(everything, known))
-    verdict = judge(source.problems(replication, selected), known)
+    selected = chosen(known.of(everything))
+    everything = _without(everything, _unplaced(selected, objects))
+    selected = chosen(known.of(everything))
+    verdict = judge(source.problems(replication, selected), objects)
     everything = _without(everything, verdict.unsupported)
-    selected = chosen(_known(everything, known))
+    selected = chosen(known.of(everything))
     warnings = (*_warnings(replication.selection, everything, selected), *verdict.warnings)
-    return Look(everything, selected, verdict.stops, warnings)
+    return Look(everything, selected, verdict.stops, warnings, there)
 
 
-def _known(everything: Sequence[FoundObject], known: Sequence[Replicated]) -> tuple[FoundObject, ...]:
-    """A table that was renamed is selected by the name it is known by."""
-    return under_known_names({one.source_id: one.name for one in known}, everything).found
+def _require_sure(replication: Replication, before: Remembered, everything: Sequence[FoundObject]) -> None:
+    """Raises ReplicationRefused."""
+    lost, new = unsure_tables(replication.selection, before.last_seen, before.tables, everything)
+    if new:
+        problem = (
+            f"the source is another cluster, where {', '.join(lost)} is not found, of which values are hidden. One of"
+            f" {', '.join(new)} may be it, under another name. Name each of these in include, by just its name, to have"
+            " it, or in exclude; then recover it again."
+        )
+        raise ReplicationRefused(replication=replication.name, problem=problem)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Objects and excluded tables, by their ids."""
+
+    selection: Selection
+    objects: Sequence[Replicated]
+    tables: Sequence[HeldTable]
+
+    def of(self, everything: Sequence[FoundObject]) -> tuple[FoundObject, ...]:
+        """What can be selected; a table that was renamed is so by the name it is known by."""
+        known = {one.source_id: one.name for one in self.objects}
+        held = held_tables(self.selection, self.tables, everything, known)
+        return under_known_names(known, without_renamed(self.selection, held, everything, known)).found
 
 
 def _unselectable(
-    chosen: Callable[[Sequence[FoundObject]], object], everything: Sequence[FoundObject], known: Sequence[Replicated]
+    chosen: Callable[[Sequence[FoundObject]], object], everything: Sequence[FoundObject], known: _Known
 ) -> Mapping[str, str]:
     """Tables of which the selection leaves out what a replication cannot do without."""
     found: dict[str, str] = {}
-    for one in _known(everything, known):
+    for one in known.of(everything):
         try:
             chosen((one,))
         except ObjectNotReplicable as error:

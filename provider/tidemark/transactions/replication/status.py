@@ -21,6 +21,7 @@ from tidemark.model.replication import (
     ReplicationMove,
     ReplicationState,
 )
+from tidemark.planning.replication.kept_out import kept_out_notices
 from tidemark.planning.replication.lifecycle import has_all, why_no_backfill, why_not_written_down
 
 __all__ = ["Alert", "ObjectStatus", "ReplicationStatus", "describe", "describe_all", "describe_object", "history"]
@@ -146,7 +147,7 @@ def _described(connection: sa.Connection, found: StoredReplication, now: datetim
         objects=tuple(_status(one, found.replication, now) for one in objects),
         lag_seconds=_age(found.replication.captured_at, now),
         lag_bytes=found.lag_bytes,
-        raised=tuple(_alerts(found.replication, objects)),
+        raised=(*_alerts(found.replication, objects), *_kept_out(connection, found.replication, objects)),
         last_runs=replications.last_runs(connection, found.replication.uid),
     )
 
@@ -186,6 +187,11 @@ def _alerts(replication: Replication, objects: Sequence[StoredObject]) -> Iterat
         yield Alert(f"{replication.name} replicates nothing: its selection names no table that can be")
     for stored in objects:
         yield from _alerts_of(stored)
+
+
+def _kept_out(connection: sa.Connection, replication: Replication, objects: Sequence[StoredObject]) -> Iterator[Alert]:
+    held, known = replications.held_tables(connection, replication.uid), {one.object.source_id for one in objects}
+    return (Alert(words) for words in kept_out_notices(replication.selection, held, known))
 
 
 def _alerts_of(stored: StoredObject) -> Iterator[Alert]:

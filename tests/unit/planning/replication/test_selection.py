@@ -12,6 +12,7 @@ from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRef
 from tidemark.model.replication import (
     Column,
     FoundObject,
+    HeldTable,
     ObjectName,
     ReplicationOptions,
     Selection,
@@ -20,6 +21,7 @@ from tidemark.model.replication import (
     UnifiedType,
     WriteMode,
 )
+from tidemark.planning.replication.kept_out import held_tables, kept_out_notices, without_renamed
 from tidemark.planning.replication.selection import (
     is_backfilled,
     mode_of,
@@ -136,3 +138,44 @@ def test_a_renamed_table_goes_on_under_its_name() -> None:
     names = under_known_names(known, there)
     assert [one.name.text for one in names.found] == ["shop.orders", "shop.items"]
     assert (names.renamed, names.taken) == ({"shop.orders": "shop.orders_old"}, ("shop.orders",))
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "now", "comes"),
+    [
+        (("shop",), ("hr.secrets",), "shop.secrets", False),
+        ((), ("hr",), "shop.people", False),
+        (("shop", "shop.secrets*"), ("hr.secrets",), "shop.secrets_old", False),
+        (("shop", "shop.secrets_old"), ("hr.secrets",), "shop.secrets_old", True),
+        (("shop", "shop.secrets_old.id"), ("*.secrets",), "shop.secrets_old", True),
+        (("shop",), ("hr.secrets.x",), "shop.secrets_old", True),
+        (("shop",), (), "shop.secrets_old", True),
+    ],
+)
+def test_an_excluded_table_stays_out_under_another_name(
+    include: tuple[str, ...], exclude: tuple[str, ...], now: str, comes: bool
+) -> None:
+    selection = Selection(include, exclude)
+    before = held_tables(selection, (), [table("hr", "secrets", source_id="1"), table("shop", "orders")], {})
+    renamed = [table(*now.split("."), source_id="1"), table("shop", "orders")]
+    for _ in range(2):
+        before = held_tables(selection, before, renamed, {})
+        found = without_renamed(selection, before, renamed, ())
+        taken = [one.name.text for one in select(selection, found)]
+        assert (taken, len(list(kept_out_notices(selection, before, ())))) == (
+            (["shop.orders", now], 0) if comes else (["shop.orders"], 1)
+        )
+
+
+def test_what_is_gone_or_excluded_no_more_is_forgotten_and_objects_keep_their_names() -> None:
+    secrets = HeldTable("1", ObjectName("shop", "old"), (ObjectName("shop", "secrets"),))
+    selection = Selection(("shop",), ("shop.secrets",))
+    there = [table("shop", "old", source_id="1")]
+    assert held_tables(selection, [secrets], there, {}) == (secrets,)
+    assert held_tables(selection, [secrets], [table("shop", "items")], {}) == ()
+    assert held_tables(Selection(("shop",)), [secrets], there, {}) == ()
+    known = {"1": ObjectName("shop", "secrets")}
+    assert held_tables(selection, (), there, known) == (secrets,)
+    assert without_renamed(selection, [secrets], there, known) == tuple(there)
+    assert list(kept_out_notices(selection, [secrets], known)) == []
+    assert list(kept_out_notices(Selection(("hr",), ("shop.secrets",)), [secrets], ())) == []
