@@ -137,15 +137,29 @@ def test_each_connection_has_a_gate_of_its_own() -> None:
 
 def test_threads_are_few_each_thing_has_fewer_and_what_was_cancelled_is_forgotten(released: threading.Event) -> None:
     threads = OwnThreads("test", most=4, each=2)
-    hanging = [threads.submit(lambda: released.wait(LONG), about="bad") for _ in range(20)]
-    assert [threads.submit(lambda n=n: n, about=f"good{n % 3}").result(LONG) for n in range(9)] == list(range(9))
+    hanging = [threads.submit(lambda: released.wait(LONG), about={"bad"}) for _ in range(20)]
+    assert [threads.submit(lambda n=n: n, about={f"good{n % 3}"}).result(LONG) for n in range(9)] == list(range(9))
     assert [one.running() for one in hanging] == [True] * 2 + [False] * 18
     assert [one.cancel() for one in hanging] == [False] * 2 + [True] * 18
     assert threads.submit(lambda: "good").result(LONG) == "good"
     assert not threads._waiting
     released.set()
     assert [one.result(LONG) for one in hanging[:2]] == [True, True]
-    assert threads.submit(lambda: "bad", about="bad").result(LONG) == "bad"
+    assert threads.submit(lambda: "bad", about={"bad"}).result(LONG) == "bad"
+
+
+def test_what_is_about_several_things_waits_for_each_of_them_and_frees_each() -> None:
+    threads = OwnThreads("test", most=4, each=1)
+    both_may_end, a_may_end = threading.Event(), threading.Event()
+    both = threads.submit(lambda: both_may_end.wait(LONG), about={"a", "b"})
+    a = threads.submit(lambda: a_may_end.wait(LONG), about={"a"})
+    b = threads.submit(lambda: "b", about={"b"})
+    assert threads.submit(lambda: "c", about={"c"}).result(LONG) == "c"
+    assert (a.running(), b.done()) == (False, False)
+    both_may_end.set()
+    assert (both.result(LONG), b.result(LONG)) == (True, "b")  # while `a` hangs
+    a_may_end.set()
+    assert a.result(LONG)
 
 
 def test_what_hangs_does_not_keep_python_from_ending(tmp_path: Path) -> None:

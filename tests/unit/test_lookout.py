@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.lake.delta_directories import born, commit
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
+from tidemark.model.streams import BaseOffset, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.plugins.monitor.lookout import Lookout, NotYet, Sight, Unreadable
 from tidemark.transactions.standing import Standing
 
@@ -41,6 +41,12 @@ class Lake:
         source = TableRef("t", path or self.path, "id-1")
         offset = StreamOffset("id-1", 2)
         return Stream(f"uid-{number}", f"s{number}", source, StreamMode.STANDARD, offset, False, 0, START, START)
+
+
+def on_view(stream: Stream, *lakes: Lake) -> Stream:
+    """A stream on a view of the lakes' tables; as all of those, it has no path of its own."""
+    bases = tuple(BaseOffset(replace(stream.source, path=lake.path), 2) for lake in lakes)
+    return replace(stream, source=replace(stream.source, path=""), view_bases=bases)
 
 
 class Clock:
@@ -112,6 +118,30 @@ def test_a_table_that_hangs_does_not_keep_others_from_being_read(lake: Lake, clo
     sights = asyncio.run(lookout.look(streams[20:], tables, patience=10))
     assert all(isinstance(sight, Standing) for sight in sights.values())
     assert (lake.asked, set(sights) & bad) == (2, set())
+
+
+def test_views_on_a_table_that_hangs_do_not_keep_other_views_from_being_read(
+    lake: Lake, clock: Clock, tmp_path: Path
+) -> None:
+    good = Lake(tmp_path / "good")
+    lake.open.clear()
+
+    def tables(table: TableRef | str) -> DeltaLog:
+        return (good if isinstance(table, TableRef) and table.path == good.path else lake).tables(table)
+
+    on_bad = [on_view(lake.stream(number), lake) for number in range(2)]
+    on_good = [on_view(good.stream(number), good) for number in range(2, 5)]
+    lookout = Lookout(threads=4, each=2, clock=clock)
+    asyncio.run(lookout.look(on_bad, tables, patience=0.05))
+    sights = asyncio.run(lookout.look(on_good, tables, patience=10))
+    assert all(isinstance(sight, Standing) for sight in sights.values())
+
+
+def test_a_view_waits_for_its_turn_at_each_of_its_tables(lake: Lake, lookout: Lookout) -> None:
+    lake.open.clear()
+    look(lookout, [on_view(lake.stream(number), lake) for number in range(5)], lake, patience=0.05)
+    look(lookout, [lake.stream(number) for number in range(5, 9)], lake, patience=0.05)
+    assert lake.asked == 2
 
 
 def test_an_answer_that_comes_late_is_taken(lake: Lake, lookout: Lookout, clock: Clock) -> None:

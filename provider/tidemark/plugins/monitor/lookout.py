@@ -52,8 +52,8 @@ class Lookout:
     """Standings of streams, each asked once at a time and kept for `keep` seconds.
 
     However slow or dead a lake is, `look` returns after `patience` seconds: what is missing then is a NotYet, and is
-    waited for in the background by at most `threads` threads, `each` of them for one table. Questions that no thread
-    has taken up are withdrawn.
+    waited for in the background by at most `threads` threads, `each` of them for one table, a view's tables included.
+    Questions that no thread has taken up are withdrawn.
     """
 
     def __init__(
@@ -87,7 +87,8 @@ class Lookout:
             if len(self._asked) >= self._most:
                 self._forget()
             looking = partial(standing_of, stream, tables)
-            asked = _Asked(self._clock(), self._threads.submit(looking, about=stream.source.path))
+            read = {base.table.path for base in stream.bases}
+            asked = _Asked(self._clock(), self._threads.submit(looking, about=read))
             self._asked[about] = asked
         asked.answer.add_done_callback(lambda _: self._note(asked))
         return asked

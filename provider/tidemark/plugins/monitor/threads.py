@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock, Thread
@@ -16,13 +16,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Work:
-    about: str
+    about: frozenset[str]
     act: Callable[[], Any]
     answer: Future[Any]
 
 
 class OwnThreads:
-    """At most `most` threads at a time, of which at most `each` are at work about the same thing; the rest waits.
+    """At most `most` threads at a time, of which at most `each` are at work about the same thing; the rest waits. Work
+    that is about several things counts for each of them.
 
     They are there while there is work. They are daemons: Python's own pools are waited for when the process ends, and
     one that a lake keeps waiting would keep the API server from ending.
@@ -34,35 +35,48 @@ class OwnThreads:
         self._each = each or most
         self._lock = Lock()
         self._waiting: deque[_Work] = deque()
+        self._working = 0
         self._at_work: Counter[str] = Counter()
 
-    def submit(self, act: Callable[[], T], *, about: str = "") -> Future[T]:
+    def submit(self, act: Callable[[], T], *, about: Collection[str] = ()) -> Future[T]:
         """Have `act` done. What has not begun can be cancelled."""
-        work = _Work(about, act, Future())
+        work = _Work(frozenset(about), act, Future())
         with self._lock:
             self._waiting = deque(one for one in self._waiting if not one.answer.cancelled())
             self._waiting.append(work)
-            next_one = self._next() if self._at_work.total() < self._most else None
-        if next_one is not None:
-            Thread(target=self._work, args=(next_one,), name=self._name, daemon=True).start()
+            ready = self._ready()
+        self._start(ready)
         return work.answer
 
-    def _work(self, work: _Work | None) -> None:
-        while work is not None:
+    def _start(self, works: Collection[_Work]) -> None:
+        for work in works:
+            Thread(target=self._work, args=(work,), name=self._name, daemon=True).start()
+
+    def _work(self, work: _Work) -> None:
+        while True:
             _do(work)
             with self._lock:
-                self._at_work -= Counter((work.about,))  # what comes to 0 is forgotten
-                work = self._next()
+                self._working -= 1
+                self._at_work -= Counter(work.about)  # what comes to 0 is forgotten
+                ready = self._ready()
+            self._start(ready[1:])
+            if not ready:
+                return
+            work = ready[0]
 
-    def _next(self) -> _Work | None:
-        """The first that may begin, counted as begun."""
+    def _ready(self) -> list[_Work]:
+        """All that may begin, counted as begun; one that ends may make room for several."""
+        ready = []
         for work in tuple(self._waiting):
-            if self._at_work[work.about] < self._each:
+            if self._working >= self._most:
+                break
+            if all(self._at_work[thing] < self._each for thing in work.about):
                 self._waiting.remove(work)
                 if work.answer.set_running_or_notify_cancel():
-                    self._at_work[work.about] += 1
-                    return work
-        return None
+                    self._working += 1
+                    self._at_work.update(work.about)
+                    ready.append(work)
+        return ready
 
 
 def _do(work: _Work) -> None:
