@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,25 +13,47 @@ if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.health import StreamHealth
     from tidemark.model.streams import OffsetMove, Stream
+    from tidemark.transactions.standing import Standing
 
-__all__ = ["counts_of", "move_facts", "row_of", "transaction_facts"]
+__all__ = ["counts_of", "move_facts", "rows_of", "transaction_facts"]
+
+NOT_ANSWERED = "not answered"
 
 
-def row_of(hook: TidemarkHook, stream: Stream, health: StreamHealth) -> dict[str, Any]:
-    """`head`: for a table that cannot be read the name of the error, so that a list goes on."""
-    from tidemark.planning.stream_state import LogSaid, NoLog, state_of
+def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str, StreamHealth]) -> list[dict[str, Any]]:
+    """`head`: for a table that cannot be read the name of the error, or that it has not answered, so that a list goes
+    on; how long is waited for it is bounded.
+    """
+    from tidemark.model.health import StreamHealth
     from tidemark.transactions.standing import standing_of
+    from tidemark.transactions.threads import PATIENCE, each_looked_at
 
-    said: LogSaid | NoLog = NoLog.UNREADABLE
-    head: int | str
-    try:
-        found = standing_of(stream, hook.open_table)
-    except (TidemarkError, OSError) as error:
-        head, behind = type(error).__name__, None
-    else:
-        head, behind = found.head, found.behind
-        said = found.said
+    def look(stream: Stream) -> Standing | str:
+        try:
+            return standing_of(stream, hook.open_table)
+        except (TidemarkError, OSError) as error:
+            return type(error).__name__
+
+    looked = each_looked_at(streams, look, patience=PATIENCE)
+    return [
+        _row(stream, healths.get(stream.uid, StreamHealth()), found)
+        for stream, found in zip(streams, looked, strict=True)
+    ]
+
+
+def _row(stream: Stream, health: StreamHealth, found: Standing | str | None) -> dict[str, Any]:
+    from tidemark.planning.stream_state import LogSaid, NoLog, state_of
+
     now = datetime.now(UTC)
+    said: LogSaid | NoLog
+    head: int | str
+    behind: int | None
+    if found is None:
+        said, head, behind = NoLog.NOT_YET, NOT_ANSWERED, None
+    elif isinstance(found, str):
+        said, head, behind = NoLog.UNREADABLE, found, None
+    else:
+        said, head, behind = found.said, found.head, found.behind
     return {
         "name": stream.name,
         "table": stream.source.name,

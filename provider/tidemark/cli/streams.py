@@ -12,7 +12,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, file_errors_in_words, print_facts, print_rows
-from tidemark.cli._stream_facts import counts_of, move_facts, row_of, transaction_facts
+from tidemark.cli._stream_facts import counts_of, move_facts, rows_of, transaction_facts
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["stream_commands"]
 
-_LOGS_AT_ONCE = 8
 _TRANSACTIONS = 10
 
 _NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-call]
@@ -133,21 +132,17 @@ def _transfer_commands() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def list_streams(args: Namespace) -> None:
-    """One row per stream: name, table, mode, state, offset, head, lag in versions, counts, created_at."""
-    from concurrent.futures import ThreadPoolExecutor
+    """One row per stream: name, table, mode, state, offset, head, lag in versions, counts, created_at.
 
-    from tidemark.model.health import StreamHealth
+    A table that does not answer keeps no others from the list.
+    """
     from tidemark.transactions.counting import stream_healths
     from tidemark.transactions.streams import list_streams as all_streams
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
         store = hook.open_store()
-        counted = stream_healths(store)
-        with ThreadPoolExecutor(_LOGS_AT_ONCE) as threads:
-            rows = list(
-                threads.map(lambda one: row_of(hook, one, counted.get(one.uid, StreamHealth())), all_streams(store))
-            )
+        rows = rows_of(hook, all_streams(store), stream_healths(store))
     print_rows(rows, args.output)
 
 
@@ -164,7 +159,8 @@ def show_stream(args: Namespace) -> None:
         store = hook.open_store()
         stream = get_stream(store, args.name)
         health = stream_health(store, args.name)
-        facts = {**row_of(hook, stream, health), "comment": stream.comment}
+        (row,) = rows_of(hook, [stream], {stream.uid: health})
+        facts = {**row, "comment": stream.comment}
         facts |= {"table_id": stream.source.table_id, "uid": stream.uid, **counts_of(health)}
         facts |= {"keys": ", ".join(stream.keys)} if stream.keys else {}
         taken = [transaction_facts(one, stream) for one in newest_transactions(store, args.name, limit=_TRANSACTIONS)]

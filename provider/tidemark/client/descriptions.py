@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from tidemark.errors import SourceError, SourceRecreated
+from tidemark.errors import LakeError, SourceError, SourceRecreated
 from tidemark.model.health import StreamHealth
 from tidemark.model.streams import Stream, StreamMode
 from tidemark.planning.staleness import Staleness
@@ -16,13 +15,13 @@ from tidemark.planning.stream_sql.listing import name_parts
 from tidemark.transactions.counting import stream_healths
 from tidemark.transactions.sources import Tables
 from tidemark.transactions.standing import Standing, standing_of
+from tidemark.transactions.threads import PATIENCE, each_looked_at
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings
 
 __all__ = ["StreamDescription", "describe", "look_and_describe", "look_and_describe_all"]
 
-_LOGS_AT_ONCE = 8
 MODES = {mode: mode.name for mode in StreamMode} | {StreamMode.STANDARD: "DEFAULT"}
 
 
@@ -32,7 +31,8 @@ class StreamDescription:
 
     `name` is the whole name; what stands before its last dots is database_name and schema_name, too (R12).
     `stale_after`: until then what the stream needs is kept; None where the source is gone (R132). `stale` is true after
-    it, and where `invalid_reason` is not "N/A". `offset_version`: up to it, it has been consumed.
+    it, and where the stream cannot be read any more, for `invalid_reason`. A storage that refuses or does not answer is
+    an `invalid_reason` too, and tells nothing of staleness. `offset_version`: up to it, it has been consumed.
     `keys`: columns that identify rows in place of row ids. `staleness` tells the forecast from what is so: after
     `stale_after` the stream may still be read; `lost_version` is the first version whose changes cannot be any more.
     `bytes_kept`: of data files that the table has no more and the stream needs; `bytes_past_retention` of them are past
@@ -70,14 +70,19 @@ def look_and_describe(around: Surroundings, stored: Stream) -> StreamDescription
     return look_and_describe_all(around, [stored])[0]
 
 
-def look_and_describe_all(around: Surroundings, stored: Sequence[Stream]) -> tuple[StreamDescription, ...]:
-    """The streams in this order; their logs are read in a few threads."""
+def look_and_describe_all(
+    around: Surroundings, stored: Sequence[Stream], *, patience: timedelta = PATIENCE
+) -> tuple[StreamDescription, ...]:
+    """The streams in this order; their logs are read in a few threads. One whose storage refuses, or has not answered
+    within `patience`, says so, and keeps none of the others.
+    """
     now = around.store.clock()
-    with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
-        described = list(pool.map(lambda stream: _look(around.tables, stream, now), stored))
+    silent = f"its lake has not answered for {patience.total_seconds():.0f} s"
+    described = each_looked_at(stored, lambda stream: _look(around.tables, stream, now), patience=patience)
     counted = stream_healths(around.store, [stream.uid for stream in stored])
     return tuple(
-        replace(one, health=counted.get(stream.uid, one.health)) for one, stream in zip(described, stored, strict=True)
+        replace(one or _unknown(stream, silent, now), health=counted.get(stream.uid, StreamHealth()))
+        for one, stream in zip(described, stored, strict=True)
     )
 
 
@@ -88,6 +93,14 @@ def _look(tables: Tables, stored: Stream, now: datetime) -> StreamDescription:
         return describe(stored, standing, now=now, invalid_reason=reason)
     except SourceError as error:
         return describe(stored, None, now=now, invalid_reason=str(error))
+    except (LakeError, OSError) as error:
+        return _unknown(stored, str(error) or type(error).__name__, now)
+
+
+def _unknown(stored: Stream, problem: str, now: datetime) -> StreamDescription:
+    """Nobody could look: its table may be well."""
+    blind = describe(stored, None, now=now, invalid_reason=problem)
+    return replace(blind, table_name=stored.source.name, stale=False, staleness=Staleness.FRESH)
 
 
 def describe(

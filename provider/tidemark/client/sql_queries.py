@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
@@ -80,12 +80,12 @@ def pass_on(lake: Lake, around: Surroundings, text: str, *, consumes: bool = Tru
             "CHANGES, AT | BEFORE and BACKLOG cannot stand in a write that reads a stream; write them on their own"
         )
         raise StatementRefused(problem=problem, sql=text)
-    return _consume(around, text)
+    return _consume(around, text, read)
 
 
-def _consume(around: Surroundings, text: str) -> DataFrame:
+def _consume(around: Surroundings, text: str, streams: Collection[str]) -> DataFrame:
     key = TransactionKey("client", around.store.new_id(), "transaction")
-    with LakeTransaction(around, key, checks=False) as transaction:
+    with LakeTransaction(around, key, checks=False, reads=streams) as transaction:
         transaction.sql(text)
         return rows_answer(around.spark, transaction.commit())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -42,6 +42,7 @@ from tidemark.transactions.sources import window_from
 from tidemark.transactions.streams import get_stream, list_streams
 from tidemark.transactions.submit import submit
 from tidemark.transactions.targets import open_target
+from tidemark.transactions.threads import PATIENCE, each_looked_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,13 +61,17 @@ class LakeTransaction:
     (R22). A transaction that was submitted on such a stream and left, by whomever, is finished first.
     """
 
-    def __init__(self, around: Surroundings, key: TransactionKey, *, checks: bool = True) -> None:
-        """Without `checks` a write is refused at the commit only, for one that follows at once."""
+    def __init__(
+        self, around: Surroundings, key: TransactionKey, *, checks: bool = True, reads: Collection[str] | None = None
+    ) -> None:
+        """Without `checks` a write is refused at the commit only, for one that follows at once. `reads`: the names of
+        the only streams that it will read, if that is known; other tables are not asked then.
+        """
         self._around = around
         self._key = key
         self._checks = checks
         self._started = around.store.clock()
-        self._heads = {stream.uid: self._ends(stream) for stream in list_streams(around.store)}
+        self._heads = _ends_now(around, reads)
         self._windows: dict[str, StreamWindow] = {}
         self._frames: dict[str, PinnedStreams] = {}
         self._begun = False
@@ -188,13 +193,6 @@ class LakeTransaction:
         if not self._ended:
             self._end()
             self._release()
-
-    def _ends(self, stream: Stream) -> tuple[int, ...]:
-        """The newest version of each of its tables; where one cannot be read now, the offset: its readers learn so."""
-        try:
-            return tuple(self._around.tables(base.table).head() for base in stream.bases)
-        except TidemarkError:
-            return tuple(base.version for base in stream.bases)
 
     def _window(self, name: str) -> StreamWindow:
         """The stream's window in this transaction, the same from the first read on."""
@@ -328,6 +326,31 @@ class LakeTransaction:
     def _require_open(self) -> None:
         if self._ended:
             raise InvalidArgument(argument="transaction", value=str(self._key), problem="it has ended")
+
+
+def _ends_now(around: Surroundings, reads: Collection[str] | None) -> dict[str, tuple[int, ...]]:
+    """By the uid of each stream the newest version of each of its tables: of all streams, or of those that are read.
+
+    Where a table cannot be read now, it is the offset: its readers learn so. So it is for one that does not answer in
+    time, unless its stream is sure to be read.
+    """
+
+    def ends(stream: Stream) -> tuple[int, ...]:
+        try:
+            return tuple(around.tables(base.table).head() for base in stream.bases)
+        except (TidemarkError, OSError):
+            return tuple(base.version for base in stream.bases)
+
+    names = None if reads is None else {name.casefold() for name in reads}
+    streams = [one for one in list_streams(around.store) if names is None or one.name.casefold() in names]
+    found = each_looked_at(streams, ends, patience=PATIENCE if reads is None else None)
+    silent = [stream.name for stream, seen in zip(streams, found, strict=True) if seen is None]
+    if silent:
+        seconds = PATIENCE.total_seconds()
+        logger.warning(
+            "In this transaction %s have no changes: their lake has not answered for %.0f s", silent, seconds
+        )
+    return {stream.uid: seen for stream, seen in zip(streams, found, strict=True) if seen is not None}
 
 
 class _LogUntil(DeltaLog):

@@ -1,15 +1,23 @@
-"""Threads of the page's own, so that what hangs for a reader of it holds none of Airflow's."""
+"""Threads for what may hang, a lake or a control store: few, fewer for one thing, and no process waits for them."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-__all__ = ["OwnThreads"]
+from tidemark.model.streams import Stream
+from tidemark.transactions.turns import LOOKS_AT_ONE_TABLE
+
+__all__ = ["PATIENCE", "OwnThreads", "each_looked_at"]
+
+PATIENCE = timedelta(seconds=30)  # of somebody who waits for a list
+_LOGS_AT_ONCE = 8
 
 T = TypeVar("T")
 
@@ -26,7 +34,7 @@ class OwnThreads:
     that is about several things counts for each of them.
 
     They are there while there is work. They are daemons: Python's own pools are waited for when the process ends, and
-    one that a lake keeps waiting would keep the API server from ending.
+    one that a lake keeps waiting would keep the API server, or a command, from ending.
     """
 
     def __init__(self, name: str, *, most: int, each: int | None = None) -> None:
@@ -86,3 +94,15 @@ def _do(work: _Work) -> None:
         work.answer.set_exception(error)
     else:
         work.answer.set_result(found)
+
+
+def each_looked_at(
+    streams: Sequence[Stream], look: Callable[[Stream], T], *, patience: timedelta | None = PATIENCE
+) -> list[T | None]:
+    """What `look` finds for each of the streams, None where it has not answered within `patience` (None: it is waited
+    for). A table that hangs keeps few threads, and no other stream from being looked at. Raises what a look raises.
+    """
+    threads = OwnThreads("tidemark-look", most=_LOGS_AT_ONCE, each=LOOKS_AT_ONE_TABLE)
+    asked = [threads.submit(partial(look, one), about={base.table.path for base in one.bases}) for one in streams]
+    wait(asked, timeout=None if patience is None else patience.total_seconds())
+    return [None if one.cancel() or not one.done() else one.result() for one in asked]
