@@ -30,7 +30,8 @@ _PEEK = """
 SELECT (lsn - '0/0')::bigint, data
 FROM pg_logical_slot_peek_binary_changes(%(slot)s, %(until)s::pg_lsn, NULL, VARIADIC %(options)s)
 """
-_ALIVE = "SET wal_sender_timeout = 0; SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 15"
+_ALIVE = "SET wal_sender_timeout = 0"
+_WRITES_MEANWHILE = "SET LOCAL idle_in_transaction_session_timeout = '10min'"  # to the lake, between two answers
 
 
 def read_by_functions(
@@ -40,6 +41,7 @@ def read_by_functions(
 
     Raises what psycopg2 does.
     """
+    connection.cursor().execute(_WRITES_MEANWHILE)
     cursor = connection.cursor(name="tidemark_changes")
     cursor.itersize = _FIRST_ROWS
     options = [text for pair in _options(connection, publication).items() for text in pair]

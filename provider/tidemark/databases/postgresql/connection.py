@@ -26,8 +26,12 @@ SESSION = {  # whatever role, database or server say: one text for each value, n
     "search_path": "pg_catalog",
     "statement_timeout": "0",
     "lock_timeout": "5s",  # for the catalog; who may wait for a user's table says a shorter one
-    "idle_in_transaction_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "15s",  # a worker that stands still keeps no lock of a user's table
     "synchronous_commit": "local",
+    "tcp_keepalives_idle": "60",  # the server's side of `_NETWORK`
+    "tcp_keepalives_interval": "15",
+    "tcp_keepalives_count": "4",
+    "tcp_user_timeout": "120000",
 }
 _NETWORK = {  # a peer that is gone is noticed within about two minutes
     "keepalives": "1",

@@ -3,13 +3,14 @@
 A transaction of ours holds the table as long as it is read, as pg_dump does: a TRUNCATE or a rewriting ALTER TABLE of
 somebody else would show an empty table to every older snapshot. Neither waits for long: a watch ends all sessions of
 the copy for them. Each session that reads takes its lock at once or not at all, since behind an ALTER TABLE that waits
-for another session of the copy it would wait for ever; and it looks for itself that the table is what it was.
+for another session of the copy it would wait for ever; and it looks for itself that the table is what it was, and that
+the session is there which holds it: behind that nobody may watch any more.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ from urllib.parse import quote
 from tidemark.databases.postgresql.catalog import columns_of, read_from
 from tidemark.databases.postgresql.connection import SESSION, connect
 from tidemark.databases.postgresql.fingerprints import seen_tables
-from tidemark.databases.postgresql.giving_way import BOUND, LOCK_TIMEOUT, milliseconds, watching
+from tidemark.databases.postgresql.giving_way import BOUND, LOCK_TIMEOUT, driven, guards, milliseconds, watching
 from tidemark.databases.postgresql.names import literal, quoted
 from tidemark.databases.postgresql.row_sizes import Fetch, RowSizes, row_bytes, sample_percent
 from tidemark.databases.postgresql.snapshots import Snapshot, exported_snapshot
@@ -80,6 +81,13 @@ IF EXISTS (SELECT FROM ({{parts}}) AS parts WHERE relfilenode IS DISTINCT FROM p
 THEN RAISE EXCEPTION 'it {_REWRITTEN}'; END IF;
 END$tidemark$"""
 _GAVE_WAY = re.compile(rf"it (?:{_REWRITTEN}|{_LOCKED})|lock timeout|could not obtain lock")
+_CLASS = 0x7469_6465  # of our advisory locks
+_EXPORTED = f"SELECT pg_export_snapshot(), pg_try_advisory_xact_lock({_CLASS}, {{pid}})"
+_HELD = (
+    "CASE WHEN random() * {rows} < 1"
+    f" THEN NOT (pg_try_advisory_lock_shared({_CLASS}, {{pid}}) AND pg_terminate_backend(pg_backend_pid()))"
+    " ELSE true END"
+)
 _INNER, _OUTER = "tidemark.inner", "tidemark.outer"
 _HASHED = (
     f"encode(sha256(decode(current_setting('{_OUTER}'), 'hex') || sha256(decode(current_setting('{_INNER}'), 'hex')"
@@ -90,11 +98,12 @@ _IN_URL = {"connect_timeout": "connectTimeout"}
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """A table just before `snapshot.position`. `source`: its name in FROM. `parts`: 1, or how many partitions it has;
-    `pages`: of its largest part.
+    """A table just before `snapshot.position`, which the session that holds it keeps. `source`: its name in FROM.
+    `parts`: 1, or how many partitions it has; `pages`: of its largest part.
 
     `statements`: what a reading session runs first, in the transaction that it reads in. `readers`: how these sessions
     are called, by which the watch knows them. `gave_way`: for whom the sessions were ended; None: they were not.
+    `bound`: how long somebody may wait for them.
     """
 
     snapshot: Snapshot
@@ -107,6 +116,7 @@ class PinnedTable:
     statements: tuple[str, ...]
     sizes: RowSizes = field(default_factory=RowSizes)
     readers: str = "tidemark"
+    bound: timedelta = BOUND
     gave_way: Callable[[], str | None] = lambda: None
     read: tuple[Column, ...] = ()  # as `schema`, with the types that the source has
     seen: SeenTable | None = None
@@ -120,6 +130,12 @@ class PinnedTable:
         lower = ["true", *(f"at >= '({cut},0)'::tid" for cut in cuts)]
         upper = [*(f"at < '({cut},0)'::tid" for cut in cuts), "true"]
         return tuple(f"{low} AND {high}" for low, high in zip(lower, upper, strict=True))
+
+    def held(self, rows: int) -> str:
+        """A condition that is true, and about once in so many rows ends the session that reads if the one is gone that
+        holds the table.
+        """
+        return _HELD.format(rows=rows, pid=self.snapshot.pid)
 
     def query(self, *, measured: bool = False) -> str:
         """The rows: `c0`, `c1` … in the order of the columns, `at`, and where it lies: `part` and, as 12 hexadecimal
@@ -149,41 +165,53 @@ def pinned_table(
     moment, and what `exported_snapshot` and `connect` do. Nothing stays behind in the source, whatever happens.
     """
     with (
-        exported_snapshot(address, patience=patience, bound=bound) as snapshot,
-        connect(address) as connection,
-        watching(address, name=f"tidemark copy {snapshot.pid}", bound=bound) as watch,
+        connect(driven(address, bound)) as connection,
+        watching(address, name=f"tidemark copy {connection.info.backend_pid}", bound=bound) as watch,
     ):
-        watch.look_after(snapshot.pid)
-        watch.look_after(connection.info.backend_pid)
-        pinned = _pinning(snapshot)
-        parts = _PARTS.format(oid=oid)
-        with connection.cursor() as cursor:
-            cursor.execute("; ".join(("BEGIN", *pinned)))
-            source = read_from(connection, oid)
-            hold = _HOLD.format(source=source, parts=parts)
-            _run_hold(cursor, hold, name)
-            cursor.execute(_FACTS.format(parts=parts))
-            pages, count, taken_at, out_of_line = cursor.fetchone()
-            found = columns_of(connection, oid, numeric_as=numeric_as)
-            schema, seen = choose(found), seen_tables(connection, [oid]).get(str(oid))
-            read = tuple(replace(found.column(one.name), shown=one.shown) for one in schema.columns)
-            cursor.execute(_WIDEST.format(size=row_bytes(read), source=source, percent=sample_percent(pages)))
-            widest, mean = cursor.fetchone()
-        yield PinnedTable(
-            snapshot=snapshot,
-            taken_at=taken_at,
-            schema=schema,
-            source=source,
-            parts=count,
-            pages=pages,
-            version=connection.server_version,
-            statements=(*pinned, hold),
-            read=read,
-            seen=seen,
-            sizes=RowSizes(widest, out_of_line, mean),
-            readers=watch.readers,
-            gave_way=lambda: watch.found,
-        )
+        watch.look_after(connection)
+        snapshot = _begun(address, connection, patience, bound)
+        table = _held(connection, snapshot, oid, name, numeric_as, choose, bound)
+        watch.keep(connection)
+        yield replace(table, readers=watch.readers, gave_way=lambda: watch.found)
+
+
+def _held(
+    connection: psycopg2.extensions.connection,
+    snapshot: Snapshot,
+    oid: int,
+    name: str,
+    numeric_as: str | None,
+    choose: Callable[[TableSchema], TableSchema],
+    bound: timedelta,
+) -> PinnedTable:
+    """The table, which the session of `connection` holds from now on."""
+    pinned = _pinning(snapshot, guards(bound, reads=True))
+    parts = _PARTS.format(oid=oid)
+    with connection.cursor() as cursor:
+        source = read_from(connection, oid)
+        hold = _HOLD.format(source=source, parts=parts)
+        _run_hold(cursor, hold, name)
+        cursor.execute(_FACTS.format(parts=parts))
+        pages, count, taken_at, out_of_line = cursor.fetchone()
+        found = columns_of(connection, oid, numeric_as=numeric_as)
+        schema, seen = choose(found), seen_tables(connection, [oid]).get(str(oid))
+        read = tuple(replace(found.column(one.name), shown=one.shown) for one in schema.columns)
+        cursor.execute(_WIDEST.format(size=row_bytes(read), source=source, percent=sample_percent(pages)))
+        widest, mean = cursor.fetchone()
+    return PinnedTable(
+        snapshot=snapshot,
+        taken_at=taken_at,
+        schema=schema,
+        source=source,
+        parts=count,
+        pages=pages,
+        version=connection.server_version,
+        statements=(*pinned, hold),
+        read=read,
+        seen=seen,
+        sizes=RowSizes(widest, out_of_line, mean),
+        bound=bound,
+    )
 
 
 def interruption(name: str, text: str) -> BackfillInterrupted:
@@ -239,7 +267,9 @@ def jdbc_url(address: SourceAddress) -> str:
     return f"jdbc:postgresql://{host}:{address.port}/{quote(address.database, safe='')}"
 
 
-def jdbc_properties(address: SourceAddress, readers: str = "tidemark", fetch: Fetch | None = None) -> dict[str, str]:
+def jdbc_properties(
+    address: SourceAddress, readers: str = "tidemark", fetch: Fetch | None = None, bound: timedelta = BOUND
+) -> dict[str, str]:
     """What the driver is told, the password among it. Its first question, for the columns, is asked before `statements`
     of a PinnedTable are run, and is about the table, too. A fetch of some rows makes it read in one transaction, as the
     snapshot needs.
@@ -252,7 +282,9 @@ def jdbc_properties(address: SourceAddress, readers: str = "tidemark", fetch: Fe
         if name.startswith("ssl") or name in _IN_URL
     }
     password = {"password": address.password} if address.password is not None else {}
-    said = {"ApplicationName": readers, "options": f"-c lock_timeout={milliseconds(LOCK_TIMEOUT)}"}
+    settings = {"lock_timeout": milliseconds(LOCK_TIMEOUT), **guards(bound, reads=True)}
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    said = {"ApplicationName": readers, "options": options}
     return {**known, "user": address.user, **password, **said, **fetched, **limited, "tcpKeepAlive": "true"}
 
 
@@ -275,10 +307,27 @@ def hash_properties(secret: str) -> dict[str, str]:
     return {"options": f"-c {_INNER}={inner} -c {_OUTER}={outer}"}
 
 
-def _pinning(snapshot: Snapshot) -> tuple[str, ...]:
+def _begun(
+    address: SourceAddress, connection: psycopg2.extensions.connection, patience: timedelta, bound: timedelta
+) -> Snapshot:
+    """The snapshot that the session of `connection` has from now on, and gives to others: unlike the one that made it,
+    which can be asked nothing without losing it, this one can be kept from standing still.
+    """
+    with (
+        exported_snapshot(address, patience=patience, bound=bound) as snapshot,
+        connection.cursor() as cursor,
+    ):
+        pid = connection.info.backend_pid
+        cursor.execute("; ".join(("BEGIN", *_pinning(snapshot, guards(bound)))))
+        cursor.execute(_EXPORTED.format(pid=pid))
+        exported, _ = cursor.fetchone()
+        return replace(snapshot, name=exported, pid=pid)
+
+
+def _pinning(snapshot: Snapshot, guarded: Mapping[str, str]) -> tuple[str, ...]:
     """A policy that would hide rows is an error: such a copy would be no copy."""
     settings = {name: value for name, value in SESSION.items() if name != "synchronous_commit"}
-    settings["lock_timeout"] = str(milliseconds(LOCK_TIMEOUT))
+    settings |= {"lock_timeout": str(milliseconds(LOCK_TIMEOUT)), **guarded}
     return (
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         f"SET TRANSACTION SNAPSHOT {literal(snapshot.name)}",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.failures import said, secrets_of, source_text
-from tidemark.databases.postgresql.giving_way import BOUND, Waiter, Waits, waiting_for
+from tidemark.databases.postgresql.giving_way import BOUND, Waiter, Waits, driven, guards, waiting_for
 from tidemark.databases.postgresql.names import literal, quoted
 from tidemark.errors import SlotBlocked, SourceRefused
 from tidemark.errors.tree import TidemarkError
@@ -101,19 +101,21 @@ class Blocker:
 def exported_snapshot(address: SourceAddress, *, patience: timedelta, bound: timedelta = BOUND) -> Iterator[Snapshot]:
     """A snapshot that other sessions can read under, and the exact position that it belongs to.
 
-    It lives as long as the context: the session that exported it stays open, and idle. It takes one replication slot
-    (temporary, gone with the session) and one WAL sender, and holds back VACUUM, while it lives. Nothing of it survives
-    a crash of either side. Raises SlotBlocked, SourceRefused, SourceUnreachable.
+    It lives as long as the context, which is to be short: the session that exported it stays open, and idle, and the
+    server ends it after a few bounds. It takes one replication slot (temporary, gone with the session) and one WAL
+    sender, and holds back VACUUM, while it lives. Nothing of it survives a crash of either side. Raises SlotBlocked,
+    SourceRefused, SourceUnreachable.
     """
     import psycopg2
 
-    with connect(address, replication=True) as connection:
+    with connect(driven(address, bound), replication=True) as connection:
         pid = connection.info.backend_pid
         name = f"tidemark_snapshot_{pid}"  # no other living session has this pid
         cursor = connection.cursor()
+        settings = [f"SET {setting} = {value}" for setting, value in guards(bound).items()]
         require_primary(connection, address)
         with slot_refusals_named(address, name), watched(connection, address, name, patience, bound):
-            cursor.execute(WAITS_FOR_TRANSACTIONS)
+            cursor.execute("; ".join((WAITS_FOR_TRANSACTIONS, *settings)))
             cursor.execute(f"CREATE_REPLICATION_SLOT {quoted(name)} TEMPORARY LOGICAL {PLUGIN} EXPORT_SNAPSHOT")
         _, point, snapshot, _ = cursor.fetchone()
         yield Snapshot(position_of_lsn(parse_lsn(point)), snapshot, pid)

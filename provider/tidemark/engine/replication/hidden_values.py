@@ -33,7 +33,7 @@ def reading_properties(address: SourceAddress, table: PinnedTable, fetch: Fetch,
     """What the driver is told, with the secret if anything is hashed. Raises InvalidArgument where that is not there,
     or another than the `mark` is of.
     """
-    known = jdbc_properties(address, table.readers, fetch)
+    known = jdbc_properties(address, table.readers, fetch, table.bound)
     if not any(column.shown is Shown.HASHED for column in table.schema.columns):
         return known
     more = hash_properties(require_secret(address.hash_secret, mark, why="hash_columns"))

@@ -51,10 +51,11 @@ def _read(
     reader = session.read.option("driver", "org.postgresql.Driver")
     ranges = table.ranges(ask.partitions)
     whole = fetch.condition == "true"
+    held = table.held(fetch.rows)
     return reader.option("sessionInitStatement", "; ".join(table.statements)).jdbc(
         jdbc_url(address),
         f"({table.query(measured=not whole)}) AS source",
-        predicates=list(ranges if whole else (f"{one} AND {fetch.condition}" for one in ranges)),
+        predicates=[f"{held} AND {one}" if whole else f"{held} AND {one} AND {fetch.condition}" for one in ranges],
         properties=reading_properties(address, table, fetch, ask.rules.hash_mark),
     )
 
