@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
 from tidemark.databases.postgresql.change_log import read_by_functions, read_by_protocol
 from tidemark.databases.postgresql.connection import connect
+from tidemark.databases.postgresql.giving_way import Waiter, Waits
 from tidemark.databases.postgresql.pinned import PinnedTable, pinned_table
 from tidemark.databases.postgresql.slots import create_slot, current_position
 from tidemark.databases.postgresql.source import PostgresSource
@@ -245,6 +247,46 @@ def test_a_copy_that_nobody_waits_for_goes_on(held: Held) -> None:
         with connect(held.world.address) as connection:
             connection.cursor().execute("SELECT pg_sleep(0.3)")
         assert table.gave_way() is None
+
+
+def test_who_gives_up_and_tries_again_is_let_through(held: Held) -> None:
+    """A migration with a lock_timeout, as its tools have it: no try of it waits for the bound."""
+    with held.pinned(bound=timedelta(seconds=1)) as table, held.application() as migration:
+        migration.execute("SET lock_timeout = '600ms'")
+        migration.commit()
+        tries = 0
+        while not _altered(migration) and tries < 8:
+            tries += 1
+            time.sleep(0.1)
+        assert 0 < tries < 8
+        assert table.gave_way() is not None
+
+
+def _altered(migration: psycopg.Connection[Any]) -> bool:
+    try:
+        migration.execute("ALTER TABLE t ADD COLUMN w int")
+        return True
+    except psycopg.errors.LockNotAvailable:
+        migration.rollback()
+        return False
+
+
+def _late(bound: float, looks: Sequence[tuple[float, str]]) -> list[float]:
+    """At which of the looks (when, and who waits, a letter each) somebody is late."""
+    times = [at for at, _ in looks]
+    waits = Waits(timedelta(seconds=bound), iter(times).__next__)
+    made = [[Waiter(ord(one), one, "AccessExclusiveLock", "t", "app", None) for one in who] for _, who in looks]
+    return [at for at, waiting in zip(times, made, strict=True) if waits.late(waiting) is not None]
+
+
+def test_waits_of_one_after_the_other_count_together() -> None:
+    assert _late(3, [(0, "a"), (1, "a"), (2, "a"), (3, "a")]) == [3]
+    assert _late(3, [(0, "a"), (1, "b"), (2, "ac"), (3, "d")]) == [3]
+    assert _late(3, [(0, "a"), (1, ""), (2, "b"), (3, ""), (4, "c"), (5, ""), (6, "d"), (7, "e")]) == [6, 7]
+
+
+def test_short_waits_now_and_then_end_no_copy() -> None:
+    assert _late(3, [(float(at), "a" if at % 20 == 0 else "") for at in range(600)]) == []
 
 
 def test_a_slot_that_waits_gives_way_to_who_waits_for_it(held: Held) -> None:

@@ -3,7 +3,7 @@
 PostgreSQL sees no deadlock where one of those who wait is outside of it: a table is held by a session of ours, an
 ALTER TABLE waits for it, every query of the application waits behind that, and so does our next session, which the
 copy that holds the table waits for. So no session of ours waits in such a queue for longer than LOCK_TIMEOUT, and a
-watch ends them all when somebody has waited for one of them for the bound.
+watch ends them all when somebody has waited for one of them for the bound, or others have by turns.
 
 The watch may stand still itself, with its process or its host. So the server ends the session that holds the table
 where nobody has driven it for a few bounds (`guards`), and those that read it end once that one is gone.
@@ -16,7 +16,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -45,6 +46,7 @@ __all__ = [
 BOUND = timedelta(seconds=5)
 LOCK_TIMEOUT = timedelta(milliseconds=100)  # the longest that a session of ours stands in a queue for a user's table
 _SLOWEST_LOOK = 1.0  # seconds
+_WINDOW = 10  # bounds, of which somebody waits for one
 _UNDRIVEN = timedelta(seconds=5)  # that a session which nobody drives may hold a table, at least
 _WRITING = timedelta(minutes=1)  # that one may stand still while what it has read is written
 _BLIND = "nobody could see for {seconds:g} s who waits for it"
@@ -97,17 +99,25 @@ def waiting_for(
 
 
 class Waits:
-    """Who waits since when, from look to look: older servers do not tell."""
+    """For how long somebody has waited of late, whoever it was, from look to look: one that gives up and tries again
+    waits on. `clock`: in seconds.
+    """
 
-    def __init__(self, bound: timedelta) -> None:
-        self._bound = bound.total_seconds()
-        self._since: dict[Waiter, float] = {}
+    def __init__(self, bound: timedelta, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bound, self._clock = bound.total_seconds(), clock
+        self._looked: float | None = None
+        self._waited = False
+        self._spans: deque[tuple[float, float]] = deque()  # until when, and how long of it somebody waited
 
     def late(self, waiting: Sequence[Waiter]) -> Waiter | None:
-        """One that has waited for the bound, as of this look."""
-        now = time.monotonic()
-        self._since = {one: self._since.get(one, now) for one in waiting}
-        return next((one for one, since in self._since.items() if now - since >= self._bound), None)
+        """One that waits now, if somebody has waited for the bound, of the last ten of it, as of this look."""
+        now = self._clock()
+        between = 0.0 if self._looked is None else now - self._looked
+        self._spans.append((now, between * (self._waited + bool(waiting)) / 2))  # who is seen once waited half of it
+        while self._spans[0][0] < now - _WINDOW * self._bound:
+            self._spans.popleft()
+        self._looked, self._waited = now, bool(waiting)
+        return waiting[0] if waiting and sum(span for _, span in self._spans) >= self._bound else None
 
 
 def guards(bound: timedelta, *, reads: bool = False) -> dict[str, str]:
