@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.control.replication_model import ME
@@ -15,7 +18,7 @@ from tidemark.control import replicated_objects
 from tidemark.control.store import ControlStore
 from tidemark.databases.postgresql.source import PostgresSource
 from tidemark.databases.sources import Source
-from tidemark.errors import ReplicationInvalid, ReplicationRefused
+from tidemark.errors import ReplicationInvalid, ReplicationRefused, SourceLocked
 from tidemark.model.replication import (
     ObjectState,
     Replicated,
@@ -61,7 +64,7 @@ class Shop:
 
     @property
     def source(self) -> Source:
-        return PostgresSource(self.address)
+        return PostgresSource(self.address, lock_patience=timedelta(seconds=1))
 
     def prepare(self) -> Prepared:
         def target(name: Any) -> TableRef:
@@ -78,6 +81,14 @@ class Shop:
     @property
     def replication(self) -> Replication:
         return definitions.get_replication(self.store, "r")
+
+    @contextmanager
+    def locked(self, table: str) -> Iterator[None]:
+        """As a CREATE INDEX has it."""
+        at = self.address
+        with psycopg.connect(host=at.host, port=at.port, user=at.user, password="x", dbname=at.database) as other:
+            other.execute(f"LOCK {table} IN SHARE MODE")
+            yield
 
     def objects(self) -> dict[str, Replicated]:
         return {one.name.text: one for one in objects.objects_of(self.store, "r")}
@@ -154,6 +165,41 @@ def test_it_is_taken_up_when_it_is_mended(shop: Shop) -> None:
     assert "public.bad" in [one.name.text for one in shop.prepare().objects]
     assert (shop.objects()["public.bad"].state, shop.objects()["public.bad"].problem) == (ObjectState.PENDING, None)
     assert shop.published() == ["bad", "items", "orders"]
+
+
+def test_a_new_table_that_stays_locked_is_put_off_to_the_next_run(shop: Shop) -> None:
+    shop.create()
+    shop.prepare()
+    tables = "CREATE TABLE busy (id int PRIMARY KEY); CREATE TABLE free (id int PRIMARY KEY)"
+    shop.sql(f"SET ROLE {CLERK}; {tables}")
+    with shop.locked("busy"):
+        prepared = shop.prepare()
+    assert [one.name.text for one in prepared.objects] == ["public.free", "public.items", "public.orders"]
+    assert [one for one in prepared.warnings if one.startswith("public.busy is not replicated yet")]
+    assert shop.objects()["public.busy"].state is ObjectState.UNSUPPORTED
+    assert (shop.replication.state, shop.published()) == (ReplicationState.RUNNING, ["free", "items", "orders"])
+    assert "public.busy" in [one.name.text for one in shop.prepare().objects]
+    assert (shop.objects()["public.busy"].state, shop.objects()["public.busy"].problem) == (ObjectState.PENDING, None)
+    assert shop.published() == ["busy", "free", "items", "orders"]
+
+
+def test_a_table_that_is_selected_no_more_and_stays_locked_leaves_later(shop: Shop) -> None:
+    shop.create()
+    shop.prepare()
+    definitions.alter_selection(shop.store, "r", Selection(("public.orders",)), by=ME)
+    with shop.locked("items"):
+        assert [one.name.text for one in shop.prepare().objects] == ["public.orders"]
+    assert (shop.objects()["public.items"].selected, shop.published()) == (False, ["items", "orders"])
+    shop.prepare()
+    assert shop.published() == ["orders"]
+
+
+def test_a_table_that_stays_locked_keeps_a_replication_from_starting(shop: Shop) -> None:
+    shop.create()
+    with shop.locked("items"), pytest.raises(SourceLocked):
+        shop.prepare()
+    assert shop.published() == []
+    assert len(shop.prepare().objects) == 2
 
 
 def test_a_table_that_was_copied_and_may_be_read_no_more_goes_on(shop: Shop) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -45,10 +45,16 @@ class Source(Protocol):
         """What keeps it from being replicated, each with what mends it; () where nothing does."""
         ...
 
-    def publish(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
-        """Have the log say what becomes of these objects, and of no other. A second run changes nothing; what did
-        change is answered in words.
+    def publish(
+        self, replication: Replication, selected: Sequence[FoundObject], *, leave: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """Have the log say what becomes of these objects, and of no other; but the tables with the ids to `leave` stay
+        as they are. A second run changes nothing; what did change is answered in words. Raises SourceLocked.
         """
+        ...
+
+    def locked(self, replication: Replication, selected: Sequence[FoundObject]) -> frozenset[str]:
+        """The ids of the tables that `publish` would have to lock at this moment, and cannot."""
         ...
 
     def published(self, replication: Replication) -> frozenset[str]:

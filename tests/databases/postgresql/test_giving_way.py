@@ -143,6 +143,7 @@ ACTS: dict[str, Callable[[Held], object]] = {
     "seen": lambda held: held.source.seen(held.selected()),
     "problems": lambda held: held.source.problems(held.replication, held.selected()),
     "published": lambda held: held.source.published(held.replication),
+    "locked": lambda held: held.source.locked(held.replication, held.selected()),
     "make_slot": _another_slot,
     "require_ours": lambda held: held.source.require_ours(held.replication),
     "slot_position": lambda held: held.source.slot_position(held.replication),

@@ -7,7 +7,7 @@ could not update any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ __all__ = [
     "PublishedTable",
     "drop_publication",
     "ensure_publication",
+    "locked_tables",
     "publication_state",
 ]
 
@@ -112,6 +113,7 @@ def ensure_publication(
     tables: Sequence[PublishedTable],
     *,
     patience: timedelta = LOCK_PATIENCE,
+    leave: Collection[int] = (),
 ) -> tuple[str, ...]:
     """Makes the publication, or makes it the one of exactly these tables; the statements that were run, none where all
     was so already. All of them or none take effect.
@@ -119,16 +121,30 @@ def ensure_publication(
     All columns are published, those too that are added later, and the reader drops what is excluded: a list of columns
     stands still, so that values of a new column would be in no event. A list that somebody made is taken away. Needs an
     autocommit connection. It takes locks that others who alter these tables would wait behind, so it is tried, for
-    LOCK_TIMEOUT each time, until `patience` is over. Raises ObjectNotReplicable before anything is published,
-    SourceRefused with the missing right, and SourceLocked where a table stayed locked.
+    LOCK_TIMEOUT each time, until `patience` is over. Those that it is to `leave` stay as they are. Raises
+    ObjectNotReplicable before anything is published, SourceRefused with the missing right, and SourceLocked where a
+    table stayed locked.
     """
     wanted = _wanted(connection, tables)
     state = publication_state(connection, name)
     _require_ours(connection, name, state)
-    statements = _statements(name, state, wanted, _options(connection))
+    statements = _statements(name, state, wanted, _options(connection), leave)
     if statements:
-        _run(connection, name, statements, patience, (*wanted, *state.tables))
+        _run(connection, name, statements, patience, [one for one in (*wanted, *state.tables) if one not in leave])
     return statements
+
+
+def locked_tables(
+    connection: psycopg2.extensions.connection, name: str, tables: Sequence[PublishedTable]
+) -> frozenset[int]:
+    """Those that `ensure_publication` would take out or put in, and that somebody has locked, or waits for, at this
+    moment.
+    """
+    wanted = {one.oid for one in tables}
+    changed = wanted ^ _whole(publication_state(connection, name))
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCKED_TABLES, {"tables": list(changed)})
+        return frozenset(oid for (oid,) in cursor.fetchall())
 
 
 def drop_publication(connection: psycopg2.extensions.connection, name: str) -> bool:
@@ -175,16 +191,23 @@ def _options(connection: psycopg2.extensions.connection) -> str:
     return _OPTIONS + more
 
 
-def _statements(name: str, state: PublicationState, wanted: Mapping[int, ObjectName], options: str) -> tuple[str, ...]:
+def _whole(state: PublicationState) -> frozenset[int]:
+    """The tables of which it has all rows and columns."""
+    return frozenset(oid for oid, (_, listed) in state.tables.items() if listed is None)
+
+
+def _statements(
+    name: str, state: PublicationState, wanted: Mapping[int, ObjectName], options: str, leave: Collection[int]
+) -> tuple[str, ...]:
     """What makes it so. A table with a list or a filter is taken out and put in again, in one transaction."""
-    entries = {oid: f"ONLY {qualified(table)}" for oid, table in wanted.items()}
+    entries = {oid: f"ONLY {qualified(table)}" for oid, table in wanted.items() if oid not in leave}
     if not state.exists:
         tables = f" FOR TABLE {', '.join(entries.values())}" if entries else ""
         return (f"CREATE PUBLICATION {quoted(name)}{tables} WITH ({options})",)
     alter = f"ALTER PUBLICATION {quoted(name)}"
-    whole = {oid for oid, (_, listed) in state.tables.items() if listed is None}
-    out = [f"ONLY {qualified(table)}" for oid, (table, _) in state.tables.items() if oid not in wanted.keys() & whole]
-    into = [entry for oid, entry in entries.items() if oid not in whole]
+    stays = (wanted.keys() & _whole(state)).union(leave)
+    out = [f"ONLY {qualified(table)}" for oid, (table, _) in state.tables.items() if oid not in stays]
+    into = [entry for oid, entry in entries.items() if oid not in stays]
     return (
         *((f"{alter} SET ({options})",) if not (state.plain and state.generated) else ()),
         *((f"{alter} DROP TABLE {', '.join(out)}",) if out else ()),
@@ -238,6 +261,12 @@ def _run_once(connection: psycopg2.extensions.connection, statements: Sequence[s
 _IDLE = 0  # libpq's PQTRANS_IDLE
 _BETWEEN_TRIES = 0.5  # seconds
 _LOCKED = "A table is locked: look at pg_locks."
+_LOCKED_TABLES = """
+SELECT DISTINCT relation::bigint FROM pg_locks
+WHERE relation = ANY(%(tables)s::oid[]) AND pid <> pg_backend_pid() AND database = (
+    SELECT oid FROM pg_database WHERE datname = current_database()
+) AND mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')
+"""
 _TIMEOUT = """
 SELECT %(timeout)s + CASE WHEN bool_and(a.usesysid IS NULL)
     THEN (SELECT setting::int FROM pg_settings WHERE name = 'deadlock_timeout') ELSE 0 END

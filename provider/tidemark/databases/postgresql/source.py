@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -74,13 +74,24 @@ class PostgresSource:
             )
         return tuple(SourceProblem(one.text, one.hinders, tuple(map(str, one.oids))) for one in found)
 
-    def publish(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[str, ...]:
+    def publish(
+        self, replication: Replication, selected: Sequence[FoundObject], *, leave: Collection[str] = ()
+    ) -> tuple[str, ...]:
         """The statements that were run. Raises ObjectNotReplicable; SourceLocked where a table stays locked."""
-        tables = [PublishedTable(int(one.source_id), one.excluded) for one in selected if one.unsupported is None]
         with connect(self._address) as connection:
             return publication.ensure_publication(
-                connection, replication.publication, tables, patience=self._lock_patience
+                connection,
+                replication.publication,
+                _to_publish(selected),
+                patience=self._lock_patience,
+                leave=[int(source_id) for source_id in leave],
             )
+
+    def locked(self, replication: Replication, selected: Sequence[FoundObject]) -> frozenset[str]:
+        """Those that stand in a queue for one are locked, too."""
+        with connect(self._address) as connection:
+            found = publication.locked_tables(connection, replication.publication, _to_publish(selected))
+        return frozenset(map(str, found))
 
     def published(self, replication: Replication) -> frozenset[str]:
         """Not those of which somebody filters rows or columns, and none where not all kinds of changes are there."""
@@ -142,6 +153,10 @@ class PostgresSource:
             *((f"dropped replication slot {replication.slot}",) if slot else ()),
             *((f"dropped publication {replication.publication}",) if published else ()),
         )
+
+
+def _to_publish(selected: Sequence[FoundObject]) -> list[PublishedTable]:
+    return [PublishedTable(int(one.source_id), one.excluded) for one in selected if one.unsupported is None]
 
 
 def _found(table: CatalogTable) -> FoundObject:

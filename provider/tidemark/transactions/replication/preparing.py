@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
-from tidemark.errors import ReplicationInvalid, SlotBusy, StoreError, TidemarkError
+from tidemark.errors import ReplicationInvalid, SlotBusy, SourceLocked, StoreError, TidemarkError
 from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.replication import By, ObjectName, Replicated, Replication, ReplicationState
@@ -19,12 +19,13 @@ from tidemark.transactions.replication.capture import OpenLog, require_slot
 from tidemark.transactions.replication.definitions import get_replication
 from tidemark.transactions.replication.gaps import flag_unpublished
 from tidemark.transactions.replication.objects import Registered, register, to_work_at
-from tidemark.transactions.replication.source_look import Look, first_look, look_again
+from tidemark.transactions.replication.source_look import Look, first_look, look_again, put_off
 
 __all__ = ["Prepared", "prepare"]
 
 PATIENCE = timedelta(minutes=5)
 """How long a slot waits for transactions that are open in the source."""
+LOCKED = "it could not be published, as others have it locked (look at pg_locks); the next run tries again."
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,10 @@ def prepare(
     Publication first, then the slot, then the objects: so the log has every event of an object that is registered. One
     that has left the publication is flagged before it comes back. A second run finds all of it done. A replication that
     is draining is not prepared: what was captured is left to write. Once it has started, a table with a problem is
-    unsupported until that is mended, and the others go on. Raises ReplicationInvalid with every problem of a first
-    start, later with those of its own slot and publication, and what mends each; nothing was made then; SlotBlocked,
-    SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused,
-    ReplicationNotFound, ReplicationRefused.
+    unsupported until that is mended, and the others go on; one that stays locked is so until the next run. Raises
+    ReplicationInvalid with every problem of a first start, later with those of its own slot and publication, and what
+    mends each; nothing was made then; SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack,
+    SourceUnreachable, SourceRefused, ReplicationNotFound, ReplicationRefused.
     """
     replication = lifecycle.start(store, name, by=by)
     if replication.state is ReplicationState.DRAINING:
@@ -71,7 +72,7 @@ def prepare(
         look = _looked_at(store, source, replication, by)
         flag_unpublished(store, replication, source.published(replication), look.selected, by=by)
         reach("prepare.flagged")
-        made = source.publish(replication, look.selected)
+        look, made = _published(source, replication, look)
         reach("prepare.published")
         replication = _with_slot(store, source, replication, by, patience)
         reach("prepare.slot")
@@ -98,6 +99,21 @@ def _looked_at(store: ControlStore, source: Source, replication: Replication, by
         lifecycle.invalid(store, replication.name, problems=listed, by=by)
         raise ReplicationInvalid(replication=replication.name, problems=f"\n{listed}")
     return look
+
+
+def _published(source: Source, replication: Replication, look: Look) -> tuple[Look, tuple[str, ...]]:
+    """What was made, and the look without the tables that were put off, as they stay locked: one that runs captures the
+    others, and its slot does not grow meanwhile. Raises SourceLocked where it has not started.
+    """
+    try:
+        return look, source.publish(replication, look.selected)
+    except SourceLocked:
+        if replication.state is ReplicationState.STARTING:
+            raise
+    locked = source.locked(replication, look.selected)
+    unpublished = locked - source.published(replication)
+    made = source.publish(replication, look.selected, leave=locked)
+    return put_off(look, unpublished, LOCKED), made
 
 
 def _with_slot(

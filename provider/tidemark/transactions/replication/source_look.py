@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,7 +22,7 @@ from tidemark.planning.replication.selection import (
 )
 from tidemark.transactions.replication.objects import Remembered, remembered
 
-__all__ = ["Look", "first_look", "look_again"]
+__all__ = ["Look", "first_look", "look_again", "put_off"]
 
 _NAMES = frozenset(
     {
@@ -111,6 +111,14 @@ class _Known:
         known = {one.source_id: one.name for one in self.objects}
         held = held_tables(self.selection, self.tables, everything, known)
         return under_known_names(known, without_renamed(self.selection, held, everything, known)).found
+
+
+def put_off(look: Look, source_ids: Collection[str], why: str) -> Look:
+    """The same without these tables, each of which the next run looks at again."""
+    unsupported = dict.fromkeys(source_ids, why)
+    everything, selected = _without(look.everything, unsupported), _without(look.selected, unsupported)
+    added = (f"{one.name.text} is not replicated yet: {why}" for one in selected if one.source_id in unsupported)
+    return replace(look, everything=everything, selected=selected, warnings=(*look.warnings, *added))
 
 
 def _unselectable(
