@@ -185,7 +185,7 @@ def test_a_watch_list_may_be_rendered(run_dag: RunDag, music: Path, hook: Tidema
         ({"watch": "music.singers", "options": ["{{ 'exclude_insert' }}"]}, "InvalidArgument"),
         ({"watch": "music.singers", "keys": ["Age"]}, "InvalidArgument"),
         ({"watch": "music.untracked"}, "RowTrackingDisabled"),
-        ({"change_stream": "no name"}, "InvalidArgument"),
+        ({"change_stream": "{{ 'no name' }}"}, "InvalidArgument"),
     ],
 )
 def test_what_cannot_be_is_said_by_name_and_nothing_is_made(
@@ -202,9 +202,9 @@ def test_what_cannot_be_is_said_by_name_and_nothing_is_made(
     ("operator", "arguments", "named"),
     [
         (AlterChangeStreamOperator, {"watch": "ALL"}, "ChangeStreamNotFound"),
-        (AlterChangeStreamOperator, {"watch": "ALL", "suspend": True}, "InvalidArgument"),
+        (AlterChangeStreamOperator, {"watch": "ALL", "suspend": "{{ True }}"}, "InvalidArgument"),
         (AlterChangeStreamOperator, {"suspend": "{{ 'perhaps' }}"}, "InvalidArgument"),
-        (AlterChangeStreamOperator, {"suspend": True, "restart": "music.singers"}, "InvalidArgument"),
+        (AlterChangeStreamOperator, {"suspend": "{{ True }}", "restart": "music.singers"}, "InvalidArgument"),
         (AlterChangeStreamOperator, {"restart": "music.singers"}, "ChangeStreamNotFound"),
         (DropChangeStreamOperator, {"if_exists": False}, "ChangeStreamNotFound"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, BaseOperator, Param, task
 
-from tidemark.errors import ChangeStreamRefused, InvalidArgument
+from tidemark.errors import ChangeStreamRefused, InvalidArgument, StatementRefused
 from tidemark.operators.backfill import BackfillTableOperator
 from tidemark.operators.capture import CaptureChangesOperator
 from tidemark.operators.change_streams import (
@@ -20,12 +20,12 @@ from tidemark.operators.change_streams import (
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, CreateConsumerGroupOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
-from tidemark.operators.partitions import ReadPartitionOperator
+from tidemark.operators.partitions import PlanPartitionsOperator, ReadPartitionOperator
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, RecoverReplicationOperator
-from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replication_objects import AskBackfillOperator, BackfillObjectOperator
 from tidemark.operators.replication_retention import TrimEventLogOperator
 from tidemark.operators.replications import (
     CreateReplicationOperator,
@@ -61,6 +61,10 @@ BAD_WRITES: list[tuple[dict[str, Any], str]] = [
     ({**MERGE, "keys": [""]}, "keys="),
     ({**MERGE, "target": "{{ params.t }}", "keys": None}, "a merge needs key columns"),
     ({**SQL, "sql": None}, "needs a statement"),
+    ({**SQL, "sql": 5}, "needs a statement"),
+    ({**SQL, "sql": "INSERT INTO t.copy SELEC id FROM s"}, "cannot be parsed"),
+    ({**SQL, "sql": "DROP TABLE t.copy"}, "can be made to happen once"),
+    ({**SQL, "sql": "INSERT INTO t.copy SELECT id FROM shop.orders"}, "it reads no stream"),
     ({**SQL, "target": ["a.b", "a.c"]}, "one table"),
     ({**SQL, "quarantine": "a.q"}, "only an append or a merge has one"),
     ({**SQL, "schema_evolution": "grow"}, "schema_evolution='grow'"),
@@ -73,7 +77,7 @@ BAD_WRITES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("arguments", "problem"), BAD_WRITES)
 def test_a_write_that_cannot_be_is_refused(operator: type[BaseOperator], arguments: Any, problem: str) -> None:
     more = {"run": "r"} if operator is ReplayWindowOperator else {}
-    with pytest.raises(InvalidArgument, match=problem):
+    with pytest.raises((InvalidArgument, StatementRefused), match=problem):
         operator(task_id="it", **more, **arguments)
 
 
@@ -87,6 +91,8 @@ def test_a_write_that_cannot_be_is_refused(operator: type[BaseOperator], argumen
         FUNCTION,
         {**SQL, "sql": "deliver.sql"},
         {**SQL, "sql": "{{ params.sql }}"},
+        {**SQL, "sql": "INSERT INTO t.copy SELECT id FROM S"},
+        {**SQL, "sql": "INSERT INTO t.copy SELECT id FROM orders", "stream": "{{ params.s }}"},
         {**APPEND, "write_as": "{{ params.how }}", "target": None},
         {**APPEND, "target": "{{ params.t }}"},
         {**MERGE, "keys": "{{ params.keys }}"},
@@ -222,6 +228,65 @@ REPLICATE = {"replication": "r", "source_conn_id": "shop", "target": "mirror"}
         (lambda **a: RecoverReplicationOperator(replication="r", position="now", **a), "keep", [["a.b"]], [5]),
         (lambda **a: AskBackfillOperator(**{"replication": "r", "objects": "a.b", **a}), "action", ["stop"], ["end"]),
         (lambda **a: TrimEventLogOperator(replication="r", **a), "keep_days", [0, "7", "{{ d }}"], [-1, "long"]),
+        (lambda **a: CreateChangeStreamOperator(**{**WATCH, **a}), "change_stream", ["{{ c }}"], ["my stream", "", 5]),
+        (
+            lambda **a: CreateChangeStreamOperator(change_stream="c", **a),
+            "watch",
+            [None, "ALL", ["t.a", "t.b"], {"t.a": None, "t.b": []}, "{{ w }}", ["{{ w }}"]],
+            [5, [""], {"t.a": 5}],
+        ),
+        (
+            lambda **a: CreateChangeStreamOperator(change_stream="c", watch="t.a", **a),
+            "keys",
+            ["id", ["a", "b"], {"t.a": "id"}, "{{ k }}"],
+            [5, {"t.b": "id"}, {"t.a": 5}],
+        ),
+        (
+            lambda **a: AlterChangeStreamOperator(change_stream="c", suspend=True, **a),
+            "watch",
+            [None, "{{ w }}"],
+            ["ALL"],
+        ),
+        (lambda **a: AlterChangeStreamOperator(change_stream="c", **a), "restart", ["t.a", ["t.a"], ()], [5, [""]]),
+        (
+            lambda **a: AlterConsumerGroupOperator(**GROUP, action="reset", **a),
+            "start",
+            ["now", NOON, "{{ ds }}"],
+            [None, "", "then", 3],
+        ),
+        (lambda **a: AlterConsumerGroupOperator(**GROUP, action="pause", **a), "start", [None, "{{ s }}"], ["now"]),
+        (lambda **a: PlanPartitionsOperator(**GROUP, **a), "max_rows", [5, "5", "{{ n }}"], [0, "many", None]),
+        (lambda **a: PlanPartitionsOperator(**GROUP, **a), "max_chunks", [5, None, "{{ n }}"], [0, "many"]),
+        (lambda **a: PlanPartitionsOperator(**GROUP, **a), "chunks_per_task", [5], [0, "many"]),
+        (lambda **a: PlanPartitionsOperator(**GROUP, **a), "rows_per_task", ["5"], [0, "many"]),
+        (lambda **a: PlanPartitionsOperator(**GROUP, **a), "token", [None, "", "{{ t }}"], ["the first"]),
+        (
+            lambda **a: BackfillObjectOperator(replication="r", object_name="a.b", **a),
+            "partitions",
+            [1, "4", "{{ n }}"],
+            ["some", 0, None],
+        ),
+        (
+            lambda **a: RecoverReplicationOperator(replication="r", **a),
+            "position",
+            ["now", "16/B374D848", "{{ p }}"],
+            ["", "then", 5],
+        ),
+        (lambda **a: RebaseStreamOperator(stream="s", **a), "why", ["so", "{{ w }}"], ["", " ", 5]),
+        (lambda **a: CreateReplicationOperator(**{**REPLICATE, **a}), "source_conn_id", ["{{ c }}"], ["", " ", None]),
+        (
+            lambda **a: CreateReplicationOperator(**REPLICATE, **a),
+            "options",
+            [{"mask_columns": ["a.b.c"], "numeric_as": "decimal(38,9)"}, {"mask_columns": ["{{ m }}"]}],
+            [
+                {"mask_columns": ["a.b"]},
+                {"hash_columns": ["a"]},
+                {"hash_columns": ["a"], "max_events": "{{ n }}"},
+                {"backfill_exclude": ["a.b.c"]},
+                {"numeric_as": "decimal(39,1)"},
+                {"gives_way_after": 90_000},
+            ],
+        ),
     ],
 )
 def test_constants_of_change_streams_and_replications_are_checked_likewise(

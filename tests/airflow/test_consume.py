@@ -176,7 +176,7 @@ def test_nothing_new_may_end_as_skipped_without_an_event(run_dag: RunDag, source
         ({"write_as": "merge", "target": "t.mirror", "keys": "{{ '' }}"}, "a merge needs key columns"),
         ({"write_as": "{{ 'upsert' }}", "target": "t.mirror"}, "it must be 'append', 'merge', 'sql'"),
         ({"write_as": "append", "target": "t.nowhere"}, "The target t.nowhere does not exist"),
-        ({"write_as": "sql", "sql": "DROP TABLE t.mirror"}, "can be made to happen once"),
+        ({"write_as": "sql", "sql": "{{ 'DROP TABLE t.mirror' }}"}, "can be made to happen once"),
         ({"write_as": "sql", "sql": "INSERT INTO t.names SELECT * FROM m", "target": "t.mirror"}, "writes another"),
         ({"write_as": "append", "target": "t.mirror", "max_commits": "{{ 'two' }}"}, "a whole number from 1 on"),
     ],

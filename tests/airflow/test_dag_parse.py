@@ -17,6 +17,23 @@ def test_parsing_imports_nothing_heavy_that_airflow_does_not(tmp_path: Path) -> 
     assert ours - plain == set()
 
 
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "from tidemark.operators.stream_sql import StreamSQLOperator as Made; more = {}",
+        "from tidemark.operators.transaction import WriteStreamOperator as Made; more = {'write_as': 'sql'}",
+    ],
+)
+def test_only_a_statement_that_stands_in_the_file_imports_what_reads_it(tmp_path: Path, operator: str) -> None:
+    file = tmp_path / "dag.py"
+    made = "Made(task_id='it', sql={!r}, **more)\n"
+    file.write_text(operator + "\n" + made.format("it.sql") + made.format("{{ params.sql }}"))
+    _, left_to_the_task = parse(str(tmp_path), file)
+    file.write_text(operator + "\n" + made.format("INSERT INTO t.copy SELECT * FROM s"))
+    _, read = parse(str(tmp_path), file)
+    assert read - left_to_the_task == {"sqlglot"}
+
+
 def test_the_dag_that_is_measured_names_every_operator_sensor_notifier_and_group() -> None:
     import ast
 

@@ -146,5 +146,6 @@ def test_anything_else_is_refused_with_what_to_use_instead(
         who="test",
         if_not_exists=True,
     )
-    assert run_dag(one("q_refused", sql)).task("it") == "failed"
+    rendered = f"{{{{ {sql!r} }}}}"  # what stands in the file is refused when that is parsed
+    assert run_dag(one("q_refused", rendered)).task("it") == "failed"
     assert named in said()

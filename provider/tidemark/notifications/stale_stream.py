@@ -10,7 +10,7 @@ from airflow.sdk import BaseNotifier
 
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
-from tidemark.sensors.stale import limit_of
+from tidemark.sensors.stale import check_limit, limit_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -65,6 +65,7 @@ class StaleStreamNotifier(BaseNotifier):
         self.tell = tell
         self.tell_kwargs = dict(tell_kwargs or {})
         self.conn_id = conn_id
+        check_limit(self)
 
     def notify(self, context: Context) -> None:
         """Look, and tell. Raises StreamNotFound, StoreError, InvalidArgument, and what the other notifier raises."""

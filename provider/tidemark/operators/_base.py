@@ -244,6 +244,6 @@ def _time_of(argument: str, value: float | str, unit: str) -> timedelta:
         if not number >= 0:
             raise ValueError
         return timedelta(**{unit: number})
-    except (ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         problem = f"it must be a number of {unit}, 0 at least"
         raise InvalidArgument(argument=argument, value=value, problem=problem) from error

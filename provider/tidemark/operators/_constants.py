@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.transactions import SchemaEvolution, WriteAs
-from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators._plans import WriteRequest, parsed_sql, planned_writes
 
-__all__ = ["check_bounds", "check_constants", "check_write", "is_constant"]
+__all__ = ["check_bounds", "check_constants", "check_options", "check_write", "check_writes", "is_constant"]
 
 _TEMPLATED = ("{{", "{%", "{#")
 _OF_WRITES = ("stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine")
@@ -25,7 +25,7 @@ def is_constant(value: object, file_ends: Sequence[str] = ()) -> bool:
         return all(is_constant(one, file_ends) for one in (*value, *value.values()))
     if isinstance(value, list | tuple):
         return all(is_constant(one, file_ends) for one in value)
-    return value is None or isinstance(value, int | float | datetime) or inspect.isfunction(value)
+    return value is None or isinstance(value, int | float | datetime | timedelta) or inspect.isfunction(value)
 
 
 def check_constants(operator: Any, **readers: Callable[[str, Any], object]) -> None:
@@ -34,6 +34,15 @@ def check_constants(operator: Any, **readers: Callable[[str, Any], object]) -> N
         value = getattr(operator, argument)
         if is_constant(value, operator.template_ext):
             read(argument, value)
+
+
+def check_options(operator: Any, read: Callable[[str, Any], object]) -> None:
+    """Have those of the `options` read that are constants. Raises what the reader raises."""
+    given, ends = operator.options, operator.template_ext
+    if isinstance(given, Mapping):
+        given = {name: value for name, value in given.items() if is_constant([name, value], ends)}
+    if is_constant(given, ends):
+        read("options", given)
 
 
 def check_bounds(operator: Any) -> None:
@@ -45,19 +54,30 @@ def check_bounds(operator: Any) -> None:
 
 
 def check_write(operator: Any) -> None:
-    """The arguments of a write, as far as they are constants; no table is looked at, and no SQL is read.
+    """The arguments of a write, as far as they are constants; no table is looked at.
 
-    A value that is not known yet counts as one that fits. Raises InvalidArgument.
+    A value that is not known yet counts as one that fits. Raises InvalidArgument, StatementRefused.
     """
-    ends = operator.template_ext
-    given = {name: getattr(operator, name) for name in _OF_WRITES}
+    _check_request({name: getattr(operator, name) for name in _OF_WRITES}, operator.template_ext)
+
+
+def check_writes(argument: str, writes: Any) -> None:
+    """Each one as `check_write` does. Raises InvalidArgument, StatementRefused."""
+    if not isinstance(writes, list | tuple) or not all(isinstance(given, Mapping) for given in writes):
+        problem = "give the arguments of each write, by name"
+        raise InvalidArgument(argument=argument, value=writes, problem=problem)
+    for given in writes:
+        _check_request({name: given.get(name) for name in _OF_WRITES})
+
+
+def _check_request(given: Mapping[str, Any], ends: Sequence[str] = ()) -> None:
     known = {name: value for name, value in given.items() if is_constant(value, ends)}
     if "write_as" not in known:
         return
     write_as = known["write_as"] if isinstance(known["write_as"], str) else repr(known["write_as"])
     request = WriteRequest.parse({**_fitting(write_as), **known, **_given_by_group(known), "write_as": write_as})
     if write_as == WriteAs.SQL:
-        _check_sql(request)
+        _check_sql(request, known)
     else:
         planned_writes(request, str)
 
@@ -80,10 +100,10 @@ def _given_by_group(known: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"stream": "stream"} if known.get("stream", "") is None else {}
 
 
-def _check_sql(request: WriteRequest) -> None:
-    """Without the statement itself: that is read where the tables are."""
-    if not request.sql:
-        raise InvalidArgument(argument="sql", value=request.sql, problem="write_as='sql' needs a statement")
+def _check_sql(request: WriteRequest, known: Mapping[str, Any]) -> None:
+    """The statement is read if it stands in the file; which table it writes is seen where the tables are."""
+    if "sql" in known:
+        parsed_sql(request, request.streams if known.get("stream") else None)
     if len(request.targets) > 1:
         problem = "a statement writes one table"
         raise InvalidArgument(argument="target", value=list(request.targets), problem=problem)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import key_of, whole_number_of
+from tidemark.operators._constants import is_constant
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tidemark.model.partition_sinks import Sink
     from tidemark.model.streams import TableRef
 
-__all__ = ["TaskLimits", "number_of", "run_of", "sink_of", "target_of", "task_limits"]
+__all__ = ["TaskLimits", "check_sink", "number_of", "run_of", "sink_of", "target_of", "task_limits"]
 
 
 def run_of(context: Context) -> str:
@@ -68,6 +69,16 @@ def task_limits(
         max_rows=number_of("max_rows", max_rows),
         max_tasks=max_map_length,
     )
+
+
+def check_sink(write_as: Any, target: Any, keys: Any) -> None:
+    """What goes together as a sink, as far as it is constants. Raises InvalidArgument."""
+    from tidemark.planning.change_streams.sinks import keys_of_sink, kind_of_sink
+
+    if is_constant([write_as, target]):
+        kind = kind_of_sink(write_as, target)
+        if is_constant(keys):
+            keys_of_sink(kind, keys)
 
 
 def sink_of(

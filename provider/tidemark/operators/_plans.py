@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import InvalidArgument, TableNotFound, TargetNotFound
+from tidemark.errors import InvalidArgument, StatementRefused, TableNotFound, TargetNotFound
 from tidemark.model.transactions import PlannedWrite, SchemaEvolution, WriteAs
 from tidemark.planning.quarantine import with_quarantine
 
-__all__ = ["TableUri", "WriteRequest", "names_of", "planned_writes", "quarantine_of"]
+if TYPE_CHECKING:
+    from tidemark.planning.statements import ParsedStatement
+
+__all__ = ["TableUri", "WriteRequest", "names_of", "parsed_sql", "planned_writes", "quarantine_of"]
 
 TableUri = Callable[[str], str]  # a table's name → its canonical URI
 _MODES = "'append', 'merge', 'sql' or a function as 'package.module:function'"
@@ -33,13 +36,13 @@ class WriteRequest:
     def parse(cls, given: Mapping[str, Any]) -> WriteRequest:
         """From operator arguments by name. Raises InvalidArgument for a quarantine of what cannot have one."""
         quarantine = quarantine_of(given.get("quarantine"))
-        if quarantine is not None and given["write_as"] not in (WriteAs.APPEND, WriteAs.MERGE):
+        if quarantine is not None and given.get("write_as") not in (WriteAs.APPEND, WriteAs.MERGE):
             problem = "only an append or a merge has one; SQL and functions choose their rows themselves"
             raise InvalidArgument(argument="quarantine", value=quarantine, problem=problem)
         return cls(
             streams=names_of("stream", given.get("stream")),
             targets=names_of("target", given.get("target")),
-            write_as=str(given["write_as"]),
+            write_as=str(given.get("write_as")),
             keys=names_of("keys", given.get("keys")),
             sql=given.get("sql"),
             tables=names_of("tables", given.get("tables")),
@@ -104,13 +107,25 @@ def _by_columns(
     return with_quarantine(write, "" if request.quarantine is None else _target_uri(request.quarantine, table_uri))
 
 
-def _by_sql(request: WriteRequest, table_uri: TableUri) -> PlannedWrite:
+def parsed_sql(request: WriteRequest, streams: Sequence[str] | None) -> ParsedStatement:
+    """The statement of the request. It reads one of the `streams`, if they are known. Raises InvalidArgument,
+    StatementRefused.
+    """
     from tidemark.planning.statements import parse_write
 
-    if not request.sql:
+    if not request.sql or not isinstance(request.sql, str):
         raise InvalidArgument(argument="sql", value=request.sql, problem="write_as='sql' needs a statement")
     parsed = parse_write(request.sql)
+    if streams and {name.casefold() for name in streams}.isdisjoint(name.casefold() for name in parsed.names):
+        problem = f"it reads no stream: what {', '.join(streams)} brings would be passed over"
+        raise StatementRefused(problem=problem, sql=request.sql)
+    return parsed
+
+
+def _by_sql(request: WriteRequest, table_uri: TableUri) -> PlannedWrite:
+    parsed = parsed_sql(request, request.streams)
     assert parsed.target is not None  # parse_write refuses a statement without one
+    assert request.sql is not None
     streams = {name.casefold() for name in request.streams}
     read = [name for name in parsed.names if name.casefold() not in streams and name != parsed.target.name]
     tables = {parsed.target.name: _target_uri(parsed.target.name, table_uri), **{n: table_uri(n) for n in read}}

@@ -44,6 +44,7 @@ __all__ = [
     "options_of",
     "patterns_of",
     "place_text",
+    "require_conn_id",
     "require_room",
     "selection_of",
     "source_of",
@@ -154,6 +155,7 @@ def selection_of(include: Names, exclude: Names) -> Selection:
 def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> ReplicationOptions:
     """Raises InvalidArgument for an option that is not there, and for a value that is none of its own."""
     from tidemark.model.replication import ReplicationOptions, WriteMode
+    from tidemark.planning.replication.options import require_options
 
     if given is not None and not isinstance(given, Mapping):
         raise InvalidArgument(argument="options", value=given, problem="give a mapping from options to values")
@@ -161,10 +163,12 @@ def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> Repli
     if unknown:
         problem = f"there is no option {', '.join(unknown)}; those there are: {', '.join(_OPTIONS)}"
         raise InvalidArgument(argument="options", value=sorted(given or ()), problem=problem)
-    if not target or not target.strip():
+    if not isinstance(target, str) or not target.strip():
         raise InvalidArgument(argument="target", value=target, problem="name a schema of the lake, or a place")
     asked = {name: _option(name, value) for name, value in (given or {}).items() if value not in (None, "", "None")}
-    return ReplicationOptions(target=target.strip(), mode=_one_of("mode", mode, WriteMode), **asked)
+    options = ReplicationOptions(target=target.strip(), mode=_one_of("mode", mode, WriteMode), **asked)
+    require_options(options)
+    return options
 
 
 def _option(name: str, value: Any) -> Any:
@@ -241,6 +245,12 @@ def target_name(target: str, table: str) -> str:
     if "/" in target:
         return f"{target.rstrip('/')}/{table}"
     return f"{target}.{table}" if table.isidentifier() else f"{target}.`{table.replace('`', '``')}`"
+
+
+def require_conn_id(argument: str, value: str) -> None:
+    """Say nothing if it may be the id of a connection. Raises InvalidArgument."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidArgument(argument=argument, value=value, problem="name the connection of the database")
 
 
 def require_room(replication: str, names: Sequence[str]) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark.operators._base import flag_of, seconds_of, whole_number_of
+from tidemark.operators._base import flag_of, seconds_of
 from tidemark.operators._constants import check_bounds, check_constants
+from tidemark.operators._partitions import number_of
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ class CaptureChangesOperator(SparkOperator):
         check_bounds(self)
         check_constants(
             self,
-            split_rows=whole_number_of,
-            merge_rows=whole_number_of,
+            split_rows=number_of,
+            merge_rows=number_of,
             allowed_skew_seconds=seconds_of,
             skip_when_empty=flag_of,
         )
@@ -75,7 +76,6 @@ class CaptureChangesOperator(SparkOperator):
         """What the batch brought; of nothing new only {change_stream, batch: None, left_out}."""
         from tidemark.operators._bounds import bound_of
         from tidemark.operators._lake_tables import lake_tables_of
-        from tidemark.operators._partitions import number_of
         from tidemark.transactions.change_streams.capture import capture
         from tidemark.transactions.change_streams.definitions import get_change_stream
         from tidemark.transactions.change_streams.watching import find_new_tables

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import ChangeStreamNotFound, InvalidArgument
 from tidemark.operators._base import TidemarkOperator, flag_of, whole_number_of
-from tidemark.operators._constants import check_constants
+from tidemark.operators._constants import check_constants, check_options, is_constant
 from tidemark.operators._lake_tables import lake_tables_of
+from tidemark.planning.change_streams.definition import require_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,6 +28,23 @@ class _WithOptions(TidemarkOperator):
     """An operator that says which options a change stream has."""
 
     change_stream: str
+    watch: Watch | None
+    keys: Keys | None
+
+    def _check_watch(self, *, new: bool) -> None:
+        """`watch`, and `keys` of it, as far as they are constants. Raises InvalidArgument."""
+        from tidemark.planning.change_streams.definition import TableAsk, parse_keys, parse_watch, require_asked
+
+        ends = self.template_ext
+        asked = parse_watch(self.watch) if is_constant(self.watch, ends) else None
+        if not is_constant(self.keys, ends):
+            return
+        if asked is None or (self.watch is None and not new):
+            parse_keys(self.keys, (TableAsk("watched"),))
+            return
+        keys = parse_keys(self.keys, asked.tables)
+        if not asked.everything:
+            require_asked(keys, [one.name for one in asked.tables])
 
     def _check_options(self, _: str, given: Mapping[str, Any] | None) -> None:
         """Raises ChangeStreamRefused, as the change stream itself would."""
@@ -72,7 +90,9 @@ class CreateChangeStreamOperator(_WithOptions):
         self.keys = keys
         self.options = options
         self.initial_partitions = initial_partitions
-        check_constants(self, options=self._check_options, initial_partitions=whole_number_of)
+        check_constants(self, change_stream=lambda _, name: require_name(name), initial_partitions=_partitions_of)
+        check_options(self, self._check_options)
+        self._check_watch(new=True)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable."""
@@ -92,7 +112,7 @@ class CreateChangeStreamOperator(_WithOptions):
             options=options_of(self.options),
             tables=lake_tables_of(self.hook),
             logs=logs_root(self.hook.settings.workspace),
-            initial_partitions=whole_number_of("initial_partitions", self.initial_partitions) or 1,
+            initial_partitions=_partitions_of("initial_partitions", self.initial_partitions),
             if_not_exists=True,
         )
         self.log.info("Created change stream %s on %s.", made.name, _tables(made))
@@ -137,7 +157,11 @@ class AlterChangeStreamOperator(_WithOptions):
         self.options = options
         self.suspend = suspend
         self.restart = restart
-        check_constants(self, options=self._check_options, suspend=flag_of)
+        check_constants(self, suspend=flag_of, restart=_restart_of)
+        check_options(self, self._check_options)
+        self._check_watch(new=False)
+        if is_constant([suspend, watch, restart], self.template_ext):
+            _require_one_wish(flag_of("suspend", suspend), watch, restart)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable; a retry
@@ -149,10 +173,7 @@ class AlterChangeStreamOperator(_WithOptions):
         from tidemark.transactions.change_streams import defining
 
         suspend = flag_of("suspend", self.suspend)
-        if suspend and self.watch is not None:
-            raise InvalidArgument(argument="suspend", value=self.suspend, problem="it contradicts watch")
-        if suspend and self.restart:
-            raise InvalidArgument(argument="suspend", value=self.suspend, problem="it contradicts restart")
+        _require_one_wish(suspend, self.watch, self.restart)
         altered = defining.alter(
             self.hook.open_store(),
             self.change_stream,
@@ -196,6 +217,29 @@ class DropChangeStreamOperator(TidemarkOperator):
             return False
         self.log.info("Dropped change stream %s and its records.", self.change_stream)
         return True
+
+
+def _require_one_wish(suspend: bool, watch: Watch | None, restart: str | Sequence[str]) -> None:
+    """Raises InvalidArgument."""
+    if suspend and watch is not None:
+        raise InvalidArgument(argument="suspend", value=suspend, problem="it contradicts watch")
+    if suspend and restart:
+        raise InvalidArgument(argument="suspend", value=suspend, problem="it contradicts restart")
+
+
+def _partitions_of(argument: str, value: int | str) -> int:
+    """How many partitions it begins with, also as a template renders it. Raises InvalidArgument."""
+    from tidemark.planning.change_streams.definition import require_partitions
+
+    count = whole_number_of(argument, value) or 1
+    require_partitions(count)
+    return count
+
+
+def _restart_of(_: str, value: Any) -> None:
+    from tidemark.planning.change_streams.definition import names_of_restart
+
+    names_of_restart(value)
 
 
 def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import TidemarkOperator, one_of, version_or_time
-from tidemark.operators._constants import check_constants
+from tidemark.operators._constants import check_constants, is_constant
+from tidemark.planning.names import require_name
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -41,7 +42,7 @@ class CreateConsumerGroupOperator(TidemarkOperator):
         self.change_stream = change_stream
         self.consumer_group = consumer_group
         self.start = start
-        check_constants(self, start=start_of)
+        check_constants(self, consumer_group=lambda argument, name: require_name(name, argument), start=start_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The group as it stands."""
@@ -87,19 +88,18 @@ class AlterConsumerGroupOperator(TidemarkOperator):
         self.consumer_group = consumer_group
         self.action = action
         self.start = start
-        check_constants(self, action=partial(one_of, _ACTIONS))
+        check_constants(self, action=partial(one_of, _ACTIONS), start=_start_or_none)
+        if is_constant([action, start]):
+            _start_for(one_of(_ACTIONS, "action", action), start)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was done."""
         from tidemark.transactions.change_streams.groups import pause_group, reset_group, resume_group
 
         action, store = one_of(_ACTIONS, "action", self.action), self.hook.open_store()
-        if (action == "reset") != bool(self.start):
-            raise InvalidArgument(
-                argument="start", value=self.start, problem="a reset needs it, and nothing else has it"
-            )
-        if action == "reset" and self.start:
-            reset_group(store, self.change_stream, self.consumer_group, start_of("start", self.start))
+        start = _start_for(action, self.start)
+        if start is not None:
+            reset_group(store, self.change_stream, self.consumer_group, start)
         elif action == "pause":
             pause_group(store, self.change_stream, self.consumer_group)
         else:
@@ -119,3 +119,14 @@ def start_of(argument: str, value: datetime | str) -> datetime | Literal["earlie
     if isinstance(moment, int):
         raise InvalidArgument(argument=argument, value=value, problem="it is earliest, now, or a time with a zone")
     return moment
+
+
+def _start_or_none(argument: str, value: datetime | str | None) -> datetime | Literal["earliest", "now"] | None:
+    return start_of(argument, value) if value else None
+
+
+def _start_for(action: str, start: datetime | str | None) -> datetime | Literal["earliest", "now"] | None:
+    """Where a reset begins; None for what is none. Raises InvalidArgument."""
+    if (action == "reset") != bool(start):
+        raise InvalidArgument(argument="start", value=start, problem="a reset needs it, and nothing else has it")
+    return _start_or_none("start", start)

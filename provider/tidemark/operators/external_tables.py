@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.external_tables import ExternalTableAsk
+from tidemark.model.external_tables import ExternalTableAsk, FileFormat
 from tidemark.operators._base import key_of
+from tidemark.operators._constants import check_constants, check_options, is_constant
 from tidemark.operators._spark import SparkOperator
 from tidemark.planning.external_tables import file_format_of
 
@@ -56,6 +57,10 @@ class RefreshExternalTableOperator(SparkOperator):
         self.schema = schema
         self.options = options
         self.pattern = pattern
+        check_constants(self, location=_place_of, file_format=_format_of)
+        check_options(self, _options_of)
+        if is_constant([location, file_format]):
+            _require_format(location, file_format)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{table, version, added, overwritten, removed}: the version of the list, and how many files are new to it."""
@@ -72,17 +77,41 @@ class RefreshExternalTableOperator(SparkOperator):
         return found
 
     def _ask(self) -> ExternalTableAsk:
-        from tidemark.hooks._secrets import require_no_password
-
-        if self.location is not None:
-            require_no_password("location", self.location)
-        if self.location is not None and self.file_format is None:
-            raise InvalidArgument(argument="file_format", value=None, problem="a location needs it")
+        _require_format(self.location, self.file_format)
         return ExternalTableAsk(
             name=self.external_table,
-            location=self.location,
-            file_format=None if self.file_format is None else file_format_of(self.file_format.strip()),
+            location=_place_of("location", self.location),
+            file_format=_format_of("file_format", self.file_format),
             schema=self.schema,
-            options={name: str(value) for name, value in (self.options or {}).items()},
+            options=_options_of("options", self.options),
             pattern=self.pattern,
         )
+
+
+def _require_format(location: str | None, file_format: str | None) -> None:
+    if location is not None and file_format is None:
+        raise InvalidArgument(argument="file_format", value=None, problem="a location needs it")
+
+
+def _place_of(argument: str, value: str | None) -> str | None:
+    """Raises InvalidArgument for a place with a password in it."""
+    from tidemark.hooks._secrets import require_no_password
+
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidArgument(argument=argument, value=value, problem="give the place of a directory")
+    require_no_password(argument, value)
+    return value
+
+
+def _format_of(argument: str, value: str | None) -> FileFormat | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidArgument(argument=argument, value=value, problem="give the name of a format")
+    return None if value is None else file_format_of(value.strip())
+
+
+def _options_of(argument: str, value: Mapping[str, Any] | None) -> dict[str, str]:
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidArgument(argument=argument, value=value, problem="give a mapping from options to values")
+    return {name: str(one) for name, one in (value or {}).items()}

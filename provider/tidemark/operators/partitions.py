@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.kill_points import reach
-from tidemark.operators._base import TidemarkOperator, key_of
-from tidemark.operators._constants import check_constants, is_constant
-from tidemark.operators._partitions import run_of, sink_of, task_limits
+from tidemark.operators._base import TidemarkOperator, key_of, whole_number_of
+from tidemark.operators._constants import check_constants
+from tidemark.operators._partitions import check_sink, number_of, run_of, sink_of, task_limits
 from tidemark.operators._spark import SparkOperator
-from tidemark.planning.change_streams.sinks import kind_of_sink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -69,6 +68,14 @@ class PlanPartitionsOperator(TidemarkOperator):
         self.chunks_per_task = chunks_per_task
         self.rows_per_task = rows_per_task
         self.token = token
+        check_constants(
+            self,
+            max_chunks=whole_number_of,
+            max_rows=number_of,
+            chunks_per_task=number_of,
+            rows_per_task=number_of,
+            token=_require_token,
+        )
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """The bundles, as JSON has them; [] where nothing can be read now."""
@@ -155,8 +162,7 @@ class ReadPartitionOperator(SparkOperator):
         self.target = target
         self.table = table
         self.keys = keys
-        if is_constant(target):
-            check_constants(self, write_as=lambda _, value: kind_of_sink(value, target))
+        check_sink(self.write_as, self.target, self.keys)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{range, chunks, rows, found}: `rows` that the sinks took, `found` chunks that were there already."""
@@ -259,3 +265,11 @@ class FinishPartitionsOperator(TidemarkOperator):
         }
         self.log.info("%s", told)
         return told
+
+
+def _require_token(_: str, value: str | None) -> None:
+    """Raises PartitionTokenInvalid for a text that is no partition's token."""
+    from tidemark.planning.change_streams.tokens import parse_token
+
+    if value:
+        parse_token(value)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import RebaseRefused
+from tidemark.errors import InvalidArgument, RebaseRefused
 from tidemark.model.streams import BaseOffset, StreamMode
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of
 from tidemark.operators._constants import check_constants
@@ -61,7 +61,7 @@ class RebaseStreamOperator(TidemarkOperator):
         self.keys = keys
         self.show_initial_rows = show_initial_rows
         self.force = force
-        check_constants(self, keys=names_of, show_initial_rows=flag_of, force=flag_of)
+        check_constants(self, why=_reason_of, keys=names_of, show_initial_rows=flag_of, force=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands afterwards: {stream, table, mode, version, created}."""
@@ -70,6 +70,7 @@ class RebaseStreamOperator(TidemarkOperator):
         from tidemark.transactions.rebase import Ground, rebase_stream
         from tidemark.transactions.streams import get_stream
 
+        _reason_of("why", self.why)
         store = self.hook.open_store()
         old = get_stream(store, self.stream)
         keys = names_of("keys", self.keys)
@@ -104,3 +105,9 @@ class RebaseStreamOperator(TidemarkOperator):
         if self.on is not None and str(self.on).strip().lower() not in ("", "none"):
             return self.hook.table(self.on)
         return replace(old.source, table_id=self.hook.open_table(old.source).state().table_id)
+
+
+def _reason_of(argument: str, value: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidArgument(argument=argument, value=value, problem="say why the stream may leave its table")
+    return value

@@ -109,7 +109,7 @@ class RecoverReplicationOperator(ReplicationOperator):
         self.position = position
         self.keep = keep
         self.why = why
-        check_constants(self, keep=names_of)
+        check_constants(self, position=_require_position, keep=names_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Where it goes on."""
@@ -129,6 +129,14 @@ class RecoverReplicationOperator(ReplicationOperator):
         )
         self.log.warning("Replication %s goes on from %s.", after.name, place_text(after.captured))
         return _told(after)
+
+
+def _require_position(_: str, value: str) -> None:
+    """As the source reads it. Raises InvalidArgument."""
+    from tidemark.planning.replication.positions import NOW, parse_lsn
+
+    if str(value).strip().lower() != NOW:
+        parse_lsn(str(value))
 
 
 def _told(replication: Replication) -> dict[str, Any]:

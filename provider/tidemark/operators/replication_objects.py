@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.operators._base import key_of, one_of
 from tidemark.operators._constants import check_constants
+from tidemark.operators._partitions import number_of
 from tidemark.operators._replication import (
     Move,
     Names,
@@ -90,13 +91,13 @@ class BackfillObjectOperator(_OfObject):
     def __init__(self, *, replication: str, object_name: str, partitions: int | str = 4, **kwargs: Any) -> None:
         super().__init__(replication=replication, object_name=object_name, **kwargs)
         self.partitions = partitions
+        check_constants(self, partitions=number_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was copied."""
         from tidemark.hooks.source_connection import source_address
         from tidemark.model.spark import POSTGRESQL_PACKAGE
         from tidemark.operators._backfill_progress import read_progress
-        from tidemark.operators._partitions import number_of
         from tidemark.transactions.replication.backfill import run_backfill
         from tidemark.transactions.replication.definitions import get_replication
 

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark import metrics
 from tidemark.operators._base import flag_of, seconds_of
-from tidemark.operators._constants import check_constants
+from tidemark.operators._constants import check_constants, check_options
 from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
@@ -18,10 +18,12 @@ from tidemark.operators._replication import (
     event_log_place,
     options_of,
     patterns_of,
+    require_conn_id,
     selection_of,
     source_of,
     targets_of,
 )
+from tidemark.planning.names import require_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -85,12 +87,14 @@ class CreateReplicationOperator(ReplicationOperator):
         self.options = options
         check_constants(
             self,
+            replication=lambda argument, name: require_name(name, argument),
+            source_conn_id=require_conn_id,
             target=lambda _, target: options_of(target, "merge", None),
             include=patterns_of,
             exclude=patterns_of,
             mode=lambda _, mode: options_of("target", mode, None),
-            options=lambda _, options: options_of("target", "merge", options),
         )
+        check_options(self, lambda _, options: options_of("target", "merge", options))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The replication as it stands. A second run changes nothing."""
@@ -101,6 +105,7 @@ class CreateReplicationOperator(ReplicationOperator):
         from tidemark.transactions.replication import definitions
 
         selection, options = selection_of(self.include, self.exclude), options_of(self.target, self.mode, self.options)
+        require_conn_id("source_conn_id", self.source_conn_id)
         require_no_password("target", self.target)
         address, by = source_address(self.source_conn_id), by_of(context)
         options, kind, store = marked(options, address), address.kind, self.hook.open_store()

@@ -17,6 +17,7 @@ from tidemark.operators._base import (
     owner_of,
 )
 from tidemark.operators._bounds import bound_of
+from tidemark.operators._constants import check_bounds, check_constants
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
 from tidemark.operators._spark import SparkOperator
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from tidemark.model.transactions import TransactionKey
     from tidemark.operators._base import Lineage
     from tidemark.planning.change_stream_sql.statements import ChangeStreamStatement
+    from tidemark.planning.statements import ParsedStatement
+    from tidemark.planning.stream_sql.statements import StreamStatement
 
 __all__ = ["StreamSQLOperator"]
 
@@ -77,20 +80,22 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
         self.max_rows = max_rows
         self.until = until
         self.skip_when_empty = skip_when_empty
+        check_constants(self, sql=_statement_of, stream=names_of, skip_when_empty=flag_of)
+        check_bounds(self)
 
     @failures_counted("stream")
     def execute(self, context: Context) -> Any:
         """Rows as a list of dictionaries, or the window that was delivered."""
         from tidemark.operators._stream_sql import StreamDefinitions, answer
-        from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
-        from tidemark.planning.stream_sql.parse import parse_stream_sql
+        from tidemark.planning.change_stream_sql.statements import ChangeStreamStatement
+        from tidemark.planning.statements import ParsedStatement
         from tidemark.planning.stream_sql.statements import StreamQuery
 
-        if (definition := parse_change_stream_sql(self.sql)) is not None:
-            return self._define_change_stream(context, definition)
-        statement = parse_stream_sql(self.sql, now=datetime.now(UTC))
-        if statement is None:
-            return self._write(context)
+        statement = _statement_of("sql", self.sql)
+        if isinstance(statement, ChangeStreamStatement):
+            return self._define_change_stream(context, statement)
+        if isinstance(statement, ParsedStatement):
+            return self._write(context, statement)
         store = self.hook.open_store()
         if isinstance(statement, StreamQuery):
             return answer(self.hook, store, statement)
@@ -108,10 +113,12 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
     def planned_lineage(self) -> Lineage | None:
         """The streams' sources and the target of a write; None for anything else."""
         from tidemark.lineage.facets import lineage_of_plan
+        from tidemark.planning.statements import ParsedStatement
 
-        if not self._is_write():
+        statement = _statement_of("sql", self.sql)
+        if not isinstance(statement, ParsedStatement):
             return None
-        request = self._request()
+        request = self._request(statement)
         return lineage_of_plan(self.hook.open_store(), request.streams, planned_writes(request, self.hook.table_uri))
 
     def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
@@ -137,11 +144,11 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
         self.log.info("%s", status)
         return [{"status": status}]
 
-    def _write(self, context: Context) -> dict[str, Any]:
+    def _write(self, context: Context, statement: ParsedStatement) -> dict[str, Any]:
         from tidemark.transactions.consume import consume
 
         hook = self.hook
-        request = self._request()
+        request = self._request(statement)
         runtime = self.runtime(functions=True)
         consumed = consume(
             runtime,
@@ -162,16 +169,10 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
             skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
         )
 
-    def _request(self) -> WriteRequest:
+    def _request(self, parsed: ParsedStatement) -> WriteRequest:
         """The write, with the streams that it reads. Raises StatementRefused, InvalidArgument."""
-        from tidemark.planning.statements import parse_write
         from tidemark.transactions.streams import list_streams
 
-        try:
-            parsed = parse_write(self.sql)
-        except StatementRefused as error:
-            problem = f"{error.facts['problem']}; in a task, use a write that reads a stream, else lake.sql in a @task"
-            raise StatementRefused(problem=problem, sql=self.sql) from error
         known = {stream.name.casefold(): stream.name for stream in list_streams(self.hook.open_store())}
         target = None if parsed.target is None else parsed.target.name
         read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
@@ -182,14 +183,6 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
             raise InvalidArgument(argument="stream", value=list(named), problem=f"the statement reads {list(read)}")
         return WriteRequest(streams=read, targets=(), write_as="sql", sql=self.sql)
 
-    def _is_write(self) -> bool:
-        from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
-        from tidemark.planning.stream_sql.parse import parse_stream_sql
-
-        if parse_change_stream_sql(self.sql) is not None:
-            return False
-        return parse_stream_sql(self.sql, now=datetime.now(UTC)) is None
-
     def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
         from tidemark.operators._jobs import turn_on_row_tracking
 
@@ -198,3 +191,23 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
         runtime = self.runtime()
         self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
         turn_on_row_tracking(runtime, table, key=key_of(context))
+
+
+def _statement_of(argument: str, sql: str) -> ChangeStreamStatement | StreamStatement | ParsedStatement:
+    """What the text says: a definition, a query, or a write. Raises SqlCompilationError, StatementRefused,
+    InvalidArgument.
+    """
+    from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
+    from tidemark.planning.statements import parse_write
+    from tidemark.planning.stream_sql.parse import parse_stream_sql
+
+    if not isinstance(sql, str) or not sql.strip():
+        raise InvalidArgument(argument=argument, value=sql, problem="give one statement")
+    definition = parse_change_stream_sql(sql) or parse_stream_sql(sql, now=datetime.now(UTC))
+    if definition is not None:
+        return definition
+    try:
+        return parse_write(sql)
+    except StatementRefused as error:
+        problem = f"{error.facts['problem']}; in a task, use a write that reads a stream, else lake.sql in a @task"
+        raise StatementRefused(problem=problem, sql=sql) from error

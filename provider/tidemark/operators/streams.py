@@ -17,6 +17,7 @@ from tidemark.model.streams import Stream, StreamMode
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
+from tidemark.planning.names import require_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -75,6 +76,7 @@ class CreateStreamOperator(SparkOperator):
         self.comment = comment
         check_constants(
             self,
+            stream=lambda argument, name: require_name(name, argument),
             mode=lambda _, mode: mode_of(mode),
             at=_start_of,
             show_initial_rows=flag_of,
@@ -241,7 +243,7 @@ def _end_of(argument: str, value: int | str | datetime) -> int | datetime | None
 
 
 def _reason_of(argument: str, value: str) -> str:
-    if not value.strip():
+    if not isinstance(value, str) or not value.strip():
         raise InvalidArgument(argument=argument, value=value, problem="say why these changes may be passed over")
     return value
 

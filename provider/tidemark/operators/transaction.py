@@ -18,7 +18,7 @@ from tidemark.operators._base import (
     owner_of,
 )
 from tidemark.operators._bounds import bound_of
-from tidemark.operators._constants import check_bounds, check_constants, check_write
+from tidemark.operators._constants import check_bounds, check_constants, check_write, check_writes
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
 from tidemark.operators._spark import SparkOperator
@@ -76,6 +76,7 @@ class BeginTransactionOperator(SparkOperator):
         self.max_rows = max_rows
         self.until = until
         check_bounds(self)
+        check_constants(self, streams=names_of, writes=check_writes)
 
     @failures_counted("streams")
     def execute(self, context: Context) -> list[dict[str, Any]]:

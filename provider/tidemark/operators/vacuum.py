@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
+from tidemark.planning.vacuum_results import extension_of, result_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -48,6 +50,12 @@ class VacuumTableOperator(SparkOperator):
         self.max_extension_days = max_extension_days
         self.stretch = stretch
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
+        check_constants(
+            self,
+            max_extension_days=lambda _, days: extension_of(days),
+            stretch=flag_of,
+            only_plan=lambda _, value: flag_of("dry_run", value),
+        )
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{table, dry_run, retain_hours, files, bytes, bytes_kept, bytes_past_retention, held_by, losing, settings,
@@ -55,7 +63,6 @@ class VacuumTableOperator(SparkOperator):
         """
         from tidemark.model.codec import to_plain
         from tidemark.operators._jobs import vacuum
-        from tidemark.planning.vacuum_results import extension_of, result_of
         from tidemark.transactions.vacuum import plan_table_vacuum
 
         dry_run, stretch = flag_of("dry_run", self.only_plan), flag_of("stretch", self.stretch)

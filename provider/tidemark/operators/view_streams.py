@@ -11,6 +11,7 @@ from tidemark.operators._base import flag_of, key_of, version_or_time
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
 from tidemark.operators.streams import facts_of_stream, mode_of
+from tidemark.planning.names import require_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -67,6 +68,7 @@ class CreateViewStreamOperator(SparkOperator):
         self.comment = comment
         check_constants(
             self,
+            stream=lambda argument, name: require_name(name, argument),
             mode=_mode_of_view,
             at=_moment_of,
             show_initial_rows=flag_of,

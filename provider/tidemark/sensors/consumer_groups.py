@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
+from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.operators._base import seconds_of
+from tidemark.operators._constants import check_constants, is_constant
 from tidemark.operators._told import useful_line_first
 
 if TYPE_CHECKING:
@@ -51,6 +54,9 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
         self.consumer_group = consumer_group
         self.hours_left = hours_left
         self.conn_id = conn_id
+        check_constants(self, hours_left=_seconds_left)
+        if is_constant([change_stream, consumer_group]):
+            _require_stream(change_stream, consumer_group)
 
     @useful_line_first
     def execute(self, context: Context) -> Any:
@@ -59,10 +65,7 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether any group is at risk now."""
-        from tidemark.operators._base import seconds_of
-
-        asked = self.hours_left not in (None, "", "None")
-        limit = seconds_of("hours_left", self.hours_left or 0).total_seconds() * HOUR if asked else None
+        limit = _seconds_left("hours_left", self.hours_left)
         at_risk = [one for one in self._groups() if _at_risk(one, limit)]
         for one in at_risk:
             self.log.info("%s of %s: %s", one.group.name, one.stream, _plain(one))
@@ -70,13 +73,10 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=bool(told), xcom_value=told)
 
     def _groups(self) -> list[GroupStatus]:
-        from tidemark.errors import InvalidArgument
         from tidemark.transactions.change_streams.definitions import list_change_streams
         from tidemark.transactions.change_streams.groups import group_status, list_groups
 
-        if self.consumer_group and not self.change_stream:
-            problem = "say of which change stream"
-            raise InvalidArgument(argument="consumer_group", value=self.consumer_group, problem=problem)
+        _require_stream(self.change_stream, self.consumer_group)
         store = TidemarkHook(self.conn_id).open_store()
         streams = [self.change_stream] if self.change_stream else [one.name for one in list_change_streams(store)]
         named = [self.consumer_group] if self.consumer_group else None
@@ -85,6 +85,20 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
             for stream in streams
             for group in (named or [one.name for one in list_groups(store, stream)])
         ]
+
+
+def _seconds_left(argument: str, value: float | str | None) -> float | None:
+    """A limit in hours, also as a template renders it; None for none. Raises InvalidArgument."""
+    if value is None or value in ("", "None"):
+        return None
+    return seconds_of(argument, value).total_seconds() * HOUR
+
+
+def _require_stream(change_stream: str | None, consumer_group: str | None) -> None:
+    """Raises InvalidArgument."""
+    if consumer_group and not change_stream:
+        problem = "say of which change stream"
+        raise InvalidArgument(argument="consumer_group", value=consumer_group, problem=problem)
 
 
 def _at_risk(status: GroupStatus, limit: float | None) -> bool:

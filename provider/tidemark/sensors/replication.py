@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
+from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
+from tidemark.operators._base import flag_of, seconds_of, whole_number_of
+from tidemark.operators._constants import check_constants, is_constant
+from tidemark.operators._replication import names_of
 from tidemark.operators._told import useful_line_first
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ class _ReplicationSensor(BaseSensorOperator):
         self.replication = replication
         self.objects = objects
         self.conn_id = conn_id
+        check_constants(self, objects=names_of)
 
     @useful_line_first
     def execute(self, context: Context) -> Any:
@@ -43,7 +48,6 @@ class _ReplicationSensor(BaseSensorOperator):
         """How it stands, and those of its objects that were asked for, without such as are not replicated: gone,
         unsupported, or selected no more. Raises ReplicationNotFound, ObjectNotFound.
         """
-        from tidemark.operators._replication import names_of
         from tidemark.planning.replication.lifecycle import why_no_backfill
         from tidemark.transactions.replication.objects import get_object
         from tidemark.transactions.replication.status import describe
@@ -74,6 +78,7 @@ class BackfillDoneSensor(_ReplicationSensor):
     def __init__(self, *, replication: str, objects: Names = None, fail_on: Names = None, **kwargs: Any) -> None:
         super().__init__(replication=replication, objects=objects, **kwargs)
         self.fail_on = fail_on
+        check_constants(self, fail_on=_states_of)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether they are done now."""
@@ -89,12 +94,9 @@ class BackfillDoneSensor(_ReplicationSensor):
         )
 
     def _require_hope(self, waited_for: Sequence[ObjectStatus]) -> None:
-        from tidemark.errors import BackfillInterrupted, InvalidArgument
-        from tidemark.operators._replication import names_of
+        from tidemark.errors import BackfillInterrupted
 
-        ending = names_of("fail_on", self.fail_on)
-        if not set(ending) <= {"failed", "stopped"}:
-            raise InvalidArgument(argument="fail_on", value=self.fail_on, problem="it may name failed and stopped")
+        ending = _states_of("fail_on", self.fail_on)
         for one in waited_for:
             if one.object.state.value in ending:
                 problem = one.object.problem or f"it is {one.object.state}"
@@ -134,16 +136,16 @@ class ReplicationLagSensor(_ReplicationSensor):
         self.lag_seconds = lag_seconds
         self.lag_bytes = lag_bytes
         self.below = below
+        check_constants(self, lag_seconds=_seconds_or_none, lag_bytes=whole_number_of, below=flag_of)
+        if is_constant([lag_seconds, lag_bytes]):
+            _require_limit(lag_seconds, lag_bytes)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether it is so now."""
-        from tidemark.operators._base import flag_of, seconds_of, whole_number_of
         from tidemark.operators._replication_status import told
 
-        given = self.lag_seconds not in (None, "", "None")
-        seconds = seconds_of("lag_seconds", self.lag_seconds or 0).total_seconds() if given else None
-        most, below = whole_number_of("lag_bytes", self.lag_bytes), flag_of("below", self.below)
-        self._require_limit(seconds, most)
+        below = flag_of("below", self.below)
+        seconds, most = _require_limit(self.lag_seconds, self.lag_bytes)
         status, looked_at = self._status()
         unknown = status.replication.captured is None
         over = (most is not None and (unknown or status.lag_bytes > most)) or (
@@ -153,11 +155,25 @@ class ReplicationLagSensor(_ReplicationSensor):
         self.log.info("%s", facts)
         return PokeReturnValue(is_done=over is not below, xcom_value=facts)
 
-    def _require_limit(self, seconds: float | None, most: int | None) -> None:
-        from tidemark.errors import InvalidArgument
 
-        if seconds is None and most is None:
-            raise InvalidArgument(argument="lag_seconds", value=None, problem="give a limit, here or in lag_bytes")
+def _states_of(argument: str, value: Names) -> tuple[str, ...]:
+    """States of a backfill. Raises InvalidArgument."""
+    states = names_of(argument, value)
+    if not set(states) <= {"failed", "stopped"}:
+        raise InvalidArgument(argument=argument, value=value, problem="it may name failed and stopped")
+    return states
+
+
+def _seconds_or_none(argument: str, value: float | str | None) -> float | None:
+    return None if value is None or value in ("", "None") else seconds_of(argument, value).total_seconds()
+
+
+def _require_limit(lag_seconds: float | str | None, lag_bytes: int | str | None) -> tuple[float | None, int | None]:
+    """The limits in seconds and bytes, one at least. Raises InvalidArgument."""
+    seconds, most = _seconds_or_none("lag_seconds", lag_seconds), whole_number_of("lag_bytes", lag_bytes)
+    if seconds is None and most is None:
+        raise InvalidArgument(argument="lag_seconds", value=None, problem="give a limit, here or in lag_bytes")
+    return seconds, most
 
 
 def _has_target(one: Replicated) -> bool:

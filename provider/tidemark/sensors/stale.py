@@ -11,6 +11,8 @@ from airflow.sdk import PokeReturnValue
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.operators._base import whole_number_of
+from tidemark.operators._constants import check_constants
+from tidemark.operators._plans import names_of
 from tidemark.sensors._deferring import StreamSensor
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from tidemark.transactions.outlook import Limit
     from tidemark.triggers.stale import StreamStaleTrigger
 
-__all__ = ["StreamStaleSensor", "limit_of"]
+__all__ = ["StreamStaleSensor", "check_limit", "limit_of"]
 
 HOUR = timedelta(hours=1)
 
@@ -59,6 +61,7 @@ class StreamStaleSensor(StreamSensor):
         self.hours_left = hours_left
         self.failures = failures
         self.unmoved_hours = unmoved_hours
+        check_limit(self)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether any stream is at risk now. Raises StreamNotFound, StoreError, InvalidArgument."""
@@ -95,12 +98,25 @@ def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours:
     """From where on a stream is at risk, also as templates render it. Raises InvalidArgument."""
     from tidemark.transactions.outlook import Limit
 
-    asked = unmoved_hours is not None and str(unmoved_hours).strip().lower() not in ("", "none")
     return Limit(
         time_left=_hours_of("hours_left", hours_left),
         failures=whole_number_of("failures", failures),
-        unmoved=_hours_of("unmoved_hours", unmoved_hours) if asked and unmoved_hours is not None else None,
+        unmoved=_hours_or_none("unmoved_hours", unmoved_hours),
     )
+
+
+def check_limit(looking: Any) -> None:
+    """Which streams are looked at, and from where on one is at risk, as far as these are constants. Raises
+    InvalidArgument.
+    """
+    check_constants(
+        looking, stream=names_of, hours_left=_hours_of, failures=whole_number_of, unmoved_hours=_hours_or_none
+    )
+
+
+def _hours_or_none(argument: str, value: float | str | None) -> timedelta | None:
+    asked = value is not None and str(value).strip().lower() not in ("", "none")
+    return _hours_of(argument, value) if asked and value is not None else None
 
 
 def _hours_of(argument: str, value: float | str) -> timedelta:
@@ -110,5 +126,5 @@ def _hours_of(argument: str, value: float | str) -> timedelta:
         if hours < 0:
             raise ValueError
         return timedelta(hours=hours)
-    except (ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgument(argument=argument, value=value, problem="it must be a number of hours") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark import metrics
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.operators._base import flag_of, key_of
+from tidemark.operators._constants import check_constants
 from tidemark.sensors._deferring import StreamSensor
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class StreamHasDataSensor(StreamSensor):
         self.stream = stream
         self.exact = exact
         self._job: SparkJob | None = None
+        check_constants(self, exact=flag_of)
 
     def poke(self, context: Context) -> bool:
         """Whether there is something to deliver now."""

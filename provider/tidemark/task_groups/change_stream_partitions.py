@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
-from tidemark.operators._constants import is_constant
+from tidemark.operators._partitions import check_sink
 from tidemark.operators.capture import CaptureChangesOperator
 from tidemark.operators.partitions import (
     CommitPartitionsOperator,
@@ -21,7 +21,6 @@ from tidemark.operators.partitions import (
     ReadPartitionOperator,
 )
 from tidemark.operators.trim_change_log import TrimChangeLogOperator
-from tidemark.planning.change_streams.sinks import kind_of_sink
 
 __all__ = ["change_stream_partitions"]
 
@@ -53,10 +52,12 @@ def change_stream_partitions(
     Airflow's, such as `pool`. `trim` takes what is older than the retention out of the log at last. Raises
     InvalidArgument.
     """
-    _check(waves, write_as, target)
+    if waves < 1:
+        raise InvalidArgument(argument="waves", value=waves, problem="one at least")
     of_stream = {"change_stream": change_stream, "conn_id": conn_id}
     of_group = {**of_stream, "consumer_group": consumer_group}
-    sink = {"write_as": write_as, "target": target, "table": table, "keys": keys, "conn_id": conn_id}
+    sink = {"write_as": write_as, "target": target, "table": table, "keys": keys, "conn_id": conn_id, **(read or {})}
+    check_sink(sink["write_as"], sink["target"], sink["keys"])  # mapped operators are made only when they run
     with TaskGroup(group_id, **group) as partitions:
         begin = CaptureChangesOperator(task_id="capture", **{**of_stream, **(capture or {})})
         steps: list[Any] = [begin]
@@ -69,7 +70,7 @@ def change_stream_partitions(
             reading = ReadPartitionOperator.partial(
                 task_id=f"read_{wave}",
                 map_index_template="{{ task.bundle.range }}",
-                **{"change_stream": change_stream, **sink, **(read or {})},
+                **{"change_stream": change_stream, **sink},
             ).expand(bundle=planned.output)
             committed = CommitPartitionsOperator(
                 task_id=f"commit_{wave}", trigger_rule=TriggerRule.ALL_DONE, **of_group
@@ -91,14 +92,6 @@ def change_stream_partitions(
         # Whatever failed is seen in the run's state, though later steps ran.
         steps >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
     return partitions
-
-
-def _check(waves: int, write_as: str, target: str | None) -> None:
-    """Raises InvalidArgument. Mapped operators are made, and would check their constants, only when they run."""
-    if waves < 1:
-        raise InvalidArgument(argument="waves", value=waves, problem="one at least")
-    if is_constant(write_as) and is_constant(target):
-        kind_of_sink(write_as, target)
 
 
 def _again(finish: str) -> _Again:

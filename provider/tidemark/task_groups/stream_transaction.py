@@ -13,6 +13,8 @@ from airflow.sdk.definitions.taskgroup import MappedTaskGroup
 
 from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
+from tidemark.operators._constants import check_write, is_constant
+from tidemark.operators._plans import names_of, quarantine_of
 from tidemark.operators.transaction import (
     BeginTransactionOperator,
     CommitTransactionOperator,
@@ -43,8 +45,9 @@ def stream_transaction(
     offsets and owns the outlets; `rollback` runs in any case and is a no-op after a commit. Downstream of the group
     means after the commit.
 
-    Raises InvalidArgument for a body without a writer, NotYetSupported for mapped writers, whose number is not known
-    ahead.
+    Raises InvalidArgument for a body without a writer, for a group without a stream, for a writer whose stream is none
+    of the group's and for one that cannot take all of them, NotYetSupported for mapped writers, whose number is not
+    known ahead.
     """
     with TaskGroup(group_id, **group) as transaction:
         begin = BeginTransactionOperator(
@@ -80,6 +83,8 @@ def _plan(
     """The writers' arguments in the order in which they stand in the DAG file; each writer learns its place."""
     _refuse_mapped(transaction, body)
     writers = [task for task in body if isinstance(task, WriteStreamOperator)]
+    if is_constant(streams) and not names_of("streams", streams):
+        raise InvalidArgument(argument="streams", value=streams, problem="name one stream at least")
     if not writers:
         raise InvalidArgument(argument="body", value=transaction.group_id, problem="it has no WriteStreamOperator")
     requests: list[dict[str, Any]] = []
@@ -87,6 +92,7 @@ def _plan(
     for writer in writers:
         if writer.stream is None:
             writer.stream = streams
+        _check_writer(writer, streams)
         writer.transaction = str(transaction.group_id)
         writer.conn_id = conn_id
         writer.first_statement = number
@@ -94,6 +100,21 @@ def _plan(
         number += 1 if writer.target is None or isinstance(writer.target, str) else len(writer.target)
         number += writer.quarantine is not None
     return requests
+
+
+def _check_writer(writer: WriteStreamOperator, streams: str | Sequence[str]) -> None:
+    """What the group settles of it, as far as it is constants. Raises InvalidArgument."""
+    if is_constant([writer.stream, streams]):
+        known = {name.casefold() for name in names_of("streams", streams)}
+        others = [name for name in names_of("stream", writer.stream) if name.casefold() not in known]
+        if others:
+            problem = f"the group takes {', '.join(names_of('streams', streams))} alone"
+            raise InvalidArgument(argument="stream", value=others, problem=problem)
+    quarantine = writer.quarantine
+    if quarantine is not None and is_constant(quarantine) and quarantine_of(quarantine) is None:
+        problem = "in a group it must be a name: the number of statements is settled when the DAG is parsed"
+        raise InvalidArgument(argument="quarantine", value=quarantine, problem=problem)
+    check_write(writer)
 
 
 def _refuse_mapped(transaction: TaskGroup, body: Sequence[Any]) -> None:

@@ -14,6 +14,7 @@ from tidemark.errors import InvalidArgument, StreamExists, TransactionNotFound, 
 from tidemark.model.streams import BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.model.transactions import Transaction
 from tidemark.model.views import ViewQuery
+from tidemark.planning.names import require_name
 from tidemark.planning.source_keys import require_fitting_mode
 
 __all__ = [
@@ -26,12 +27,9 @@ __all__ = [
     "newest_transactions",
     "open_transaction",
     "require_free",
-    "require_name",
     "stream_history",
     "stream_transactions",
 ]
-
-LONGEST_NAME = 255
 
 
 def create_stream(
@@ -187,15 +185,6 @@ def _forward(stream: Stream, bases: Sequence[BaseOffset]) -> Sequence[BaseOffset
             problem = f"in {to.table.name} the stream stands at {stands.version} and never moves back"
             raise InvalidArgument(argument="bases", value=to.version, problem=problem)
     return bases
-
-
-def require_name(name: str) -> None:
-    """What every store can keep and find by its index."""
-    if not name.strip():
-        raise InvalidArgument(argument="name", value=name, problem="a stream needs a name")
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        problem = f"it must be at most {LONGEST_NAME} characters, all of them printable"
-        raise InvalidArgument(argument="name", value=name[:LONGEST_NAME], problem=problem)
 
 
 def _create(

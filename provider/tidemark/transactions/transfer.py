@@ -13,9 +13,10 @@ from tidemark.control import streams, transactions
 from tidemark.control.store import ControlStore
 from tidemark.errors import ImportRefused, InvalidArgument, SourceError, StreamExists
 from tidemark.model.streams import Stream
+from tidemark.planning.names import require_name
 from tidemark.planning.stream_document import ExportedStream, StreamDocument, document_of, parse_document
 from tidemark.transactions.sources import Tables, checked_head, open_table
-from tidemark.transactions.streams import require_free, require_name
+from tidemark.transactions.streams import require_free
 
 __all__ = ["ImportedStream", "StreamFate", "export_streams", "import_streams"]
 

@@ -69,9 +69,9 @@ with DAG(
     )
     with stream_transaction("deliver", streams=["orders", "items"], outlets=[stream_asset("orders")]) as deliver:
         WriteStreamOperator(task_id="append", stream="items", target="shop.log", write_as="append")
-        WriteStreamOperator(task_id="sql", write_as="sql", sql="INSERT INTO shop.ids SELECT id FROM orders")
+        WriteStreamOperator(task_id="sql", write_as="sql", sql="ids.sql")
     advance = AdvanceStreamOperator(task_id="advance", stream="orders", to="5", why="skip")
-    sql = StreamSQLOperator(task_id="sql", sql="ALTER STREAM orders SET COMMENT = 'mine'")
+    sql = StreamSQLOperator(task_id="sql", sql="comment.sql")
     view = CreateViewStreamOperator(task_id="view", stream="cities", on="shop.cities")
     files = RefreshExternalTableOperator(task_id="files", external_table="arrivals")
     keyed = CreateKeyedStreamOperator(task_id="keyed", stream="loads", on="shop.loads", keys=["id"])

@@ -25,6 +25,7 @@ __all__ = [
     "decide_keys",
     "decide_watch",
     "keys_that_stay",
+    "names_of_restart",
     "parse_keys",
     "parse_restart",
     "parse_watch",
@@ -101,16 +102,23 @@ def parse_watch(watch: Any) -> WatchAsk:
     raise _invalid(watch, 'give "ALL", a table, a list of tables, or {table: None | [columns] | []}')
 
 
-def parse_restart(restart: Any, stream: ChangeStream, asked: WatchAsk) -> frozenset[str]:
-    """The tables that are to be watched anew, in small letters. Raises InvalidArgument for one that the stream is not
-    to watch, and for what is no list of names.
-    """
+def names_of_restart(restart: Any) -> frozenset[str]:
+    """The names of tables, in small letters. Raises InvalidArgument for what is no list of names."""
     if not restart:
         return frozenset()
     names = [restart] if isinstance(restart, str) else restart
     if not isinstance(names, Sequence) or not all(isinstance(name, str) and name.strip() for name in names):
         raise InvalidArgument(argument="restart", value=restart, problem="give a table, or a list of tables")
-    anew = frozenset(name.strip().casefold() for name in names)
+    return frozenset(name.strip().casefold() for name in names)
+
+
+def parse_restart(restart: Any, stream: ChangeStream, asked: WatchAsk) -> frozenset[str]:
+    """The tables that are to be watched anew, in small letters. Raises InvalidArgument for one that the stream is not
+    to watch, and for what is no list of names.
+    """
+    anew = names_of_restart(restart)
+    if not anew:
+        return anew
     listed = [one.table.name for one in stream.tables] if asked.everything else [ask.name for ask in asked.tables]
     if unknown := anew - {name.casefold() for name in listed}:
         problem = f"it does not watch {', '.join(sorted(unknown))}; it is to watch {', '.join(listed) or 'nothing'}"

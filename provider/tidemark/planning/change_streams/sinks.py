@@ -9,7 +9,9 @@ from tidemark.errors import InvalidArgument, MissingMergeKey
 from tidemark.model.change_streams import ChangeStream, WatchedTable
 from tidemark.model.partition_sinks import SinkKind
 
-__all__ = ["SinkRequest", "kind_of_sink", "named_table", "parse_sink"]
+__all__ = ["SinkRequest", "keys_of_sink", "kind_of_sink", "named_table", "parse_sink"]
+
+_KINDS = "it is append, merge, or a function as module:function"
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,7 @@ def parse_sink(
     Raises InvalidArgument for what does not go together, MissingMergeKey for keys that are not the table's.
     """
     kind, name = kind_of_sink(write_as, target), write_as.strip()
-    given = tuple(keys.split(",") if isinstance(keys, str) else keys)
-    wanted = tuple(key.strip() for key in given if key.strip())
-    if wanted and kind is not SinkKind.MERGE:
-        raise InvalidArgument(argument="keys", value=wanted, problem="only a merge has keys")
+    wanted = keys_of_sink(kind, keys)
     watched = _watched(stream, table, before)
     if kind is SinkKind.MERGE:
         _require_one_table(stream, watched, table)
@@ -61,6 +60,8 @@ def parse_sink(
 
 def kind_of_sink(write_as: str, target: str | None) -> SinkKind:
     """How the records are written: a table's name, as long as it is needed, goes with it. Raises InvalidArgument."""
+    if not isinstance(write_as, str):
+        raise InvalidArgument(argument="write_as", value=write_as, problem=_KINDS)
     name = write_as.strip()
     kind = SinkKind.FUNCTION if ":" in name else _kind(name)
     if (kind is SinkKind.FUNCTION) == bool(target):
@@ -69,12 +70,22 @@ def kind_of_sink(write_as: str, target: str | None) -> SinkKind:
     return kind
 
 
+def keys_of_sink(kind: SinkKind, keys: str | Sequence[str]) -> tuple[str, ...]:
+    """The key columns, also as a text with commas. Raises InvalidArgument."""
+    given = keys.split(",") if isinstance(keys, str) else keys
+    if not isinstance(given, Sequence) or not all(isinstance(key, str) for key in given):
+        raise InvalidArgument(argument="keys", value=keys, problem="columns are a list of names")
+    wanted = tuple(key.strip() for key in given if key.strip())
+    if wanted and kind is not SinkKind.MERGE:
+        raise InvalidArgument(argument="keys", value=wanted, problem="only a merge has keys")
+    return wanted
+
+
 def _kind(name: str) -> SinkKind:
     try:
         return SinkKind(name.lower())
     except ValueError as error:
-        problem = "it is append, merge, or a function as module:function"
-        raise InvalidArgument(argument="write_as", value=name, problem=problem) from error
+        raise InvalidArgument(argument="write_as", value=name, problem=_KINDS) from error
 
 
 def named_table(tables: Iterable[WatchedTable], name: str) -> WatchedTable | None:

@@ -7,7 +7,10 @@ import re
 from tidemark.errors import InvalidArgument
 from tidemark.model.replication import LogPosition
 
-__all__ = ["lsn_of", "lsn_text", "parse_lsn", "position_of_lsn", "position_text"]
+__all__ = ["NOW", "lsn_of", "lsn_text", "parse_lsn", "position_of_lsn", "position_text"]
+
+NOW = "now"
+"""In place of a position: what the source will commit from here on."""
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 _POSITION = re.compile(r"[0-9A-F]{16}")

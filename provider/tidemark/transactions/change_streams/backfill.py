@@ -15,9 +15,9 @@ from tidemark.model.change_streams import BatchState, CaptureBatch, ChangeStream
 from tidemark.model.codec import from_json
 from tidemark.model.streams import TableRef
 from tidemark.planning.change_streams import own_tables as own
+from tidemark.planning.names import require_name
 from tidemark.transactions.change_streams.groups import begin_group
 from tidemark.transactions.change_streams.sinks import keep_sink, own_tables
-from tidemark.transactions.streams import require_name
 
 __all__ = ["BackfillPoint", "begin_backfill", "finish_backfill"]
 

@@ -29,9 +29,9 @@ from tidemark.model.change_streams import (
 )
 from tidemark.planning.change_streams.definition import require_partitions, require_room
 from tidemark.planning.change_streams.tokens import first_partitions
+from tidemark.planning.names import require_name
 from tidemark.transactions.change_streams.capture import discard
 from tidemark.transactions.change_streams.sinks import own_tables
-from tidemark.transactions.streams import require_name
 
 __all__ = [
     "OpenLog",

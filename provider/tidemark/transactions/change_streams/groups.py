@@ -13,7 +13,7 @@ from tidemark.control import backfills, change_streams, chunks, consumer_groups,
 from tidemark.control.store import ControlStore
 from tidemark.errors import ConsumerGroupExists, InvalidArgument, OutOfRange
 from tidemark.model.change_streams import ChangeStream, ConsumerGroup, GroupStatus
-from tidemark.transactions.streams import require_name
+from tidemark.planning.names import require_name
 
 __all__ = [
     "STALE_AT",

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tidemark.control import object_writes, replications
 from tidemark.control.store import ControlStore
-from tidemark.errors import InvalidArgument, ReplicationExists, ReplicationRefused
+from tidemark.errors import ReplicationExists, ReplicationRefused
 from tidemark.model.replication import (
     By,
     Replication,
@@ -19,9 +19,10 @@ from tidemark.model.replication import (
     Selection,
     SourceKind,
 )
+from tidemark.planning.names import require_name
 from tidemark.planning.replication.hiding import another_secret
-from tidemark.planning.replication.selection import require_column_patterns, require_patterns
-from tidemark.transactions.streams import require_name
+from tidemark.planning.replication.options import require_options
+from tidemark.planning.replication.selection import require_patterns
 
 __all__ = [
     "alter_options",
@@ -34,8 +35,6 @@ __all__ = [
 ]
 
 LONGEST_SOURCE_NAME = 63  # of a slot
-_LONGEST_WAIT = 86400.0  # seconds for which others may wait for a backfill
-_NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
 
 
 def create_replication(
@@ -58,7 +57,7 @@ def create_replication(
     """
     require_name(name)
     _require_selection(selection)
-    _require_options(options)
+    require_options(options)
     uid = store.new_id()
     in_the_source = _name_in_the_source(name, uid)
     wanted = Replication(
@@ -118,7 +117,7 @@ def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *
     job on; the others stay as they were made, since targets and event log were, and so does the secret that hashes. A
     second run changes nothing. Raises ReplicationNotFound, InvalidArgument, also for another secret.
     """
-    _require_options(options)
+    require_options(options)
 
     def alter(connection: sa.Connection) -> Replication:
         found = replications.find(connection, name).replication
@@ -195,26 +194,3 @@ def _require_selection(selection: Selection) -> None:
     """Raises InvalidArgument."""
     require_patterns("include", selection.include)
     require_patterns("exclude", selection.exclude)
-
-
-def _require_options(options: ReplicationOptions) -> None:
-    """Raises InvalidArgument."""
-    require_patterns("backfill_exclude", options.backfill_exclude, columns=False)
-    require_column_patterns("mask_columns", options.mask_columns)
-    require_column_patterns("hash_columns", options.hash_columns)
-    if not options.target.strip():
-        raise InvalidArgument(argument="target", value=options.target, problem="a schema of the lake, or a place")
-    if options.max_events < 1:
-        raise InvalidArgument(argument="max_events", value=options.max_events, problem="one event at least")
-    if not 0 <= options.gives_way_after <= _LONGEST_WAIT:
-        problem = "seconds, from 0 to those of a day"
-        raise InvalidArgument(argument="gives_way_after", value=options.gives_way_after, problem=problem)
-    fits = options.numeric_as is None or options.numeric_as == "string" or _is_decimal(options.numeric_as)
-    if not fits:
-        problem = "string, or decimal(p,s) with a precision from 1 to 38 and a scale up to it"
-        raise InvalidArgument(argument="numeric_as", value=options.numeric_as, problem=problem)
-
-
-def _is_decimal(text: str) -> bool:
-    found = _NUMERIC.fullmatch(text.strip())
-    return found is not None and 1 <= int(found[1]) <= 38 and int(found[2]) <= int(found[1])

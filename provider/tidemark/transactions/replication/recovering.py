@@ -10,15 +10,13 @@ from tidemark.databases.sources import Source
 from tidemark.errors import ReplicationRefused
 from tidemark.model.replication import By, LogPosition, Replication, ReplicationState
 from tidemark.planning.replication.lifecycle import begins_new_log
-from tidemark.planning.replication.positions import position_text
+from tidemark.planning.replication.positions import NOW, position_text
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.definitions import get_replication
 from tidemark.transactions.replication.preparing import PATIENCE
 from tidemark.transactions.replication.source_look import look_again
 
-__all__ = ["NOW", "recover_from"]
-
-NOW = "now"
+__all__ = ["recover_from"]
 
 
 def recover_from(
