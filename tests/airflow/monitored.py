@@ -128,11 +128,9 @@ class Monitored:
     def _with(self, act: Callable[..., object], run: str, name: str) -> None:
         key = TransactionKey(DAG, run, f"deliver_{name}")
         act(
-            self.store,
+            self.world.runtime,
             key=key,
             streams=(name,),
             writes=tuple(w.__class__(w.write_as, w.target, source=name) for w in self.world.writes(0, 1)),
             owner=f"{key}#1@worker-3:417",
-            run=self.world.run,
-            places=self.world.places,
         )
