@@ -309,7 +309,7 @@ class FoundObject:
 
     `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, with what mends it. `generated`:
     columns that are left out because the log does not have them. `held`: columns that some name of theirs hides.
-    `notices`: what somebody should look at, in words.
+    `notices`: what somebody should look at, in words. `parted`: its rows are in partitions.
     """
 
     name: ObjectName
@@ -321,6 +321,7 @@ class FoundObject:
     generated: tuple[str, ...] = ()
     held: tuple[HeldColumn, ...] = ()
     notices: tuple[str, ...] = ()
+    parted: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["HeldColumn", "SeenColumn", "SeenTable", "Shown"]
+__all__ = ["HeldColumn", "SeenColumn", "SeenPart", "SeenTable", "Shown"]
 
 
 class Shown(StrEnum):
@@ -45,14 +45,32 @@ class SeenColumn:
 
 
 @dataclass(frozen=True)
+class SeenPart:
+    """A partition with rows. `joined`: the identity of its being one, another after each ATTACH. `brought`: it was a
+    table before and has rows, which made no event. `version`: of its entry in the catalog.
+    """
+
+    name: str
+    joined: str
+    brought: bool
+    version: str
+
+
+@dataclass(frozen=True)
 class SeenTable:
     """`name`: `schema.table`, as it was called. `files`: of each part the identity of its storage, which a rewrite
-    changes. `columns`: in the order of their numbers.
+    changes. `columns`: in the order of their numbers. `parts`: of a partitioned table, as `files`.
+
+    `went`, `rewritten`: names of partitions of which a copy does not tell since when: dropped or detached, and with
+    other storage.
     """
 
     name: str
     files: Mapping[str, str]
     columns: tuple[SeenColumn, ...]
+    parts: Mapping[str, SeenPart] = field(default_factory=dict)
+    went: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
 
     def column(self, number: int | None) -> SeenColumn | None:
         """The column of that number; None if there is none."""

@@ -11,7 +11,7 @@ from tidemark.databases.postgresql.connection import connect
 from tidemark.databases.postgresql.fingerprints import seen_tables
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.replication_catalog import SeenTable
-from tidemark.planning.replication.seen_tables import carried, hidden, why_unlike
+from tidemark.planning.replication.seen_tables import carried, hidden, parts_notices, why_unlike
 
 TYPES = (
     "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b text); CREATE DOMAIN moods AS mood[];"
@@ -136,6 +136,70 @@ def test_a_partition_that_is_made_later_is_no_rewrite(looks: Looks) -> None:
     assert looks.why("ALTER TABLE t ALTER n TYPE bigint USING n * 2") is not None
     added = ("ALTER TABLE t ADD z int DEFAULT 7", "ALTER TABLE t ALTER z DROP DEFAULT", "VACUUM FULL t_1")
     assert looks.why(*added) is None  # the other part still tells
+
+
+PARTITIONED = (
+    "DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT 1) PARTITION BY RANGE (id)",
+    "CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (id)",
+    "CREATE TABLE t_21 PARTITION OF t_2 FOR VALUES FROM (10) TO (15)",
+    "CREATE TABLE t_22 PARTITION OF t_2 FOR VALUES FROM (15) TO (20)", "INSERT INTO t VALUES (1), (11), (16)",
+)  # fmt: skip
+OTHER = "CREATE TABLE x (LIKE t INCLUDING ALL)"
+ATTACH = "ALTER TABLE t ATTACH PARTITION x FOR VALUES FROM (20) TO (30)"
+FILLED = "INSERT INTO x VALUES (21)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "flagged", "told"),
+    [
+        (("DROP TABLE t_1",), None, "dropped or detached since its last backfill (public.t_1)"),
+        (("ALTER TABLE t DETACH PARTITION t_2",), None, "dropped or detached since its last backfill (public.t_21, "),
+        (("TRUNCATE t_1",), None, "rewritten since its last backfill (public.t_1)"),
+        (("TRUNCATE t_2",), None, "rewritten since its last backfill (public.t_21, public.t_22)"),
+        (("VACUUM FULL t_22",), None, "rewritten since its last backfill (public.t_22)"),
+        ((OTHER, FILLED, ATTACH), "partition public.x was attached with rows", ""),
+        ((f"BEGIN; {OTHER}; {FILLED}; {ATTACH}; COMMIT",), "partition public.x was attached with rows", ""),
+        (("ALTER TABLE t DETACH PARTITION t_1", "ALTER TABLE t ATTACH PARTITION t_1 FOR VALUES FROM (0) TO (10)"),
+         "partition public.t_1 was attached with rows", ""),
+        (("CREATE TABLE x (LIKE t INCLUDING ALL) PARTITION BY RANGE (id)",
+          "CREATE TABLE x_1 PARTITION OF x FOR VALUES FROM (20) TO (30)", FILLED, ATTACH),
+         "partition public.x_1 was attached with rows", ""),
+        ((OTHER, ATTACH), None, ""),
+        (("CREATE TABLE x PARTITION OF t FOR VALUES FROM (20) TO (30)", FILLED, "ANALYZE t",
+          "GRANT SELECT ON x TO PUBLIC", "ALTER TABLE t ALTER n SET NOT NULL", "ALTER TABLE t ADD z int DEFAULT 7",
+          "CREATE INDEX ON t (n)"), None, ""),
+        (("CREATE TABLE x PARTITION OF t DEFAULT", FILLED, "VACUUM FULL pg_attribute", "VACUUM FREEZE pg_attribute"),
+         None, ""),
+        (("TRUNCATE t",), None, ""),
+        (("ANALYZE t", "REINDEX TABLE t_1", "ALTER TABLE t_1 RENAME TO t_0", "UPDATE t SET n = 2"), None, ""),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_single_partition_is_seen(
+    looks: Looks, texts: tuple[str, ...], flagged: str | None, told: str
+) -> None:
+    looks.sql(*PARTITIONED)
+    before = looks.look()
+    looks.sql(*texts)
+    after = looks.look(before)
+    assert str(why_unlike(before, after, lambda _: True)).startswith(str(flagged))
+    assert [told in notice for notice in parts_notices(after)] == ([True] if told else [])
+    again = looks.look(after)
+    assert why_unlike(after, again, lambda _: True) is None
+    assert list(parts_notices(again)) == list(parts_notices(after))  # until a copy takes the place of the rows
+
+
+def test_a_partition_that_is_locked_may_have_rows_and_is_not_waited_for(looks: Looks) -> None:
+    import psycopg
+
+    looks.sql(*PARTITIONED, OTHER)
+    before = looks.look()
+    looks.sql(ATTACH)
+    with psycopg.connect(
+        host="127.0.0.1", port=looks.server.port, user="postgres", password=looks.server.password, dbname=looks.database
+    ) as locking:
+        locking.execute("LOCK TABLE x IN ACCESS EXCLUSIVE MODE")
+        assert "attached with rows" in str(why_unlike(before, looks.look(before), lambda _: True))
 
 
 def test_nothing_waits_for_a_table_that_is_locked(looks: Looks) -> None:

@@ -274,6 +274,24 @@ def test_parts_of_a_partitioned_table_come_as_the_table_itself(world: SourceWorl
     ]
 
 
+def test_ddl_of_a_single_partition_makes_no_event(world: SourceWorld) -> None:
+    world.sql(
+        "ALTER PUBLICATION p SET (publish_via_partition_root = true)",
+        "CREATE TABLE t (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high PARTITION OF t FOR VALUES FROM (10) TO (20)",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+    )
+    world.replicate("t")
+    world.sql("INSERT INTO t VALUES (1), (11)", "TRUNCATE low", "DROP TABLE high", "INSERT INTO other VALUES (21)")
+    world.sql("ALTER TABLE t ATTACH PARTITION other FOR VALUES FROM (20) TO (30)", "INSERT INTO t VALUES (22)")
+    assert told(world) == [
+        ("INSERT", {"id": "1"}, '["1"]', None),
+        ("INSERT", {"id": "11"}, '["11"]', None),
+        ("INSERT", {"id": "22"}, '["22"]', None),
+    ]
+
+
 def test_a_list_of_columns_and_generated_ones_show_what_is_published(world: SourceWorld) -> None:
     world.sql("CREATE TABLE t (id int PRIMARY KEY, secret text, twice int GENERATED ALWAYS AS (id * 2) STORED, v text)")
     world.replicate("t")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.databases.postgresql.catalog import generated_kinds
-from tidemark.model.replication_catalog import SeenColumn, SeenTable
+from tidemark.model.replication_catalog import SeenColumn, SeenPart, SeenTable
 
 if TYPE_CHECKING:
     import psycopg2
@@ -24,6 +24,22 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p')
   AND (c.oid = ANY(%(oids)s::oid[]) OR c.relispartition AND pg_partition_root(c.oid)::oid = ANY(%(oids)s::oid[]))
 """
+_JOINED = """
+SELECT c.oid::bigint, min(n.nspname || '.' || c.relname), string_agg(i.xmin::text, ' ' ORDER BY i.inhrelid),
+       bool_or(NOT EXISTS (SELECT FROM pg_attribute own JOIN pg_attribute made ON made.attrelid = own.attrelid
+                           WHERE own.attrelid = i.inhrelid AND own.attnum > 0 AND made.attnum = -6
+                             AND own.xmin = made.xmin AND own.cmin = made.cmin)),
+       min(c.xmin::text)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN pg_partition_ancestors(c.oid) AS above(relid) JOIN pg_inherits i ON i.inhrelid = above.relid
+WHERE c.oid = ANY(%s::oid[]) AND c.relispartition
+GROUP BY c.oid
+"""  # an ATTACH writes all columns of a table anew, so that none is as it was when the table (-6: tableoid) was made
+_HAS_ROWS = """
+SELECT oid::bigint FROM unnest(%s::oid[]) AS oid
+WHERE CASE WHEN EXISTS (SELECT FROM pg_locks WHERE relation = oid AND mode = 'AccessExclusiveLock') THEN true
+           ELSE pg_relation_size(oid) > 0 END
+"""  # the size is asked under a lock
 _COLUMNS = """
 SELECT a.attrelid::bigint, a.attnum::int, a.attname::text, format_type(a.atttypid, a.atttypmod),
        a.atttypid::bigint::text, a.atttypmod, a.xmin::text, (SELECT d.oid::bigint::text FROM pg_attrdef d
@@ -63,12 +79,24 @@ def seen_tables(connection: psycopg2.extensions.connection, oids: Iterable[int])
         if file:  # a partitioned table has none itself
             parts[table][part] = str(file)
     columns = _columns(connection, asked, parts)
+    joined = _joined(connection, [part for found in parts.values() for part in found])
     return {
         str(oid): SeenTable(
-            name, {str(part): file for part, file in sorted(parts[oid].items())}, tuple(columns.get(oid, ()))
+            name,
+            {str(part): file for part, file in sorted(parts[oid].items())},
+            tuple(columns.get(oid, ())),
+            {str(part): joined[part] for part in sorted(parts[oid]) if part in joined and part != oid},
         )
         for oid, name in names.items()
     }
+
+
+def _joined(connection: psycopg2.extensions.connection, parts: Sequence[int]) -> Mapping[int, SeenPart]:
+    """Those that are partitions. One that is locked may have rows."""
+    rows = _rows(connection, _JOINED, (list(parts),)) if parts else []
+    attached = [oid for oid, _, _, was_table, _ in rows if was_table]
+    brought = {oid for (oid,) in _rows(connection, _HAS_ROWS, (attached,))} if attached else set()
+    return {oid: SeenPart(name, joined, oid in brought, version) for oid, name, joined, _, version in rows}
 
 
 def _columns(

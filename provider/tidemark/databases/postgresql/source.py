@@ -172,6 +172,7 @@ def _found(table: CatalogTable) -> FoundObject:
         table.generated,
         unsupported,
         generated=table.generated,
+        parted=table.parted,
     )
 
 

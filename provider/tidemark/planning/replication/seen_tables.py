@@ -6,14 +6,24 @@ and mostly whether it can have changed values. Where it can, nobody but the sour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tidemark.model.replication import TableSchema
 from tidemark.model.replication_catalog import SeenColumn, SeenTable
 from tidemark.planning.replication.native import holds_all
 
-__all__ = ["beyond", "carried", "hidden", "was_rewritten", "why_unlike"]
+__all__ = ["REWRITTEN", "WENT", "beyond", "carried", "hidden", "parts_notices", "was_rewritten", "why_unlike"]
+
+_MOST_NAMES = 20
+WENT = (
+    "partitions of it were dropped or detached since its last backfill ({names}): their rows made no event, and stay in"
+    " the target. Ask for a backfill, or leave it so"
+)
+REWRITTEN = (
+    "partitions of it were rewritten since its last backfill ({names}): nothing is wrong after a VACUUM FULL or"
+    " CLUSTER; after a TRUNCATE of a partition its rows made no event, and stay in the target: ask for a backfill"
+)
 
 
 def was_rewritten(before: SeenTable, after: SeenTable) -> bool:
@@ -22,7 +32,8 @@ def was_rewritten(before: SeenTable, after: SeenTable) -> bool:
 
 
 def carried(before: SeenTable | None, after: SeenTable) -> SeenTable:
-    """`after`, with what was known before of the rows that are older than a column: a rewrite forgets it.
+    """`after`, with what was known before of the rows that are older than a column: a rewrite forgets it; and with the
+    partitions that went or were rewritten since the last copy.
 
     A column that is new since is known where the catalog tells one value, or where it tells none and nothing was
     rewritten: then such rows have NULL.
@@ -36,7 +47,36 @@ def carried(before: SeenTable | None, after: SeenTable) -> SeenTable:
         else:
             null = before is not None and same is None and not column.fills and not rewritten
             told.append(replace(column, known=null or len(column.fills) == 1))
-    return replace(after, columns=tuple(told))
+    if before is None:
+        return replace(after, columns=tuple(told))
+    went = [part for part in before.files if part not in after.files]
+    names = [before.parts[part].name if part in before.parts else f"OID {part}" for part in went]
+    others = [after.parts[part].name for part in _rewritten_alone(before, after)]
+    return replace(
+        after, columns=tuple(told), went=_more(before.went, names), rewritten=_more(before.rewritten, others)
+    )
+
+
+def parts_notices(seen: SeenTable) -> Iterator[str]:
+    """What became of partitions without an event, and may be in the target otherwise."""
+    for notice, names in ((WENT, seen.went), (REWRITTEN, seen.rewritten)):
+        if names:
+            others = " and others" if len(names) == _MOST_NAMES else ""
+            yield notice.format(names=", ".join(names) + others)
+
+
+def _more(before: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*before, *names)))[:_MOST_NAMES]
+
+
+def _rewritten_alone(before: SeenTable, after: SeenTable) -> Sequence[str]:
+    """Partitions with other storage, unless one transaction gave it to all of several: that was a TRUNCATE of the
+    table, which made an event, or an ALTER TABLE, which the columns tell of.
+    """
+    both = [part for part in before.files if part in after.parts and part in after.files]
+    other = [part for part in both if before.files[part] != after.files[part]]
+    together = len(other) > 1 and other == both and len({after.parts[part].version for part in other}) == 1
+    return () if together else other
 
 
 def hidden(seen: SeenTable, plain: Callable[[SeenColumn], bool]) -> SeenTable:
@@ -51,7 +91,8 @@ def hidden(seen: SeenTable, plain: Callable[[SeenColumn], bool]) -> SeenTable:
 def beyond(seen: SeenTable, known: TableSchema | None) -> SeenTable:
     """What a reader of the log wants of it, which knows the columns of `known`: of the others what old rows have."""
     numbers = {column.number for column in (known.columns if known is not None else ())}
-    return replace(seen, columns=tuple(replace(one, shape={}) for one in seen.columns if one.number not in numbers))
+    columns = tuple(replace(one, shape={}) for one in seen.columns if one.number not in numbers)
+    return replace(seen, columns=columns, parts={}, went=(), rewritten=())
 
 
 def why_unlike(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColumn], bool]) -> str | None:
@@ -64,6 +105,7 @@ def why_unlike(before: SeenTable, after: SeenTable, replicated: Callable[[SeenCo
 
 def _reasons(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColumn], bool]) -> Iterator[str]:
     rewritten = was_rewritten(before, after)
+    yield from _attached(before, after)
     for column in after.columns:
         if not replicated(column):
             continue
@@ -79,6 +121,17 @@ def _reasons(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColu
             if rewritten and _was_altered(was, column):
                 yield f"column {column.name} was altered and its rows were rewritten, by a USING clause perhaps"
             yield from _of_type(was, column)
+
+
+def _attached(before: SeenTable, after: SeenTable) -> Iterator[str]:
+    """A partition that is made as one is filled by events. Of one that was there under a look of a release before this
+    one nobody knows since when it is attached.
+    """
+    for part, now in after.parts.items():
+        was = before.parts.get(part)
+        there = part in before.files and (was is None or was.joined == now.joined)
+        if now.brought and not there:
+            yield f"partition {now.name} was attached with rows, or has got them since: those that it had made no event"
 
 
 def _of_type(was: SeenColumn, now: SeenColumn) -> Iterator[str]:

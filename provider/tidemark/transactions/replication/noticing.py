@@ -18,7 +18,7 @@ from tidemark.control.store import ControlStore
 from tidemark.model.replication import By, FoundObject, ObjectState, Replication, Shown, WriteMode
 from tidemark.model.replication_catalog import SeenColumn, SeenTable
 from tidemark.planning.replication.lifecycle import ObjectAct
-from tidemark.planning.replication.seen_tables import carried, hidden, why_unlike
+from tidemark.planning.replication.seen_tables import carried, hidden, parts_notices, why_unlike
 from tidemark.planning.replication.showing import rules_of, shown
 from tidemark.transactions.replication.gaps import missed
 from tidemark.transactions.replication.moving import move_object
@@ -65,7 +65,8 @@ class Noticing:
         if before is not None and now is not None:
             self._flag_unlike(stored, found, before, carried(before, now))
         new = () if before is None or now is None else self._new_beside_hidden(found, before, now)
-        self._keep(stored, found, before, now, (*found.notices, *self._named(found), *new))
+        parts = () if now is None or _is_empty(stored) else parts_notices(carried(before, now))
+        self._keep(stored, found, before, now, (*found.notices, *self._named(found), *new, *parts))
 
     def lose(self, stored: StoredObject, *notices: str) -> None:
         """There is nothing to look at. Which columns are hidden is kept, for events that are still to come."""

@@ -9,7 +9,16 @@ from functools import partial
 from tidemark.control.store import ControlStore
 from tidemark.databases.sources import Source
 from tidemark.errors import ObjectNotReplicable, ReplicationRefused
-from tidemark.model.replication import Column, FoundObject, HeldTable, Replicated, Replication, Selection, Shown
+from tidemark.model.replication import (
+    Column,
+    FoundObject,
+    HeldTable,
+    ObjectName,
+    Replicated,
+    Replication,
+    Selection,
+    Shown,
+)
 from tidemark.planning.replication.another_cluster import Elsewhere, elsewhere, unsure_tables
 from tidemark.planning.replication.kept_out import held_tables, without_renamed
 from tidemark.planning.replication.problems import judge
@@ -82,7 +91,10 @@ def look_again(store: ControlStore, source: Source, replication: Replication, *,
     verdict = judge(source.problems(replication, selected), objects)
     everything = _without(everything, verdict.unsupported)
     selected = chosen(known.of(everything))
-    warnings = (*_warnings(replication.selection, everything, selected), *verdict.warnings)
+    warnings = (
+        *_warnings(replication.selection, everything, selected, {one.name for one in objects}),
+        *verdict.warnings,
+    )
     return Look(everything, selected, verdict.stops, warnings, there)
 
 
@@ -145,7 +157,10 @@ def _without(everything: Sequence[FoundObject], unsupported: Mapping[str, str]) 
 
 
 def _warnings(
-    selection: Selection, everything: Sequence[FoundObject], selected: Sequence[FoundObject]
+    selection: Selection,
+    everything: Sequence[FoundObject],
+    selected: Sequence[FoundObject],
+    known: Collection[ObjectName] = (),
 ) -> Iterator[str]:
     for pattern in unmatched(selection, everything):
         yield f"The selection names {pattern}, and the source has nothing of that name."
@@ -153,11 +168,17 @@ def _warnings(
         if one.unsupported is not None:
             yield f"{one.name.text} is not replicated: {one.unsupported}"
         else:
-            yield from _missing(one)
+            yield from _missing(one, known)
 
 
-def _missing(one: FoundObject) -> Iterator[str]:
-    """What the log of an object that is replicated does not have."""
+def _missing(one: FoundObject, known: Collection[ObjectName]) -> Iterator[str]:
+    """What the log of an object that is replicated does not have. Of partitions one that is `known` is not told."""
+    if one.parted and one.name not in known:
+        yield (
+            f"{one.name.text} is partitioned: TRUNCATE, DROP, DETACH and ATTACH of a single partition make no event."
+            " The next run sees that a partition went or was rewritten, and alerts; one that was attached with rows"
+            " flags the table. Rows of one that came and went between two runs it does not see."
+        )
     if one.generated:
         names = ", ".join(one.generated)
         yield (
