@@ -21,6 +21,7 @@ class EventBatch:
     """What a commit of capture says of itself, JSON `{"tidemark_events": {…}}` in its `userMetadata`.
 
     It has every transaction whose commit position is in [start, end). `attempt`: a name that no other run has.
+    `widest`: bytes of the largest payload of the log up to here; `mean`: of a payload, in the batch where that is most.
     """
 
     replication_uid: str
@@ -29,6 +30,8 @@ class EventBatch:
     end: str
     attempt: str
     transactions: int
+    widest: int = 0
+    mean: int = 0
 
     def to_text(self) -> str:
         """The text for a commit's `userMetadata`."""

@@ -28,7 +28,8 @@ class ObjectWrite(StrEnum):
 class ObjectMark:
     """JSON `{"tidemark_object": {…}}` in the `userMetadata`. After the commit the target has every event before `end`.
 
-    `start`: of a backfill the position it is exact at. `schema`: of a backfill the object's columns there.
+    `start`: of a backfill the position it is exact at. `schema`: of a backfill the object's columns there. `widest`:
+    the bytes of a row that who reads or writes the table should be ready for.
     """
 
     object_uid: str
@@ -38,6 +39,7 @@ class ObjectMark:
     end: LogPosition
     kind: ObjectWrite
     schema: TableSchema | None = None
+    widest: int = 0
 
     @property
     def txn_version(self) -> int:

@@ -1,20 +1,31 @@
-"""A table of values of 5 MB is copied, captured and read again by a driver with 1 GB."""
+"""A table of values of 5 MB is copied, captured, written down and trimmed by a driver with 1 GB."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.engine.replication.capturing import NOW
+from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.engine.replication.test_backfill_object import opened
 from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
 from tests.tiers import nightly
 from tidemark.databases.postgresql.row_sizes import WIDE
+from tidemark.engine.replication import captured
+from tidemark.engine.replication.target_table import Target
+from tidemark.engine.replication.trim import trim_events
+from tidemark.engine.replication.write_down import write_down
+from tidemark.lake.event_logs import capture_app_id
+from tidemark.model.replication import START, LogPosition
+from tidemark.model.replication_jobs import TrimEvents
 
 pytestmark = pytest.mark.spark
 
@@ -57,8 +68,41 @@ def test_rows_that_look_small_and_are_wide_are_copied_all_the_same(
         assert world.backfill(pauses=(0.0,)).rows == 400
 
 
+def test_whoever_reads_wide_events_takes_few_at_once(
+    spark: SparkSession, source_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those who read no wide one of them: it may lie beside theirs."""
+    made = ("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t SELECT g, 'a' FROM generate_series(1, 3) g")
+    at_once: list[int] = []
+
+    def note(*_: object) -> None:
+        at_once.append(int(spark.conf.get("spark.sql.parquet.columnarReaderBatchSize")))
+
+    with opened(spark, source_server, tmp_path, *made) as world:
+        world.backfill()
+        note()
+        world.source.sql("UPDATE t SET v = repeat('x', 2000000) WHERE id = 1")
+        world.capture()
+        world.source.sql("UPDATE t SET v = 'narrow' WHERE id = 1")
+        end, ask = world.capture(), world.capturing.ask
+        report = write_down(spark, STORE, world.write_down_ask(end), say=note)
+        assert report.events == 2
+        assert trim_events(spark, STORE, _trim_ask(world, {}), stop_if_due=note).events > 0
+        monkeypatch.setattr(captured, "_look_into", note)
+        captured.captured_since(spark, world.capturing.log, capture_app_id(STORE, ask.replication_uid), ask, 0)
+        note()
+        assert [mark.mark.widest > 2_000_000 for mark in Target(world.target, STORE, "o").writes()] == [True, False]
+    assert at_once == [4096, 8, 8, 8, 4096]
+
+
+def _trim_ask(world: ReplicatedWorld, needed: Mapping[str, LogPosition]) -> TrimEvents:
+    ask = world.capturing.ask
+    later = NOW + timedelta(days=8)
+    return TrimEvents(ask.replication_uid, "shop", ask.event_log, ask.batches, later, needed)
+
+
 def _copy(home: Path) -> None:
-    """In a process of its own, whose driver has 1 GB: a copy, its events, and a second copy that catches up."""
+    """In a process of its own, whose driver has 1 GB: a copy, a second one that catches up, changes, and retention."""
     from tidemark.model.spark import POSTGRESQL_PACKAGE, S3_SETTINGS
     from tidemark.testing import local_spark
 
@@ -69,10 +113,18 @@ def _copy(home: Path) -> None:
         try:
             assert world.backfill().rows == ROWS
             world.source.sql(f"INSERT INTO t SELECT g, {VALUE} FROM generate_series(1001, 1030) g")
-            world.capture()
+            world.write_down()
+            world.source.sql(f"UPDATE t SET v = {VALUE.replace('g', '(id + 7)')} WHERE id % 10 = 0")
+            world.source.sql("DELETE FROM t WHERE id % 10 = 1", "UPDATE t SET id = id + 5000 WHERE id % 10 = 2")
+            world.write_down()
+            world.source.sql("UPDATE t SET v = 'narrow' WHERE id % 10 = 3")
+            world.write_down()
+            ask = _trim_ask(world, {world.oid: world.applied or START})
+            print("trimmed", trim_events(spark, STORE, ask).events)
+            assert world.backfill().rows
             found = spark.read.format("delta").load(str(home / "target")).selectExpr("count(*)", "sum(length(v))")
             print("copied", *found.first())
-            print("source", *world.source.sql("SELECT count(*), sum(length(v)) FROM t WHERE id <= 1000")[0])
+            print("source", *world.source.sql("SELECT count(*), sum(length(v)) FROM t")[0])
         finally:
             world.close()
     spark.stop()
@@ -88,5 +140,6 @@ def test_a_driver_of_1_gb_copies_values_of_5_mb(tmp_path: Path, source_server: P
     ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert any(line.startswith("trimmed") and int(line.split()[1]) > 100 for line in done.stdout.splitlines())
     copied, source = [line for line in done.stdout.splitlines() if line.startswith(("copied", "source"))]
     assert copied.split()[1:] == source.split()[1:]

@@ -185,8 +185,11 @@ class _Copying:
         wanted = target_columns(report.schema, self.ask.object.mode)
         rows = self.session.read.format("delta").load(copy.ref.path)
         rows = rows.select(*(quoted(one.name) for one in wanted.fields))
+        newest = copy.newest()
+        self.widest = max(self.widest, 0 if newest is None else newest.mark.widest)
         mark = self._mark(self.mark.start, report.applied, report.schema)
-        self._overwrite(self.target.known(), report.schema, mark, rows)
+        with fitted(self.session, self.widest):
+            self._overwrite(self.target.known(), report.schema, mark, rows)
         return self._report(found=False)
 
     def _following(self, copy: Target) -> WriteDown:
@@ -227,7 +230,9 @@ class _Copying:
         target.write_once(self.session, mark, lambda: writer.save(target.ref.path), point="backfill")
 
     def _mark(self, start: LogPosition, end: LogPosition, schema: TableSchema | None) -> ObjectMark:
-        return ObjectMark(self.ask.object.uid, self.ask.number, 0, start, end, ObjectWrite.BACKFILL, schema)
+        return ObjectMark(
+            self.ask.object.uid, self.ask.number, 0, start, end, ObjectWrite.BACKFILL, schema, self.widest
+        )
 
     def _report(self, *, found: bool) -> BackfillReport:
         target = self.target.known()

@@ -120,6 +120,7 @@ class _Run:
     stop_if_due: Callable[[], None]
     functions_up_to: int
     hashed: TextOf | None
+    widths: tuple[int, int] = (0, 0)  # `widest` and `mean` of the log
     position: LogPosition = field(init=False)
     number: int = field(init=False)
     schemas: dict[str, TableSchema] = field(init=False)
@@ -131,7 +132,9 @@ class _Run:
         """Start where the store or the log ends, and let the slot go as far: all before that is safe."""
         self.position, self.number = self.ask.captured, self.ask.batches
         self.schemas = {one.source_id: one.schema for one in self.ask.objects if one.schema is not None}
-        self._catch_up(newest_batch(self.session, self.log, self.app_id, self.ask))
+        newest = newest_batch(self.session, self.log, self.app_id, self.ask)
+        self.widths = (0, 0) if newest is None else (newest.widest, newest.mean)
+        self._catch_up(newest)
         require_not_set_back(self.connection, self.position)
         require_ours(slot_status(self.connection, self.ask.slot), captured=self.position, idle=False)
         self._move_slot()
@@ -224,6 +227,8 @@ class _Run:
             upto.commit,
             attempt,
             reader.transactions,
+            max(staging.widest, self.widths[0]),
+            max(staging.mean, self.widths[1]),
         )
         common = EventsOf(ask.stream, READ_METHODS[ask.kind], ask.system_id, batch.number, self.now)
         with fitted(self.session, staging.widest, staging.mean):
@@ -232,7 +237,7 @@ class _Run:
             self.say(f"another capture has written batch {batch.number}; going on behind {found.end}")
             self._catch_up(found)
             return False
-        self.position, self.number = upto, batch.number
+        self.position, self.number, self.widths = upto, batch.number, (batch.widest, batch.mean)
         self.schemas, self.heartbeat = reader.schemas, reader.heartbeat
         self.told.add(reader)
         self.say(
@@ -244,6 +249,7 @@ class _Run:
         """Know what the log has behind what was known of it."""
         if found is None or found.number <= self.number:
             return
+        self.widths = found.widest, found.mean
         missed = captured_since(self.session, self.log, self.app_id, self.ask, self.number)
         self.told.include(missed)
         self.schemas.update(missed.schemas)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from tidemark.engine.replication.event_log import widths
+from tidemark.engine.replication.wide_rows import fitted
 from tidemark.lake.event_logs import batches
 from tidemark.model.codec import from_json
 from tidemark.model.replication import TableSchema
@@ -62,6 +64,12 @@ def captured_since(spark: SparkSession, log: DeltaLog, app_id: str, ask: Capture
         if batch.number <= number:
             break
         found.transactions += batch.transactions
+    with fitted(spark, *widths(log, app_id)):
+        _look_into(spark, log, ask, number, found)
+    return found
+
+
+def _look_into(spark: SparkSession, log: DeltaLog, ask: CaptureEvents, number: int, found: Captured) -> None:
     names = {one.source_id: one.name.text for one in ask.objects}
     place = F.struct("position", "sequence")
     is_schema = F.col("change") == F.lit(Change.SCHEMA.value)
@@ -88,4 +96,3 @@ def captured_since(spark: SparkSession, log: DeltaLog, app_id: str, ask: Capture
             found.renamed[name] = row["named"]
         newest = _EPOCH + timedelta(microseconds=row["newest"])
         found.newest = newest if found.newest is None else max(found.newest, newest)
-    return found

@@ -37,6 +37,7 @@ __all__ = [
     "newest_batch",
     "open_event_log",
     "require_whole",
+    "widths",
 ]
 
 OBJECT_COLUMN = "object"
@@ -128,6 +129,12 @@ def require_whole(
         raise _gone(ask) from error
     newest_batch(spark, log, capture_app_id(store_id, ask.replication_uid), ask)
     return log
+
+
+def widths(log: DeltaLog, app_id: str) -> tuple[int, int]:
+    """What `fitted` is to know before the log is read: of all its events, as a file may have them in any company."""
+    newest = next(batches(log, app_id), None)
+    return (0, 0) if newest is None else (newest.widest, newest.mean)
 
 
 def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBatch, events: DataFrame) -> EventBatch:

@@ -9,14 +9,17 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidemark.engine.replication.event_log import require_whole
+from tidemark.engine.replication.event_log import require_whole, widths
 from tidemark.engine.replication.object_events import from_place
+from tidemark.engine.replication.wide_rows import fitted
 from tidemark.engine.writes.exactly_once import until_committed
+from tidemark.lake.event_logs import capture_app_id
 from tidemark.model.replication_jobs import TrimEvents, TrimReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.replication import LogPosition
 
 __all__ = ["is_needed", "trim_events"]
@@ -38,6 +41,17 @@ def trim_events(
     what the first has left. Raises EventLogChanged.
     """
     log = require_whole(session, store_id, ask, options)
+    with fitted(session, *widths(log, capture_app_id(store_id, ask.replication_uid))):
+        return _trimmed(session, log, ask, say, stop_if_due)
+
+
+def _trimmed(
+    session: SparkSession,
+    log: DeltaLog,
+    ask: TrimEvents,
+    say: Callable[[str], None],
+    stop_if_due: Callable[[], None],
+) -> TrimReport:
     events = session.read.format("delta").load(log.uri)
     may_go = events.where((F.col("read_timestamp") < F.lit(ask.before)) & (F.col("batch") < ask.batches))
     (last,) = may_go.agg(F.max("batch")).collect()[0]

@@ -1,7 +1,8 @@
-"""Parquet is written and read by bytes, not by rows, while rows are wide: pages, row groups and batches.
+"""Parquet is written and read by bytes, not by rows, while rows are wide: pages, row groups and batches. So is what
+Spark keeps.
 
-As it is, the writer looks at its size every 100 rows, and the reader takes 4,096 rows at once: of values of 5 MB that
-is more than a driver has.
+As it is, the writer looks at its size every 100 rows, the reader takes 4,096 rows at once, and what is kept has 10,000
+in a batch: of values of 5 MB that is more than a driver has.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _GROUP = 16 << 20
 _UNPACKED = 64 << 20
 _AT_ONCE = 16 << 20
 _NARROW = 4 << 10  # bytes of a row up to which Parquet's own settings do
-_ROWS_OF_A_BATCH = 4096
+_ROWS_OF_A_BATCH, _ROWS_KEPT = 4096, 10_000
 
 
 def settings_for(widest: int, mean: int = 0) -> Mapping[str, str]:
@@ -35,6 +36,7 @@ def settings_for(widest: int, mean: int = 0) -> Mapping[str, str]:
         "parquet.page.size.row.check.max": str(_rows(_PAGE, widest, 10_000)),
         "parquet.block.size": str(_GROUP),
         "spark.sql.parquet.columnarReaderBatchSize": str(_rows(_AT_ONCE, widest, _ROWS_OF_A_BATCH)),
+        "spark.sql.inMemoryColumnarStorage.batchSize": str(_rows(_AT_ONCE, widest, _ROWS_KEPT)),
     }
 
 

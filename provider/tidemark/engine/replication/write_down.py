@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 from tidemark.engine.replication.bags import merge_bag, missing_rows
 from tidemark.engine.replication.columns import unfit_columns
-from tidemark.engine.replication.event_log import require_whole
+from tidemark.engine.replication.event_log import require_whole, widths
 from tidemark.engine.replication.fold import Folding
 from tidemark.engine.replication.object_events import ObjectEvents
 from tidemark.engine.replication.segments import append_rows, change_columns, merge_rows, missing_row, truncate
 from tidemark.engine.replication.target_table import Target
 from tidemark.engine.replication.values import named_unfit_value
+from tidemark.engine.replication.wide_rows import fitted
 from tidemark.engine.spark_failures import SPARK_FAILURES
 from tidemark.errors import TidemarkError, ToastedKey
+from tidemark.lake.event_logs import capture_app_id
 from tidemark.model.codec import to_plain
 from tidemark.model.replication import LogPosition, TableSchema, WriteMode
 from tidemark.model.replication_jobs import WriteDown, WriteDownReport
@@ -63,10 +65,25 @@ def write_down(
     target = Target(ask.target, store_id, ask.object_uid, options, stop_if_due)
     target = target.make(session, ask.schema, ask.mode, replication=ask.stream)
     target.has(_mark(ask, 0, ask.start), ask.end)  # a newer or another write is known before anything is read
-    require_whole(session, store_id, ask, options)
+    log = require_whole(session, store_id, ask, options)
+    newest = target.newest()
+    widest, mean = widths(log, capture_app_id(store_id, ask.replication_uid))
+    widest = max(widest, 0 if newest is None else newest.mark.widest)
+    with fitted(session, widest, mean):
+        return _written(session, ask, target, widest, say, stop_after)
+
+
+def _written(
+    session: SparkSession,
+    ask: WriteDown,
+    target: Target,
+    widest: int,
+    say: Callable[[str], None],
+    stop_after: int | None,
+) -> WriteDownReport:
     events = ObjectEvents(session, ask)
     plan = _planned(session, ask, target, events, SEGMENTS - 1 if stop_after is None else stop_after)
-    writing = _Writing(session, ask, target, events, plan)
+    writing = _Writing(session, ask, target, events, plan, widest)
     for segment in plan.segments:
         flagged = writing.write(segment)
         if flagged is not None:
@@ -99,24 +116,25 @@ def position_text(position: LogPosition) -> str:
     return f"{position.commit}/{position.sequence}"
 
 
-def _mark(ask: WriteDown, segment: int, end: LogPosition) -> ObjectMark:
-    return ObjectMark(ask.object_uid, ask.number, segment, ask.start, end, ObjectWrite.WRITE_DOWN)
+def _mark(ask: WriteDown, segment: int, end: LogPosition, widest: int = 0) -> ObjectMark:
+    return ObjectMark(ask.object_uid, ask.number, segment, ask.start, end, ObjectWrite.WRITE_DOWN, widest=widest)
 
 
 @dataclass
 class _Writing:
-    """The segments of a write-down on their way to the target."""
+    """The segments of a write-down on their way to the target, whose rows have up to `widest` bytes."""
 
     session: SparkSession
     ask: WriteDown
     target: Target
     events: ObjectEvents
     plan: SegmentPlan
+    widest: int
     found: int = 0
 
     def write(self, segment: Segment) -> str | None:
         """Write it, unless the target has it. Says why only a backfill goes on from it, where that is so."""
-        mark = _mark(self.ask, segment.number, segment.end)
+        mark = _mark(self.ask, segment.number, segment.end, self.widest)
         if self.target.has(mark):
             self.found += 1
             return None
