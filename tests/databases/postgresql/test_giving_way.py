@@ -24,7 +24,7 @@ from tidemark.databases.postgresql.slots import create_slot, current_position
 from tidemark.databases.postgresql.source import PostgresSource
 from tidemark.databases.postgresql.statistics import lag_of
 from tidemark.databases.sources import Source
-from tidemark.errors import SlotBlocked, SourceLocked
+from tidemark.errors import BackfillGaveWay, SlotBlocked, SourceLocked
 from tidemark.model.replication import (
     LogPosition,
     ObjectName,
@@ -34,6 +34,7 @@ from tidemark.model.replication import (
     Selection,
     SourceAddress,
     SourceKind,
+    TableSchema,
 )
 from tidemark.planning.replication.positions import lsn_of
 
@@ -218,6 +219,36 @@ def test_who_waits_for_a_copy_is_let_through(held: Held, copyist: SourceAddress)
             reader.execute("SELECT 1")
     ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name ~ '^tidemark' AND datname = current_database()"
     assert held.world.sql(ours) == [(0,)]
+
+
+def test_a_copy_that_gives_way_while_it_looks_at_the_table_says_so(held: Held) -> None:
+    """It is ended between two of its questions."""
+
+    def choose(schema: TableSchema) -> TableSchema:
+        with held.application() as application:
+            application.execute("ALTER TABLE t ADD COLUMN w int")
+        return schema
+
+    with (
+        pytest.raises(BackfillGaveWay, match="waits for AccessExclusiveLock on"),
+        held.pinned(bound=SHORT, choose=choose),
+    ):
+        raise AssertionError("the table is somebody else's")
+
+
+def test_a_sample_has_as_many_pages_of_many_partitions_as_of_one_table(held: Held) -> None:
+    held.world.sql(
+        "CREATE TABLE parted (id int, v text) PARTITION BY LIST (id)",
+        """DO $$ BEGIN FOR n IN 1..40 LOOP
+           EXECUTE format('CREATE TABLE part_%s PARTITION OF parted FOR VALUES IN (%s)', n, n); END LOOP; END $$""",
+        "INSERT INTO parted SELECT g % 40 + 1, repeat('v', 1000) FROM generate_series(1, 16000) g",
+        f"ALTER DATABASE {held.world.database} SET log_min_duration_statement = 0",
+    )
+    ((oid,),) = held.world.sql("SELECT 'parted'::regclass::oid::bigint")
+    with held.pinned(oid=oid):
+        said = (held.world.server.data.parent / "log").read_text(errors="replace")
+    percent = float(re.findall(r"parted\S* TABLESAMPLE SYSTEM \(([0-9.]+)\)", said)[-1])
+    assert 5 < percent < 15
 
 
 def test_a_reader_never_stands_behind_somebody_who_waits_for_the_copy(held: Held) -> None:

@@ -44,7 +44,10 @@ __all__ = [
 ]
 
 BOUND = timedelta(seconds=5)
-LOCK_TIMEOUT = timedelta(milliseconds=100)  # the longest that a session of ours stands in a queue for a user's table
+LOCK_TIMEOUT = timedelta(milliseconds=100)
+"""The longest that a session of ours stands in a queue for a user's table; behind autovacuum alone, which ends for who
+waits, `deadlock_timeout` more.
+"""
 _SLOWEST_LOOK = 1.0  # seconds
 _WINDOW = 10  # bounds, of which somebody waits for one
 _UNDRIVEN = timedelta(seconds=5)  # that a session which nobody drives may hold a table, at least

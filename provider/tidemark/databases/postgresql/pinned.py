@@ -20,11 +20,19 @@ from urllib.parse import quote
 from tidemark.databases.postgresql.catalog import columns_of, read_from
 from tidemark.databases.postgresql.connection import SESSION, connect
 from tidemark.databases.postgresql.fingerprints import seen_tables
-from tidemark.databases.postgresql.giving_way import BOUND, LOCK_TIMEOUT, driven, guards, milliseconds, watching
+from tidemark.databases.postgresql.giving_way import (
+    BOUND,
+    LOCK_TIMEOUT,
+    Watch,
+    driven,
+    guards,
+    milliseconds,
+    watching,
+)
 from tidemark.databases.postgresql.names import literal, quoted
 from tidemark.databases.postgresql.row_sizes import Fetch, RowSizes, row_bytes, sample_percent
 from tidemark.databases.postgresql.snapshots import Snapshot, exported_snapshot
-from tidemark.errors import BackfillGaveWay, BackfillInterrupted, InvalidArgument
+from tidemark.errors import BackfillGaveWay, BackfillInterrupted, InvalidArgument, TidemarkError
 from tidemark.model.replication import Column, Shown, SourceAddress, TableSchema, TypeKind
 from tidemark.model.replication_catalog import SeenTable
 from tidemark.planning.replication.hiding import MASK, pads_of
@@ -61,10 +69,10 @@ SELECT c.oid, c.relfilenode FROM pg_class c
 WHERE c.relkind = 'r' AND c.oid IN (SELECT {oid}::oid UNION ALL SELECT relid FROM pg_partition_tree({oid}::oid))
 """
 _FACTS = """
-SELECT coalesce(max(pg_relation_size(oid) / current_setting('block_size')::bigint), 0)::bigint, count(*),
-    transaction_timestamp(), coalesce(bool_or((SELECT pg_relation_size(c.reltoastrelid) > 0
+SELECT coalesce(max(pages), 0)::bigint, coalesce(sum(pages), 0)::bigint, count(*), transaction_timestamp(),
+    coalesce(bool_or((SELECT pg_relation_size(c.reltoastrelid) > 0
         FROM pg_class c WHERE c.oid = parts.oid AND c.reltoastrelid <> 0)), false)
-FROM ({parts}) AS parts
+FROM (SELECT oid, pg_relation_size(oid) / current_setting('block_size')::bigint AS pages FROM ({parts}) AS one) AS parts
 """
 _WIDEST = """
 SELECT coalesce(max(size), 0), coalesce(avg(size), 0)::bigint
@@ -162,17 +170,34 @@ def pinned_table(
     `bound`. `choose`: its columns as the lake has them.
 
     Raises ObjectNotReplicable where it is gone, BackfillGaveWay where somebody has it locked or rewrites it at this
-    moment, and what `exported_snapshot` and `connect` do. Nothing stays behind in the source, whatever happens.
+    moment, or waits for it before it is ready, and what `exported_snapshot` and `connect` do. Nothing stays behind in
+    the source, whatever happens.
     """
     with (
         connect(driven(address, bound)) as connection,
         watching(address, name=f"tidemark copy {connection.info.backend_pid}", bound=bound) as watch,
     ):
         watch.look_after(connection)
-        snapshot = _begun(address, connection, patience, bound)
-        table = _held(connection, snapshot, oid, name, numeric_as, choose, bound)
+        with _giving_way(name, watch):
+            snapshot = _begun(address, connection, patience, bound)
+            table = _held(connection, snapshot, oid, name, numeric_as, choose, bound)
         watch.keep(connection)
         yield replace(table, readers=watch.readers, gave_way=lambda: watch.found)
+
+
+@contextmanager
+def _giving_way(name: str, watch: Watch) -> Iterator[None]:
+    """What is raised within, as BackfillGaveWay where it comes of others."""
+    import psycopg2
+
+    try:
+        yield
+    except psycopg2.errors.LockNotAvailable as error:
+        raise BackfillGaveWay(object=name, problem=f"it {_LOCKED}") from error
+    except (psycopg2.Error, TidemarkError) as error:
+        if watch.found is None:
+            raise
+        raise BackfillGaveWay(object=name, problem=watch.found) from error
 
 
 def _held(
@@ -192,11 +217,11 @@ def _held(
         hold = _HOLD.format(source=source, parts=parts)
         _run_hold(cursor, hold, name)
         cursor.execute(_FACTS.format(parts=parts))
-        pages, count, taken_at, out_of_line = cursor.fetchone()
+        pages, all_pages, count, taken_at, out_of_line = cursor.fetchone()
         found = columns_of(connection, oid, numeric_as=numeric_as)
         schema, seen = choose(found), seen_tables(connection, [oid]).get(str(oid))
         read = tuple(replace(found.column(one.name), shown=one.shown) for one in schema.columns)
-        cursor.execute(_WIDEST.format(size=row_bytes(read), source=source, percent=sample_percent(pages)))
+        cursor.execute(_WIDEST.format(size=row_bytes(read), source=source, percent=sample_percent(all_pages)))
         widest, mean = cursor.fetchone()
     return PinnedTable(
         snapshot=snapshot,
@@ -295,8 +320,6 @@ def _run_hold(cursor: psycopg2.extensions.cursor, hold: str, name: str) -> None:
         cursor.execute(hold)
     except psycopg2.errors.RaiseException as error:
         raise interruption(name, str(error.diag.message_primary)) from error
-    except psycopg2.errors.LockNotAvailable as error:
-        raise BackfillGaveWay(object=name, problem=f"it {_LOCKED}") from error
 
 
 def hash_properties(secret: str) -> dict[str, str]:

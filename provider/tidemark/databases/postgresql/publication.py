@@ -121,9 +121,9 @@ def ensure_publication(
     All columns are published, those too that are added later, and the reader drops what is excluded: a list of columns
     stands still, so that values of a new column would be in no event. A list that somebody made is taken away. Needs an
     autocommit connection. It takes locks that others who alter these tables would wait behind, so it is tried, for
-    LOCK_TIMEOUT each time, until `patience` is over. Those that it is to `leave` stay as they are. Raises
-    ObjectNotReplicable before anything is published, SourceRefused with the missing right, and SourceLocked where a
-    table stayed locked.
+    LOCK_TIMEOUT each time (behind autovacuum alone for `deadlock_timeout` more, as it then ends), until `patience` is
+    over. Those that it is to `leave` stay as they are. Raises ObjectNotReplicable before anything is published,
+    SourceRefused with the missing right, and SourceLocked where a table stayed locked.
     """
     wanted = _wanted(connection, tables)
     state = publication_state(connection, name)
