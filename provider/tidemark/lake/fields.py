@@ -152,12 +152,13 @@ def schema(body: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     except RecursionError as error:
         raise ValueError("schemaString is nested too deeply") from error
     partition = texts(body, "partitionColumns")
-    if not {field["name"] for field in kind.get("fields", ())}.issuperset(partition):
+    if not {field["name"] for field in kind["fields"]}.issuperset(partition):
         raise ValueError(f"schemaString lacks one of the partition columns {_shown(', '.join(partition))}")
     return value, partition
 
 
 _PARTS = {"array": ("elementType",), "map": ("keyType", "valueType"), "struct": (), "udt": ()}
+_FLAGS = {"array": ("containsNull",), "map": ("valueContainsNull",)}
 
 
 def _is_type(kind: Any) -> bool:
@@ -165,8 +166,9 @@ def _is_type(kind: Any) -> bool:
         return True
     if not isinstance(kind, dict) or not isinstance(kind.get("type"), str) or kind["type"] not in _PARTS:
         return False
-    fields = kind.get("fields", []) if kind["type"] == "struct" else []
-    if not isinstance(fields, list) or not all(map(_is_field, fields)):
+    if kind["type"] == "struct" and not (isinstance(kind.get("fields"), list) and all(map(_is_field, kind["fields"]))):
+        return False
+    if not all(isinstance(kind.get(flag), bool) for flag in _FLAGS.get(kind["type"], ())):
         return False
     return all(_is_type(kind.get(part)) for part in _PARTS[kind["type"]])
 
@@ -175,6 +177,7 @@ def _is_field(field: Any) -> bool:
     return (
         isinstance(field, dict)
         and isinstance(field.get("name"), str)
+        and isinstance(field.get("nullable"), bool)
         and isinstance(field.get("metadata"), dict)
         and isinstance(field["metadata"].get("delta.columnMapping.physicalName", ""), str)
         and _is_type(field.get("type"))

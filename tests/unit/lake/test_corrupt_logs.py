@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.unit.lake.delta_directories import born
 from tests.unit.lake.golden_logs import GOLDEN, NAMES
 from tidemark.engine.changes.plan import plan_changes
 from tidemark.errors import (
@@ -370,3 +371,29 @@ def test_versions_out_of_range_are_said(tables: dict[str, Path]) -> None:
             log.state(version)
         with pytest.raises(VersionNotFound):
             log.timestamp(version)
+
+
+FIELD = {"name": "a", "type": "string", "nullable": True, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "struct"},
+        {"type": "struct", "fields": None},
+        {"type": "struct", "fields": [{**FIELD, "type": {"type": "struct"}}]},
+        {"type": "struct", "fields": [{key: value for key, value in FIELD.items() if key != "nullable"}]},
+        {"type": "struct", "fields": [{**FIELD, "nullable": "yes"}]},
+        {"type": "struct", "fields": [{**FIELD, "type": {"type": "array", "elementType": "string"}}]},
+        {"type": "struct", "fields": [{**FIELD, "type": {"type": "map", "keyType": "string", "valueType": "string"}}]},
+    ],
+)
+def test_a_schema_of_which_something_is_missing(tmp_path: Path, schema: dict[str, Any]) -> None:
+    table = tmp_path / "t"
+    log = born(table)
+    whole = commit(table, 0).read_text()
+    before, after = (json.dumps(json.dumps(one)) for one in ({"type": "struct", "fields": []}, schema))
+    assert before in whole
+    commit(table, 0).write_text(whole.replace(before, after))
+    with pytest.raises(CorruptLog, match="not a struct type"):
+        log.state()

@@ -22,22 +22,27 @@ from tidemark.planning.change_sets.plan import ChangePlan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["counted_rows", "only_these", "physical_rows_of", "require_files", "require_files_of", "require_present"]
+__all__ = [
+    "counted_rows",
+    "only_these",
+    "physical_rows_of",
+    "positions_of",
+    "require_files",
+    "require_files_of",
+    "require_present",
+]
 
 _MOST_ROWS = 1 << 36  # of a file; bitmaps of so many take 70 MB
 _THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
 
 
-def counted_rows(
-    log: DeltaLog, forms: Sequence[tuple[DeletionVector | None, int]], physical: int
-) -> Iterator[tuple[int, BitMap64]]:
+def counted_rows(vectors: Sequence[tuple[BitMap64, int]], physical: int) -> Iterator[tuple[int, BitMap64]]:
     """The positions of a file by how often they count, if each form counts the positions that its vector leaves.
 
     1. Positions that no vector names count as often as all forms together.
     2. Those that some vector names count less by each form whose vector names them.
     """
-    vectors = [(_positions(log, vector), count) for vector, count in forms]
-    total = sum(count for _, count in forms)
+    total = sum(count for _, count in vectors)
     named = BitMap64()
     for positions, _ in vectors:
         named |= positions
@@ -62,21 +67,30 @@ def only_these(positions: BitMap64, physical: int) -> DeletionVector | UnstoredV
     return deletion_vectors.made(rest - positions)
 
 
-def physical_rows_of(log: DeltaLog, form: Form, *, live: bool = False) -> int:
+def physical_rows_of(log: DeltaLog, form: Form, *, named: int = 0, live: bool = False) -> int:
     """Rows of a file, from its stats or else from the Parquet footer; `live`: without those that its vector deletes.
 
-    Raises CorruptLog, NotAFile, FileNotFoundError.
+    `named`: as many rows vectors speak of. Stats that count fewer are not believed: some writers count only the rows
+    that are left. Raises CorruptLog, also where the file itself has fewer, NotAFile, FileNotFoundError.
     """
     rows, uri = physical_rows(form.stats), file_uri(log.uri, form.path)
-    if rows is None:
-        try:
-            with log.storage.open(uri) as file:
-                rows = int(pyarrow.parquet.ParquetFile(file).metadata.num_rows)
-        except pyarrow.ArrowInvalid as error:
-            raise CorruptLog(file=uri, problem=f"not a Parquet file: {error}") from error
+    deleted = form.deletion_vector.cardinality if form.deletion_vector else 0
+    least = max(named, deleted)
+    if rows is None or rows < least:
+        rows = _rows_in(log, uri)
+    if rows < least:
+        raise CorruptLog(file=uri, problem=f"it has {rows:,} rows, and a deletion vector speaks of {least:,}")
     if rows > _MOST_ROWS:
         raise CorruptLog(file=uri, problem=f"it is said to have {rows:,} rows: no file has so many")
-    return rows - (form.deletion_vector.cardinality if live and form.deletion_vector else 0)
+    return rows - (deleted if live else 0)
+
+
+def _rows_in(log: DeltaLog, uri: str) -> int:
+    try:
+        with log.storage.open(uri) as file:
+            return int(pyarrow.parquet.ParquetFile(file).metadata.num_rows)
+    except pyarrow.ArrowInvalid as error:
+        raise CorruptLog(file=uri, problem=f"not a Parquet file: {error}") from error
 
 
 def require_files(log: DeltaLog, plan: ChangePlan) -> None:
@@ -110,7 +124,8 @@ def require_present(log: DeltaLog, uris: Iterable[str], start: int, end: int) ->
     return {uri: size for uri, size in sizes.items() if size is not None}
 
 
-def _positions(log: DeltaLog, vector: DeletionVector | None) -> BitMap64:
+def positions_of(log: DeltaLog, vector: DeletionVector | None) -> BitMap64:
+    """The rows that a vector deletes. Raises CorruptLog, NotAFile, FileNotFoundError."""
     return deletion_vectors.load(vector, log.uri, log.storage) if vector else BitMap64()
 
 

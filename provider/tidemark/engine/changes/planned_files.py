@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tidemark.engine.changes.files import counted_rows, only_these, physical_rows_of
+from tidemark.engine.changes.files import counted_rows, only_these, physical_rows_of, positions_of
 from tidemark.errors import FileNotDescribed, IncompatibleSchemaChange, VersionVacuumed
 from tidemark.lake.deletion_vectors import movable
 from tidemark.lake.delta_log import DeltaLog
@@ -14,7 +15,7 @@ from tidemark.model.foreign_json import foreign_object
 from tidemark.model.table_log import DeletionVector, Metadata, UnstoredVector
 from tidemark.planning import source_schema
 from tidemark.planning.change_sets.folds import Fold
-from tidemark.planning.change_sets.forms import FeedFile, Form, PathChange
+from tidemark.planning.change_sets.forms import FeedFile, Form, PathChange, physical_rows
 from tidemark.planning.change_sets.plan import Origin, PlannedFile
 
 __all__ = ["FEED_ROW_IDS_FROM", "planned_files"]
@@ -58,16 +59,21 @@ class _Files:
             yield from self.of_form(form, added if count > 0 else Origin.REMOVED, abs(count))
             return
         described = next((form for form, _ in change.forms if form.stats), change.forms[0][0])
-        physical = physical_rows_of(self.log, described)
-        forms = [(form.deletion_vector, count) for form, count in change.forms]
-        for count, rows in counted_rows(self.log, forms, physical):
+        vectors = [(positions_of(self.log, form.deletion_vector), count) for form, count in change.forms]
+        named = max((positions.max() + 1 for positions, _ in vectors if positions), default=0)
+        physical = physical_rows_of(self.log, described, named=named)
+        described = _with_stats_of(described, physical)
+        for count, rows in counted_rows(vectors, physical):
             origin = Origin.ADDED if count > 0 else Origin.REMOVED
             for _ in range(abs(count)):
                 yield self._file(described, origin, len(rows), only_these(rows, physical))
 
     def of_form(self, form: Form, origin: Origin, times: int) -> Iterator[PlannedFile]:
         vector = movable(form.deletion_vector, self.log.uri) if form.deletion_vector else None
-        rows = form.rows if form.rows is not None else physical_rows_of(self.log, form, live=True)
+        rows = form.rows
+        if rows is None:
+            rows = physical_rows_of(self.log, form, live=True)
+            form = _with_stats_of(form, rows + form.deleted)
         for _ in range(times):
             yield self._file(form, origin, rows, vector)
 
@@ -118,6 +124,11 @@ class _Files:
         if problem:
             raise IncompatibleSchemaChange(start=self.start, end=self.end, table=self.log.uri, problem=problem)
         return source_schema.partition_columns(metadata, self.after)
+
+
+def _with_stats_of(form: Form, physical: int) -> Form:
+    """Without stats that say another number of rows than the file has: Delta would believe them."""
+    return form if physical_rows(form.stats) in (None, physical) else replace(form, stats=None)
 
 
 def _loose(stats: str | None) -> str | None:

@@ -32,9 +32,9 @@ class Form:
 
     @property
     def rows(self) -> int | None:
-        """Live rows; None where the log does not say."""
+        """Live rows; None where the log does not say, or says that more are deleted than there are."""
         physical = physical_rows(self.stats)
-        return None if physical is None else physical - self.deleted
+        return None if physical is None or physical < self.deleted else physical - self.deleted
 
     @property
     def deleted(self) -> int:
