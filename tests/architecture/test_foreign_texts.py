@@ -37,6 +37,24 @@ def test_schemas_of_logs_become_spark_types_in_one_place() -> None:
     assert found == {"engine/schemas.py"}
 
 
+def test_sqlglot_is_asked_in_one_place() -> None:
+    found = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if _asks_sqlglot(file)}
+    assert found == {"planning/sql_texts.py"}, "use tidemark.planning.sql_texts"
+
+
+def _asks_sqlglot(file: Path) -> bool:
+    """Whether it can parse, tokenize or write SQL; trees and tokens are values, which anybody may handle."""
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    imported = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    taken = {(node.module or "", one.name) for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names}
+    of_sqlglot = {(module, name) for module, name in taken if module.split(".")[0] == "sqlglot"}
+    if of_sqlglot - {("sqlglot", "exp"), ("sqlglot", "Token"), ("sqlglot", "TokenType")}:
+        return True
+    called = {node.func.attr for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
+    writes = bool(called & {"sql", "maybe_parse"})
+    return any(name.split(".")[0] == "sqlglot" for name in imported) or (bool(of_sqlglot) and writes)
+
+
 def _parsed_by(file: Path) -> set[str]:
     """`json` where it is asked to parse, under whatever name; `StructType` where it is made from JSON."""
     tree = ast.parse(file.read_text())

@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
+from tidemark.planning.sql_texts import SPARK, SqlNotUnderstood, tree_of, written
 from tidemark.planning.views.functions import at_one_time, name_of, of_the_row
 
 __all__ = ["CheckText", "check_texts", "text_at"]
 
 PREFIX = "delta.constraints."
-DIALECT = "databricks"
 _OF_THE_SESSION = frozenset(
     {
         *("current_user", "session_user", "user", "current_catalog", "current_database", "current_schema"),
@@ -55,13 +53,17 @@ def text_at(sql: str, at: datetime) -> tuple[str, frozenset[str] | None] | None:
     cast to a time is another one each time as well: beside a time Spark reads the present in it.
     """
     try:
-        tree = sqlglot.parse_one(sql, dialect=DIALECT)
-    except SqlglotError:
+        tree = tree_of(sql, SPARK)
+        return _at(tree, sql, at)
+    except (SqlNotUnderstood, RecursionError):
         return None if _MAY_ASK.search(sql) else (sql, None)
+
+
+def _at(tree: exp.Expression, sql: str, at: datetime) -> tuple[str, frozenset[str] | None] | None:
     if any(of_the_row(node) or name_of(node) in _OF_THE_SESSION for node in tree.walk()):
         return None
     names = frozenset(str(node.this).lower() for node in tree.find_all(exp.Identifier))
     pinned = at_one_time(tree.copy(), at)
     if any(_PRESENT.fullmatch(str(text.this)) for text in pinned.find_all(exp.Literal, exp.RawString)):
         return None
-    return (sql if pinned == tree else pinned.sql(dialect=DIALECT)), names
+    return (sql if pinned == tree else written(pinned, SPARK)), names

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from tidemark.errors import StatementRefused
 from tidemark.planning.identifiers import quoted
+from tidemark.planning.sql_texts import SPARK, SqlNotUnderstood, trees
 
 __all__ = [
     "ParsedStatement",
@@ -28,8 +27,6 @@ __all__ = [
     "splice",
     "with_quoted_metadata_columns",
 ]
-
-DIALECT = "databricks"
 
 
 class StatementKind(StrEnum):
@@ -143,16 +140,12 @@ def _without_unparsed_clauses(text: str) -> str:
 
 def _parse_one(text: str, sql: str) -> exp.Expression:
     try:
-        trees = [tree for tree in sqlglot.parse(_without_unparsed_clauses(text), dialect=DIALECT) if tree is not None]
-    except SqlglotError as error:
-        problem = re.sub(r"\x1b\[\d+m", "", str(error).splitlines()[0])
-        raise StatementRefused(problem=f"it cannot be parsed: {problem}", sql=sql) from error
-    if len(trees) != 1:
-        raise StatementRefused(problem=f"one statement is needed, not {len(trees)}", sql=sql)
-    tree = trees[0]
-    if not isinstance(tree, exp.Expression):
-        raise StatementRefused(problem="it is not a statement", sql=sql)
-    return tree
+        found = trees(_without_unparsed_clauses(text), SPARK)
+    except SqlNotUnderstood as error:
+        raise StatementRefused(problem=f"it cannot be parsed: {error}", sql=sql) from error
+    if len(found) != 1:
+        raise StatementRefused(problem=f"one statement is needed, not {len(found)}", sql=sql)
+    return found[0]
 
 
 def _kind(tree: exp.Expression, sql: str) -> StatementKind:

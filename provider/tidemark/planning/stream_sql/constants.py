@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal, DecimalException
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+
+from tidemark.planning.sql_texts import SNOWFLAKE, SqlNotUnderstood, tree_of, written
 
 __all__ = ["Constant", "Constants", "NotConstant"]
 
@@ -53,18 +53,15 @@ class Constants:
     def value(self, text: str) -> Constant:
         """The value of the expression; NULL is None. Raises NotConstant."""
         try:
-            tree = sqlglot.parse_one(text, dialect="snowflake")
-            if not isinstance(tree, exp.Expression):
-                raise NotConstant(text)
-            return self._of(tree)
-        except (SqlglotError, DecimalException, OverflowError) as error:
+            return self._of(tree_of(text, SNOWFLAKE))
+        except (SqlNotUnderstood, DecimalException, OverflowError, RecursionError) as error:
             raise NotConstant(text) from error
 
     def selected(self, text: str) -> Constant:
         """As `value`, also of a SELECT of one constant in parentheses. Raises NotConstant."""
         try:
-            tree = sqlglot.parse_one(text, dialect="snowflake")
-        except SqlglotError as error:
+            tree = tree_of(text, SNOWFLAKE)
+        except SqlNotUnderstood as error:
             raise NotConstant(text) from error
         return self._selected(tree) if isinstance(tree, exp.Subquery) else self.value(text)
 
@@ -78,7 +75,7 @@ class Constants:
     def _of(self, node: exp.Expression) -> Constant:
         rule = _RULES.get(type(node))
         if rule is None:
-            raise NotConstant(node.sql("snowflake"))
+            raise NotConstant(written(node, SNOWFLAKE))
         return rule(self, node)
 
     def _number(self, node: exp.Expression) -> Decimal:
@@ -86,7 +83,7 @@ class Constants:
         if isinstance(found, str):
             found = Decimal(found)
         if not isinstance(found, Decimal):
-            raise NotConstant(node.sql("snowflake"))
+            raise NotConstant(written(node, SNOWFLAKE))
         return found
 
     def _cast(self, node: exp.Expression) -> Constant:
@@ -101,7 +98,7 @@ class Constants:
             return time.replace(tzinfo=self.zone) if kind in WITH_ZONE and time.tzinfo is None else time
         if kind in exp.DataType.NUMERIC_TYPES:
             return self._number(node.this)
-        raise NotConstant(node.sql("snowflake"))
+        raise NotConstant(written(node, SNOWFLAKE))
 
     def _time(self, value: str | datetime) -> datetime:
         if isinstance(value, datetime):
@@ -123,11 +120,11 @@ class Constants:
     def _formatted(self, node: exp.Expression) -> datetime:
         found, form = self._of(node.this), self._of(node.args["format"])
         if not isinstance(found, str) or not isinstance(form, str):
-            raise NotConstant(node.sql("snowflake"))
+            raise NotConstant(written(node, SNOWFLAKE))
         try:
             time = datetime.strptime(found, form)  # noqa: DTZ007 - a zone is added below where one is meant
         except ValueError as error:
-            raise NotConstant(node.sql("snowflake")) from error
+            raise NotConstant(written(node, SNOWFLAKE)) from error
         target = node.args.get("target_type")
         with_zone = isinstance(target, exp.DataType) and target.this in WITH_ZONE
         return time.replace(tzinfo=self.zone) if with_zone and time.tzinfo is None else time
@@ -164,12 +161,12 @@ class Constants:
             return self._epoch(self._number(arguments[0]))
         if name in ("NOW", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "GETDATE") and not arguments:
             return self.now
-        raise NotConstant(node.sql("snowflake"))
+        raise NotConstant(written(node, SNOWFLAKE))
 
     def _variable(self, node: exp.Expression) -> Constant:
         name = node.name.upper()
         if name not in self.variables:
-            raise NotConstant(node.sql("snowflake"))
+            raise NotConstant(written(node, SNOWFLAKE))
         return self.variables[name]
 
     def _selected(self, node: exp.Expression) -> Constant:
@@ -177,7 +174,7 @@ class Constants:
         query = node.this if isinstance(node, exp.Subquery) else node
         columns = query.expressions if isinstance(query, exp.Select) else []
         if len(columns) != 1 or any(query.args.get(clause) for clause in ("from_", "from", "where")):
-            raise NotConstant(node.sql("snowflake"))
+            raise NotConstant(written(node, SNOWFLAKE))
         column = columns[0]
         return self._of(column.this if isinstance(column, exp.Alias) else column)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+
+from tidemark.planning.sql_texts import SPARK, SqlNotUnderstood, trees
 
 __all__ = ["tables_read"]
 
@@ -12,13 +12,11 @@ __all__ = ["tables_read"]
 def tables_read(sql: str) -> tuple[str, ...]:
     """Names, with dots between their parts, in the queries that the text holds; none where it cannot be parsed."""
     try:
-        trees = sqlglot.parse(sql, dialect="databricks")
-    except SqlglotError:
+        statements = trees(sql, SPARK)
+    except SqlNotUnderstood:
         return ()
     found: dict[str, None] = {}
-    for tree in trees:
-        if tree is None:
-            continue
+    for tree in statements:
         own = {cte.alias for cte in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):
             name = ".".join(part.name for part in table.parts)

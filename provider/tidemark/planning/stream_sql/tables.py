@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from sqlglot import Token, exp
-from sqlglot.dialects.snowflake import Snowflake
-from sqlglot.errors import SqlglotError
 
 from tidemark.errors import SqlCompilationError
+from tidemark.planning.sql_texts import SOURCE, SPARK, SqlNotUnderstood, trees, written
 from tidemark.planning.stream_sql.names import sql_name
-from tidemark.planning.stream_sql.text import Cursor, StreamTokenizer
+from tidemark.planning.stream_sql.text import Cursor
 
 __all__ = ["table_statement"]
 
@@ -19,10 +18,6 @@ ROW_TRACKING = "delta.enableRowTracking"
 RETENTION = "delta.deletedFileRetentionDuration"
 DEFAULTS = "delta.feature.allowColumnDefaults"
 TRANSLATED = ("CHANGE_TRACKING", "DATA_RETENTION_TIME_IN_DAYS", "MAX_DATA_EXTENSION_TIME_IN_DAYS")
-
-
-class _TableDialect(Snowflake):
-    Tokenizer = StreamTokenizer
 
 
 def table_statement(text: str) -> str | None:
@@ -81,7 +76,10 @@ def _create(cursor: Cursor) -> str | None:
     tree = _parsed(head)
     if tree is None:
         return None
-    made = _for_delta(tree).sql(dialect="databricks")
+    try:
+        made = written(_for_delta(tree), SPARK)
+    except SqlNotUnderstood:
+        return None
     return made if query is None else f"{made} {cursor.text[query:]}"
 
 
@@ -97,10 +95,10 @@ def _query(tokens: Sequence[Token]) -> int | None:
 
 def _parsed(head: str) -> exp.Create | None:
     try:
-        trees = _TableDialect().parse(head.rstrip().rstrip(";"))
-    except SqlglotError:
+        found = trees(head.rstrip().rstrip(";"), SOURCE)
+    except SqlNotUnderstood:
         return None
-    tree = trees[0] if len(trees) == 1 else None
+    tree = found[0] if len(found) == 1 else None
     plain = isinstance(tree, exp.Create) and not tree.args.get("clone") and not tree.find(exp.LikeProperty)
     return tree if plain and isinstance(tree, exp.Create) else None
 

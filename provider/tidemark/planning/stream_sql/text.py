@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
-from sqlglot.dialects.snowflake import Snowflake
-from sqlglot.errors import TokenError
 
 from tidemark.errors import SqlCompilationError
+from tidemark.planning.sql_texts import SqlNotUnderstood, source_tokens
 
-__all__ = ["Cursor", "Span", "SqlName", "StreamTokenizer", "compilation_error", "is_name", "name_in", "tokens_of"]
+__all__ = ["Cursor", "Span", "SqlName", "compilation_error", "is_name", "name_in", "tokens_of"]
 
 RESERVED = frozenset(
     """
@@ -21,12 +20,6 @@ RESERVED = frozenset(
 )
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING)
-
-
-class StreamTokenizer(Snowflake.Tokenizer):
-    """The source system's tokens, and names in backticks, as in delta.`/path`."""
-
-    IDENTIFIERS = ['"', "`"]  # noqa: RUF012 - sqlglot's way
 
 
 @dataclass(frozen=True)
@@ -70,8 +63,8 @@ def compilation_error(text: str, span: Span, problem: str) -> SqlCompilationErro
 def tokens_of(text: str) -> list[Token]:
     """The tokens without comments. Raises SqlCompilationError where a quote or a comment has no end."""
     try:
-        return list(StreamTokenizer().tokenize(text))
-    except TokenError as error:
+        return source_tokens(text)
+    except SqlNotUnderstood as error:
         open_from = next(place for place in range(len(text), -1, -1) if _ends_well(text[:place]))
         problem = "what begins here has no end"
         raise compilation_error(text, Span(open_from, open_from + 1), problem) from error
@@ -209,7 +202,7 @@ def _is(token: Token, word: str) -> bool:
 
 def _ends_well(text: str) -> bool:
     try:
-        StreamTokenizer().tokenize(text)
-    except TokenError:
+        source_tokens(text)
+    except SqlNotUnderstood:
         return False
     return True

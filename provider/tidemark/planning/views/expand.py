@@ -12,6 +12,7 @@ from sqlglot import exp
 from tidemark.errors import ViewNotUnderstood
 from tidemark.model.codec import to_json
 from tidemark.model.views import BASE, StoredTable, StoredView, ViewColumn, ViewQuery
+from tidemark.planning.sql_texts import SqlNotUnderstood
 from tidemark.planning.views.settings import settings_of
 from tidemark.planning.views.sources import block_of, sources_of
 from tidemark.planning.views.supported import IsFunction, require_supported
@@ -34,10 +35,14 @@ def expand(
     what `resolve` raises.
     """
     work = _Expansion(resolve, beyond, is_builtin, settings_of(view.settings))
-    tree = work.of_view(view, 0).transform(_with_parentheses)
+    try:
+        text = sql_of(work.of_view(view, 0).transform(_with_parentheses))
+        parse_view(view.name, text)  # as every consumption does
+    except (SqlNotUnderstood, RecursionError) as error:
+        raise ViewNotUnderstood(view=view.name, problem="it is nested too deeply") from error
     return ViewQuery(
         name=view.name,
-        text=sql_of(tree),
+        text=text,
         schema_json=schema_json,
         bases=tuple(work.bases),
         settings=work.settings,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 
+from tidemark.errors import ViewNotUnderstood
 from tidemark.model.views import BASE, ViewQuery
+from tidemark.planning.sql_texts import SPARK, SqlNotUnderstood, tree_of
 from tidemark.planning.views.sources import block_of, sources_of
-from tidemark.planning.views.text import DIALECT
 
 __all__ = ["Parts", "is_grouped", "is_linear", "is_optional", "numbered"]
 
@@ -37,8 +37,11 @@ class Parts:
 
 
 def numbered(query: ViewQuery) -> Parts:
-    """The query's tree, new each time: it may be changed."""
-    tree = sqlglot.parse_one(query.text, dialect=DIALECT)
+    """The query's tree, new each time: it may be changed. Raises ViewNotUnderstood."""
+    try:
+        tree = tree_of(query.text, SPARK)
+    except SqlNotUnderstood as error:
+        raise ViewNotUnderstood(view=query.name, problem=f"it cannot be parsed: {error}") from error
     assert isinstance(tree, exp.Select)
     numbers: dict[int, int] = {}
     bases: dict[int, int] = {}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import Token, TokenType, exp
-from sqlglot.errors import SqlglotError
 
 from tidemark.errors import ViewNotUnderstood, ViewRefused
+from tidemark.planning import sql_texts
+from tidemark.planning.sql_texts import SPARK, SqlNotUnderstood
 
-__all__ = ["DIALECT", "ViewText", "parse_view", "sql_of"]
-
-DIALECT = "databricks"
+__all__ = ["ViewText", "parse_view", "sql_of"]
 
 
 @dataclass(frozen=True)
@@ -74,16 +71,14 @@ class ViewText:
 def parse_view(view: str, text: str) -> ViewText:
     """Parse the stored text of a view. Raises ViewNotUnderstood."""
     try:
-        tokens = tuple(sqlglot.tokenize(text, read=DIALECT))
-        trees = [tree for tree in sqlglot.parse(text, dialect=DIALECT) if tree is not None]
-    except SqlglotError as error:
-        problem = re.sub(r"\x1b\[\d+m", "", str(error).splitlines()[0])
-        raise ViewNotUnderstood(view=view, problem=f"it cannot be parsed: {problem}") from error
+        tokens, trees = sql_texts.tokens(text, SPARK), sql_texts.trees(text, SPARK)
+    except SqlNotUnderstood as error:
+        raise ViewNotUnderstood(view=view, problem=f"it cannot be parsed: {error}") from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise ViewNotUnderstood(view=view, problem="it is not one query")
     return ViewText(view, text, tokens, trees[0])
 
 
 def sql_of(tree: exp.Expr) -> str:
-    """The text of a tree, in Spark's SQL."""
-    return tree.sql(dialect=DIALECT, comments=False)
+    """The text of a tree, in Spark's SQL. Raises SqlNotUnderstood where it is nested too deeply."""
+    return sql_texts.written(tree, SPARK, comments=False)

@@ -1,0 +1,90 @@
+"""SQL that is nested more deeply than Python's stack, or over which sqlglot stumbles, is refused in our own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+import sqlglot
+
+from tests.unit.planning.views.catalogs import Catalog
+from tidemark.errors import StatementRefused, ViewNotUnderstood
+from tidemark.model.views import ViewQuery
+from tidemark.planning.constraints import check_texts
+from tidemark.planning.sql_texts import SPARK, SqlNotUnderstood, tree_of, written
+from tidemark.planning.statements import parse_statement
+from tidemark.planning.stream_sql.constants import Constants, NotConstant
+from tidemark.planning.stream_sql.mentions import tables_read
+from tidemark.planning.stream_sql.tables import table_statement
+from tidemark.planning.views.parts import numbered
+from tidemark.planning.views.text import parse_view
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+DEEP = 400
+SHAPES: dict[str, Callable[[str], str]] = {
+    "parentheses": lambda inner: "(" * DEEP + inner + ")" * DEEP,
+    "cases": lambda inner: "CASE WHEN a > 0 THEN 1 ELSE " * DEEP + inner + " END" * DEEP,
+    "calls": lambda inner: "coalesce(a, " * DEEP + inner + ")" * DEEP,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_deep_check_of_a_table_is_taken_as_it_stands(shape: str) -> None:
+    sql = SHAPES[shape]("1") + " > 0"
+    (found,) = check_texts({"delta.constraints.deep": sql}, NOW)
+    assert (found.sql, found.names) == (sql, None)
+    assert check_texts({"delta.constraints.deep": f"{sql} AND t < now()"}, NOW) == ()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_deep_statement_is_refused(shape: str) -> None:
+    text = f"INSERT INTO t SELECT {SHAPES[shape]('1')} FROM s"
+    with pytest.raises(StatementRefused, match="nested too deeply"):
+        parse_statement(text)
+    assert tables_read(text) == ()
+
+
+def test_a_deep_view_is_not_understood() -> None:
+    text = f"SELECT {SHAPES['parentheses']('a')} AS a FROM t"
+    with pytest.raises(ViewNotUnderstood, match="nested too deeply"):
+        parse_view("v", text)
+    with pytest.raises(ViewNotUnderstood, match="nested too deeply"):
+        numbered(ViewQuery("v", text, "{}", ("t",), {}, "digest"))
+
+
+def test_views_that_are_nested_too_deeply_together_are_not_understood() -> None:
+    catalog = Catalog()
+    for number in range(90):
+        catalog.put(f"v{number}", f"SELECT a FROM {f'v{number - 1}' if number else 't'}")
+    with pytest.raises(ViewNotUnderstood, match="nested too deeply"):
+        catalog.query("SELECT a FROM v89")
+
+
+def test_a_deep_constant_is_none() -> None:
+    constants = Constants(NOW, UTC)
+    for text in (SHAPES["parentheses"]("1"), " + ".join(["1"] * 3000)):
+        with pytest.raises(NotConstant):
+            constants.value(text)
+        with pytest.raises(NotConstant):
+            constants.selected(f"({text})")
+
+
+def test_a_deep_table_is_left_to_spark() -> None:
+    assert table_statement(f"CREATE TABLE t (a INT DEFAULT {SHAPES['parentheses']('1')})") is None
+
+
+@pytest.mark.parametrize("stumble", [RecursionError(), AttributeError("'NoneType' has no attribute 'x'"), KeyError()])
+def test_whatever_sqlglot_raises_the_text_is_not_understood(
+    stumble: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tree_of("SELECT 1", SPARK)
+
+    def stumbles(*_: object, **__: object) -> object:
+        raise stumble
+
+    monkeypatch.setattr(sqlglot, "parse", stumbles)
+    monkeypatch.setattr(type(tree), "sql", stumbles)
+    for asked in (lambda: tree_of("SELECT 1", SPARK), lambda: written(tree, SPARK)):
+        with pytest.raises(SqlNotUnderstood, match=r"\S"):
+            asked()
