@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from tests.airflow.monitored_replications import FLAG, WORST_FIRST, MonitoredRep
 from tests.control.replication_model import ME, found
 from tidemark.errors import SourceUnreachable
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
+from tidemark.plugins.monitor.actors import actor
+from tidemark.plugins.monitor.replication_answers import FOR_OTHERS, object_answer
 from tidemark.transactions.replication import lifecycle
 from tidemark.transactions.replication.objects import ask_backfill
 from tidemark.transactions.replication.status import describe
@@ -176,6 +178,25 @@ def test_errors_are_shown_to_those_who_may_read_the_dags_of_the_runs_that_met_th
     objects = {one["name"]: one for one in hidden[1].json()["objects"]}
     assert (objects["shop.stock"]["flagged"], objects["shop.payments"]["problem"]) == (FOR_OTHERS, FOR_OTHERS)
     assert objects["shop.orders"]["problem"] is None
+
+
+def test_errors_are_shown_to_nobody_where_no_run_is_known_that_may_have_met_them(tmp_path: Path) -> None:
+    shop = describe(made_in(tmp_path).fill().store, "shop")
+    of = {one.object.name.text: one for one in shop.objects}
+    payments, customers = of["shop.payments"].object.uid, of["shop.customers"].object.uid
+    assert actor(shop.open_runs[customers], {DAG}).dag_id == DAG  # its backfill is under way
+    run, another = shop.open_runs[customers], shop.open_runs[customers].replace(DAG, "another")
+    for last_runs, open_runs, readable, shown in (
+        ({}, {}, {DAG}, False),
+        ({}, {payments: run}, {DAG}, True),
+        ({}, {payments: run}, set[str](), False),
+        ({payments: another}, {payments: run}, {"another"}, False),
+        ({payments: another}, {payments: run}, {"another", DAG}, True),
+        ({"else": another}, {}, {"another"}, True),
+        ({"else": another}, {"other": run}, {DAG}, False),
+    ):
+        status = replace(shop, last_runs=dict[str | None, str](last_runs), open_runs=open_runs)
+        assert (object_answer(of["shop.payments"], status, readable).problem != FOR_OTHERS) is shown
 
 
 def test_secrets_are_taken_out_of_errors_before_they_are_stored(tmp_path: Path) -> None:

@@ -335,6 +335,16 @@ def test_a_failed_partition_waits_for_another_run_and_holds_back_only_its_descen
     assert len(readers.wave("r2")[0].chunks) == 2
 
 
+def test_secrets_are_taken_out_of_what_a_partition_failed_for(readers: Readers) -> None:
+    left, _ = readers.world.active()
+    loaded(readers.world, left)
+    (chunk,) = readers.plan().chunks
+    begin_chunks(readers.store, [chunk], "r1")
+    readers.store.hide = lambda text: text.replace("hunter2", "***")
+    chunk_failed(readers.store, chunk, "r1", "no luck with hunter2")
+    assert group_status(readers.store, "s", "g").failed == {left.token: "no luck with ***"}
+
+
 def test_a_retry_in_the_same_run_takes_the_failure_back(readers: Readers) -> None:
     left, _ = readers.world.active()
     loaded(readers.world, left)

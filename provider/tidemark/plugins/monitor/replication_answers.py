@@ -233,9 +233,13 @@ def _told(alert: Alert, status: ReplicationStatus, readable: Collection[str]) ->
 
 
 def _may_read_errors(status: ReplicationStatus, object_uid: str | None, readable: Collection[str]) -> bool:
-    """Whether the DAGs of the runs that moved the object and the replication last may all be read."""
-    runs = {status.last_runs.get(None), status.last_runs.get(object_uid)} - {None}
-    return all(actor(str(run), readable).kind != "hidden" for run in runs)
+    """Whether the DAGs of the runs that moved the object and the replication last, and of the one that writes it, may
+    all be read; where no run of these is known, those of all that did anything to the replication. Without any nobody
+    is known who may.
+    """
+    own = (status.last_runs.get(None), status.last_runs.get(object_uid), status.open_runs.get(object_uid or ""))
+    runs = {run for run in own if run is not None} or {*status.last_runs.values(), *status.open_runs.values()}
+    return bool(runs) and all(actor(str(run), readable).kind != "hidden" for run in runs)
 
 
 def _failed_otherwise(status: ObjectStatus) -> bool:

@@ -98,12 +98,13 @@ def chunk_written(store: ControlStore, chunk: Chunk, rows: int, facts: Mapping[s
 
 def chunk_failed(store: ControlStore, chunk: Chunk, run: str, error: str) -> None:
     """The chunk could not be read or written; it stays as it is, for another run. A second run changes nothing, and
-    neither does it where the sink has the chunk after all. Raises as `begin_chunks`.
+    neither does it where the sink has the chunk after all. Secrets are taken out of `error`. Raises as `begin_chunks`.
     """
+    told = store.hide(error)
 
     def move(connection: sa.Connection) -> None:
         if _stored(connection, chunk).state is ChunkState.OPEN:
-            group_partitions.mark_failed(connection, chunk.group_uid, chunk.token, run=run, error=error)
+            group_partitions.mark_failed(connection, chunk.group_uid, chunk.token, run=run, error=told)
 
     store.write(move)
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control import replicated_objects, replications
+from tidemark.control import object_writes, replicated_objects, replications
 from tidemark.control.replicated_objects import StoredObject
 from tidemark.control.replications import StoredReplication
 from tidemark.control.store import ControlStore
@@ -60,7 +60,7 @@ class ReplicationStatus:
     """`lag_seconds`: how long ago was captured what was committed then; None before the start. `lag_bytes`: of the
     source's log behind the last capture when it ended. `raised`: the alerts, worst first; what the source itself says
     of its slot is not among them. `last_runs`: the run that moved each object last, by its uid; by None the one that
-    moved the replication itself.
+    moved the replication itself. `open_runs`: the run that writes each object, or failed to and left its write open.
     """
 
     replication: Replication
@@ -69,6 +69,7 @@ class ReplicationStatus:
     lag_bytes: int
     raised: tuple[Alert, ...]
     last_runs: Mapping[str | None, str]
+    open_runs: Mapping[str, str]
 
     @property
     def alerts(self) -> tuple[str, ...]:
@@ -149,6 +150,7 @@ def _described(connection: sa.Connection, found: StoredReplication, now: datetim
         lag_bytes=found.lag_bytes,
         raised=(*_alerts(found.replication, objects), *_kept_out(connection, found.replication, objects)),
         last_runs=replications.last_runs(connection, found.replication.uid),
+        open_runs=object_writes.open_runs(connection, found.replication.uid),
     )
 
 
