@@ -172,7 +172,7 @@ def test_R8_R110_a_point_in_the_past_for_streams_and_changes(bench):
         bench.create("future", at=Offset(seconds=60))
     with pytest.raises(StreamNotFound):
         bench.create("x", at=Stream("nobody"))
-    changes = bench.lake.changes(bench.t, at=Version(1), end=Version(2))
+    changes = bench.lake.changes(bench.t, at=1, end="2")
     assert bench.seen(frame=changes) == [(3, "c", "INSERT", False)]
     with pytest.raises(InvalidArgument):
         bench.lake.changes(bench.t)

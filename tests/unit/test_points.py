@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.client.points import Offset, Stream, Timestamp, Version, as_point
+from tidemark.client.points import Offset, Stream, Timestamp, Version, as_group_start, as_moment, as_point
 from tidemark.errors import InvalidArgument
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -41,3 +41,31 @@ def test_what_is_no_point_is_refused_by_its_argument(given: Any) -> None:
         as_point("before", given)
 
     assert refused.value.facts["argument"] == "before"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [(None, None), (NOON, NOON), ("2026-01-31T12:00:00Z", NOON), (" 2026-01-31 13:00:00+01:00 ", NOON), (5, 5)],
+)
+def test_a_moment_is_a_time_or_its_text(given: Any, meant: object) -> None:
+    assert as_moment("start_timestamp", given) == meant
+
+
+@pytest.mark.parametrize("given", ["", "now", "7", "2026-01-31T12:00:00"])
+def test_a_text_that_is_no_moment_is_refused_by_its_argument(given: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"start_timestamp=.*give a time with a zone"):
+        as_moment("start_timestamp", given)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("earliest", "earliest"), (" Now ", "now"), (NOON, NOON), ("2026-01-31T12:00:00Z", NOON)],
+)
+def test_a_group_begins_at_a_word_or_a_moment(given: Any, meant: object) -> None:
+    assert as_group_start(given) == meant
+
+
+@pytest.mark.parametrize("given", ["then", "", None, "2026-01-31T12:00:00"])
+def test_a_group_begins_nowhere_else(given: Any) -> None:
+    with pytest.raises(InvalidArgument, match="start="):
+        as_group_start(given)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemark.client.lake_tables import lake_tables
+from tidemark.client.points import as_group_start, as_moment
 from tidemark.client.surroundings import Surroundings
 from tidemark.engine.change_streams.read import read_change_stream
 from tidemark.engine.change_streams.reassembly import read_transactions
@@ -21,7 +22,6 @@ from tidemark.transactions.change_streams import groups, waves
 from tidemark.transactions.change_streams.capture import capture
 from tidemark.transactions.change_streams.defining import open_partitions
 from tidemark.transactions.change_streams.definitions import get_change_stream
-from tidemark.transactions.change_streams.groups import GroupStart
 from tidemark.transactions.change_streams.reading import read_chunks
 from tidemark.transactions.change_streams.retention import LogTrimmed, trim
 from tidemark.transactions.change_streams.sinks import request_sink, require_target
@@ -90,8 +90,8 @@ class ReadersOfChangeStreams:
         self,
         name: str,
         *,
-        start_timestamp: datetime | None,
-        end_timestamp: datetime | None = None,
+        start_timestamp: datetime | str | None,
+        end_timestamp: datetime | str | None = None,
         partition_token: str | None = None,
         heartbeat_milliseconds: int | None = 10_000,
         read_options: object = None,
@@ -100,9 +100,9 @@ class ReadersOfChangeStreams:
         """READ_<name>: the ChangeRecords of a partition in [start, end], or, without a token, of the partitions that
         there are at start.
 
-        It ends with what is captured, as a batch does not wait. `as_json`: a JSON text a row, as `read_json_<name>`.
-        Lazy. Raises, before rows are read, ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired,
-        PartitionTokenInvalid, Unimplemented.
+        Times are datetimes with a zone, or their ISO 8601 texts. It ends with what is captured, as a batch does not
+        wait. `as_json`: a JSON text a row, as `read_json_<name>`. Lazy. Raises, before rows are read,
+        ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented.
         """
         around = self._around
         stream = get_change_stream(around.store, name)
@@ -110,8 +110,8 @@ class ReadersOfChangeStreams:
             around.spark,
             stream,
             now=around.store.clock(),
-            start_timestamp=start_timestamp,
-            end_timestamp=end_timestamp,
+            start_timestamp=as_moment("start_timestamp", start_timestamp),
+            end_timestamp=as_moment("end_timestamp", end_timestamp),
             partition_token=partition_token,
             heartbeat_milliseconds=heartbeat_milliseconds,
             read_options=read_options,
@@ -124,14 +124,15 @@ class ReadersOfChangeStreams:
         self,
         name: str,
         *,
-        start_timestamp: datetime | None,
-        end_timestamp: datetime | None = None,
+        start_timestamp: datetime | str | None,
+        end_timestamp: datetime | str | None = None,
         consumer_group: str | None = None,
-        low_watermark: datetime | None = None,
+        low_watermark: datetime | str | None = None,
         net: bool = False,
     ) -> DataFrame:
         """Transactions put together from all partitions, those in [start, end] below the low watermark: of a consumer
-        group, or this one, or else all that is published. The next question begins there.
+        group, or this one, or else all that is published. The next question begins there. Times as in
+        `read_change_stream`.
 
         One row each: commit_timestamp, server_transaction_id, transaction_tag, is_system_transaction,
         number_of_records_in_transaction, and `records` in their order, or with `net` the `changes` that they come to,
@@ -149,23 +150,24 @@ class ReadersOfChangeStreams:
             around.spark,
             stream,
             now=around.store.clock(),
-            start_timestamp=start_timestamp,
-            end_timestamp=end_timestamp,
-            low_watermark=low_watermark,
+            start_timestamp=as_moment("start_timestamp", start_timestamp),
+            end_timestamp=as_moment("end_timestamp", end_timestamp),
+            low_watermark=as_moment("low_watermark", low_watermark),
             net=net,
             options=around.options,
             first=open_partitions(around.store, stream),
         )
 
     def create_consumer_group(
-        self, stream: str, group: str, *, start: GroupStart = "earliest", if_not_exists: bool = False
+        self, stream: str, group: str, *, start: datetime | str = "earliest", if_not_exists: bool = False
     ) -> ConsumerGroup:
-        """Readers with a progress of their own, from a time on, "earliest" or "now".
+        """Readers with a progress of their own, from a time on (a datetime with a zone, or its ISO 8601 text),
+        "earliest" or "now".
 
         With `if_not_exists` a second run changes nothing. Raises ChangeStreamNotFound, ConsumerGroupExists, OutOfRange,
         InvalidArgument.
         """
-        return groups.create_group(self._around.store, stream, group, start, if_not_exists)
+        return groups.create_group(self._around.store, stream, group, as_group_start(start), if_not_exists)
 
     def pause_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
         """Hand out nothing until it is resumed. Raises ChangeStreamNotFound, ConsumerGroupNotFound."""
@@ -175,11 +177,11 @@ class ReadersOfChangeStreams:
         """Go on after a pause. Raises as `pause_consumer_group`."""
         return groups.resume_group(self._around.store, stream, group)
 
-    def reset_consumer_group(self, stream: str, group: str, *, start: GroupStart) -> ConsumerGroup:
+    def reset_consumer_group(self, stream: str, group: str, *, start: datetime | str) -> ConsumerGroup:
         """Begin anew at `start`: sinks get again what they had of it. Raises what `create_consumer_group` raises,
         ConsumerGroupNotFound.
         """
-        return groups.reset_group(self._around.store, stream, group, start)
+        return groups.reset_group(self._around.store, stream, group, as_group_start(start))
 
     def describe_consumer_group(self, stream: str, group: str) -> GroupStatus:
         """Low watermark, lag, time until it expires, partitions by state. Raises as `pause_consumer_group`."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tidemark.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from tidemark.lake.delta_log import DeltaLog
 
-__all__ = ["Offset", "Point", "Stream", "Timestamp", "Version", "as_point", "version_at"]
+__all__ = ["Offset", "Point", "Stream", "Timestamp", "Version", "as_group_start", "as_moment", "as_point", "version_at"]
 
 _MOST_DIGITS = 18  # Delta counts versions in 64 bits
 _FORMS = "a version number, or a time with a zone, as 2026-01-31T12:00:00Z"
@@ -62,6 +62,33 @@ def as_point(argument: str, point: Point) -> Version | Timestamp | Offset | Stre
     if when is None or when.tzinfo is None:
         raise InvalidArgument(argument=argument, value=point, problem=f"give {_FORMS}")
     return Timestamp(when)
+
+
+def as_moment(argument: str, when: datetime | str | None) -> datetime | None:
+    """A time, or its ISO 8601 text with a zone. Raises InvalidArgument for a text that is none; anything else is for
+    those who know what it is to be.
+    """
+    if not isinstance(when, str):
+        return when
+    moment = _time(when)
+    if moment is None or moment.tzinfo is None:
+        problem = "give a time with a zone, as 2026-01-31T12:00:00Z"
+        raise InvalidArgument(argument=argument, value=when, problem=problem)
+    return moment
+
+
+def as_group_start(start: datetime | str) -> datetime | Literal["earliest", "now"]:
+    """Where a consumer group begins: `earliest`, `now`, or what `as_moment` takes. Raises InvalidArgument."""
+    named = start.strip().lower() if isinstance(start, str) else ""
+    if named == "earliest":
+        return "earliest"
+    if named == "now":
+        return "now"
+    moment = as_moment("start", start)
+    if moment is None:
+        problem = "it is earliest, now, or a time with a zone"
+        raise InvalidArgument(argument="start", value=start, problem=problem)
+    return moment
 
 
 def _time(point: object) -> datetime | None:

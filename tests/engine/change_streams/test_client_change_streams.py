@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -337,8 +337,8 @@ def test_groups_read_on_their_own_until_nothing_is_left(bench: Bench) -> None:
 def test_transactions_are_whole_below_the_low_watermark_of_a_group(bench: Bench) -> None:
     lake = bench.lake
     made = lake.create_change_stream("SingersNameStream", "music.Singers", initial_partitions=4)
-    lake.create_consumer_group("SingersNameStream", "g")
-    asked: dict[str, Any] = {"name": "SingersNameStream", "start_timestamp": made.created_at}
+    lake.create_consumer_group("SingersNameStream", "g", start=made.created_at.isoformat())
+    asked: dict[str, Any] = {"name": "SingersNameStream", "start_timestamp": made.created_at.isoformat()}
     assert lake.read_transactions(**asked).collect() == []
     bench.write("INSERT INTO {t} SELECT id, 'a', 'b', 1 FROM range(8)")
     bench.write(
@@ -392,6 +392,8 @@ def test_a_read_is_refused_in_python_before_a_row_is_read(bench: Bench) -> None:
     bench.singers("1, 'Marc', 'Richards', 40")
     bench.capture()
     with pytest.raises(OutOfRange, match="too far in the past"):
-        lake.read_change_stream("SingersNameStream", start_timestamp=datetime(2020, 1, 1, tzinfo=UTC))
+        lake.read_change_stream("SingersNameStream", start_timestamp="2020-01-01T00:00:00Z")
+    with pytest.raises(InvalidArgument, match="a time with a zone"):
+        lake.read_change_stream("SingersNameStream", start_timestamp="2020-01-01T00:00:00")
     with pytest.raises(InvalidArgument, match="must not be null"):
         lake.read_change_stream("SingersNameStream", start_timestamp=None)
