@@ -51,6 +51,7 @@ def test_files_that_vacuum_took_are_named(lake: Lake) -> None:
     session.sql(f"VACUUM {lake.name} RETAIN 0 HOURS")
     with pytest.raises(VersionVacuumed) as raised:
         read_window(lake.spark, window(lake, start, end), lake.workspace)
+    assert "the stream 's'" in str(raised.value)
     assert raised.value.facts["count"] == 1
     assert raised.value.facts["first"].endswith(".parquet")
     initial = window(lake, start, start, kind=WindowKind.INITIAL_ROWS)
