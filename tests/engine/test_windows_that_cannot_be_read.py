@@ -50,13 +50,13 @@ def test_files_that_vacuum_took_are_named(lake: Lake) -> None:
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     session.sql(f"VACUUM {lake.name} RETAIN 0 HOURS")
     with pytest.raises(VersionVacuumed) as raised:
-        read_window(lake.spark, window(lake, start, end), lake.workspace)
+        windows.read_window(lake.spark, window(lake, start, end), lake.workspace)
     assert "the stream 's'" in str(raised.value)
     assert raised.value.facts["count"] == 1
     assert raised.value.facts["first"].endswith(".parquet")
     initial = window(lake, start, start, kind=WindowKind.INITIAL_ROWS)
-    with pytest.raises(VersionVacuumed):
-        read_window(lake.spark, initial, lake.workspace)
+    with pytest.raises(VersionVacuumed, match="the stream 's'"):
+        windows.read_window(lake.spark, initial, lake.workspace)
 
 
 def test_a_deletion_vector_that_is_gone_is_a_vacuumed_version(lake: Lake) -> None:
