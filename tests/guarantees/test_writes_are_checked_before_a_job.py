@@ -12,16 +12,23 @@ import pytest
 from tests.unit.lake.delta_directories import PROTOCOL, add, commit, remove
 from tidemark.control.store import ControlStore
 from tidemark.errors import MissingMergeKey, TargetDoesNotFit
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.model.transactions import PlannedWrite, WriteAs
 from tidemark.transactions.begin import begin
+from tidemark.transactions.limits import JobPlaces
 from tidemark.transactions.outcomes import Begun, Delivered, Opened
-from tidemark.transactions.pinned import MOST_VERSIONS, facts_of_pinned, tell_pinned
+from tidemark.transactions.pinned import MOST_VERSIONS, facts_of_delivered, facts_of_pinned, tell_pinned
 from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.sources import open_table
 from tidemark.transactions.streams import create_stream, get_stream, stream_transactions
 
 from .world import key_of
+
+
+def no_job(spec: JobSpec) -> JobResult:
+    raise AssertionError(f"{spec.kind} was started")
+
 
 STATS = json.dumps({"numRecords": 10})
 
@@ -56,7 +63,13 @@ def store(tmp_path: Path) -> ControlStore:
 
 def begun(store: ControlStore, tmp_path: Path, run: str, **how: Any) -> Begun:
     write = PlannedWrite(**{"write_as": WriteAs.APPEND, "target": f"file://{tmp_path}/target", "source": "S", **how})
-    return begin(Runtime(store, tables=open_table), key=key_of(run), streams=("s",), writes=(write,), owner="me")
+    return begin(
+        Runtime(store, run=no_job, places=JobPlaces("/w", "/x"), tables=open_table),
+        key=key_of(run),
+        streams=("s",),
+        writes=(write,),
+        owner="me",
+    )
 
 
 def refused(store: ControlStore, tmp_path: Path, error: type[Exception], problem: str, **how: Any) -> None:
@@ -97,7 +110,7 @@ def test_the_columns_are_those_at_the_end_of_the_window(store: ControlStore, tmp
     refused(store, tmp_path, TargetDoesNotFit, "it has no column note")
     write = PlannedWrite(write_as=WriteAs.APPEND, target=f"file://{tmp_path}/target", source="s")
     bounded = begin(
-        Runtime(store, tables=open_table),
+        Runtime(store, run=no_job, places=JobPlaces("/w", "/x"), tables=open_table),
         key=key_of("b"),
         streams=("s",),
         writes=(write,),
@@ -127,6 +140,53 @@ def test_what_is_pinned_is_told_in_a_line_and_in_plain_values(
     assert caplog.messages == ["Stream s: pinned versions (0, 3], 3 commits, 3 files, about 20 change records"]
     counted = {"versions": 3, "files": 3, "estimated_rows": 20}
     assert facts_of_pinned(pinned) == {"stream": "s", "from": 0, "to": 3, "initial_rows": False, **counted}
+
+
+def initial(store: ControlStore, tmp_path: Path, mode: StreamMode = StreamMode.STANDARD) -> Opened:
+    """The first window of a new stream at the newest version, with the rows that are there."""
+    source = TableRef("source", f"file://{tmp_path}/source", "id-source")
+    head = open_table(source).head()
+    create_stream(
+        store, name="s", source=source, mode=mode, at_version=head, who="t", initial_rows=True, or_replace=True
+    )
+    table(tmp_path / "target", "id", "amount")
+    opened = begun(store, tmp_path, "one")
+    assert isinstance(opened, Opened)
+    return opened
+
+
+def test_the_first_window_is_told_with_the_rows_of_the_snapshot(
+    store: ControlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    commit(tmp_path / "source", 1, add("a.parquet", stats=STATS), add("b.parquet", stats=STATS))
+    commit(tmp_path / "source", 2, add("c.parquet", stats=STATS), remove("a.parquet"))
+    opened = initial(store, tmp_path)
+    with caplog.at_level(logging.INFO, "tidemark.transactions.pinned"):
+        (pinned,) = tell_pinned(opened.transaction, open_table)
+    assert caplog.messages == ["Stream s: pinned with the rows at version 2, 2 files, about 20 rows"]
+    counted = {"versions": 0, "files": 2, "estimated_rows": 20}
+    assert facts_of_pinned(pinned) == {"stream": "s", "from": 2, "to": 2, "initial_rows": True, **counted}
+
+
+def test_a_snapshot_whose_rows_nobody_counted_is_told_with_its_files(store: ControlStore, tmp_path: Path) -> None:
+    commit(tmp_path / "source", 1, add("a.parquet", stats=STATS), add("b.parquet", stats=None))
+    (pinned,) = tell_pinned(initial(store, tmp_path).transaction, open_table)
+    assert (pinned.files, pinned.rows) == (2, None)
+
+
+def test_the_files_of_an_external_table_are_the_rows_of_its_list(store: ControlStore, tmp_path: Path) -> None:
+    commit(tmp_path / "source", 1, add("list.parquet", stats=STATS))
+    (pinned,) = tell_pinned(initial(store, tmp_path, StreamMode.INSERT_ONLY).transaction, open_table)
+    assert (pinned.files, pinned.rows) == (10, None)
+
+
+def test_a_delivered_window_is_told_with_the_same_facts(store: ControlStore, tmp_path: Path) -> None:
+    table(tmp_path / "target", "id")
+    empty = begun(store, tmp_path, "empty")
+    assert isinstance(empty, Delivered)
+    counted = {"versions": 0, "files": None, "estimated_rows": None}
+    (window,) = empty.result.windows
+    assert facts_of_delivered(window) == {"stream": "s", "from": 0, "to": 0, "initial_rows": False, **counted}
 
 
 def test_a_long_window_is_told_without_counts(store: ControlStore, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.control.store import ControlStore
-    from tidemark.model.transactions import CommitResult, PlannedWrite, Transaction, TransactionKey
+    from tidemark.model.transactions import PlannedWrite, Transaction, TransactionKey
     from tidemark.operators._base import Lineage
 
 __all__ = [
@@ -85,7 +85,7 @@ class BeginTransactionOperator(SparkOperator):
         """
         from tidemark.transactions.begin import begin
         from tidemark.transactions.outcomes import Delivered
-        from tidemark.transactions.pinned import facts_of_pinned, tell_pinned
+        from tidemark.transactions.pinned import facts_of_delivered, facts_of_pinned, tell_pinned
 
         hook = self.hook
         runtime = self.runtime(functions=True)
@@ -109,7 +109,7 @@ class BeginTransactionOperator(SparkOperator):
         if isinstance(begun, Delivered):
             if begun.fresh:  # nothing to deliver: commit only announces it
                 metrics.delivered(begun.result)
-            return _delivered_windows(begun.result)
+            return [facts_of_delivered(window) for window in begun.result.windows]
         return [facts_of_pinned(one) for one in tell_pinned(begun.transaction, hook.open_table)]
 
 
@@ -312,10 +312,3 @@ def _streams_held(store: ControlStore, key: TransactionKey) -> tuple[str, ...]:
         return ()
     open_ = found.state is TransactionState.OPEN and found.superseded_by is None
     return tuple(window.stream_name for window in found.windows) if open_ else ()
-
-
-def _delivered_windows(result: CommitResult) -> list[dict[str, Any]]:
-    return [
-        {"stream": w.stream, "from": w.from_version, "to": w.to_version, "initial_rows": w.initial_rows}
-        for w in result.windows
-    ]
