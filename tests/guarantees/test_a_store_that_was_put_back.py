@@ -12,8 +12,11 @@ import pytest
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 from tidemark.errors import RecoveryRefused, StoreOlderThanLake, StreamLocked, TidemarkError
+from tidemark.planning.bounds import Bound
+from tidemark.transactions.begin import Opened
 from tidemark.transactions.recover import Recovered, recover_stream
 from tidemark.transactions.redo import redo
+from tidemark.transactions.replan import replan
 from tidemark.transactions.replay import find_run, replay
 from tidemark.transactions.rollback import rollback
 from tidemark.transactions.sources import open_table
@@ -78,6 +81,31 @@ def begun_on_another_target(world: World) -> None:
     for number in range(5):
         world.open(f"tried {number}", world.writes(2))
         rollback(world.store, key_of(f"tried {number}"))
+
+
+def a_new_target(world: World) -> None:
+    world.targets.append(SyntheticTable(world.root / "new"))
+    world.by_uri[world.targets[2].uri] = world.targets[2]
+    for _ in range(3):
+        world.source.append()
+    world.consume("since", 2)
+
+
+def its_number_ordered_elsewhere(world: World) -> None:
+    """A job that wrote nothing and was fenced orders the number that the new target holds."""
+    tried = world.open("tried", world.writes(0))
+    world.zombie(tried)
+    world.clock.go(LONG)
+    replan(world.runtime, key_of("tried"))
+    world.consume("after", 2)
+
+
+def its_number_taken_elsewhere(world: World) -> None:
+    """A window that is smaller takes the number that the new target holds."""
+    begun = world.begin("taken", world.writes(0), bound=Bound(max_commits=1))
+    if isinstance(begun, Opened):
+        world.finish(begun.transaction)
+    world.consume("after", 2)
 
 
 def redone(world: World) -> None:
@@ -152,6 +180,11 @@ PUT_BACK: dict[str, tuple[Act, Act]] = {
     "the lead of another led then": (since(streams=("s", "t")), consuming(streams=("t", "s"))),
     "a lead stream that was made since": (a_stream_made_since, consuming()),
     "a target that was made since": (a_target_made_since, consuming(1, 0)),
+    "a new target and its number ordered elsewhere": (
+        a_new_target,
+        its_number_ordered_elsewhere,
+    ),
+    "a new target and its number taken elsewhere": (a_new_target, its_number_taken_elsewhere),
     "redo again and again": (since(), redone),
     "entries that have expired": (entries_expired, consuming()),
     "a replay": (replayed_since, replayed_again),
@@ -236,8 +269,6 @@ def test_a_backup_with_an_open_window_delivers_nothing_again(
 
 
 def _finish_the_open(world: World, *, fence: bool) -> None:
-    from tidemark.transactions.replan import replan
-
     if fence:
         replan(world.runtime, key_of("open"))
     else:

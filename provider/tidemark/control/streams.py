@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,6 +37,7 @@ __all__ = [
     "lookup_all",
     "move_of",
     "names_of",
+    "offsets_of",
     "rebase",
     "relocate",
     "renew_anchor",
@@ -105,12 +106,19 @@ def with_uid(connection: sa.Connection, uid: str) -> UsedUid | None:
 
 def names_of(connection: sa.Connection, uids: Iterable[str]) -> dict[str, str]:
     """Uid → name of those of the uids whose stream lives."""
+    return {row["uid"]: row["name"] for row in _living(connection, uids)}
+
+
+def offsets_of(connection: sa.Connection, uids: Iterable[str]) -> dict[str, int]:
+    """Uid → the version behind which those of the uids stand whose stream lives."""
+    return {row["uid"]: stream_of(row).offset.version for row in _living(connection, uids)}
+
+
+def _living(connection: sa.Connection, uids: Iterable[str]) -> Iterator[sa.RowMapping]:
     asked = sorted(uids)
-    found: dict[str, str] = {}
     for start in range(0, len(asked), NAMES_AT_ONCE):
         query = _live().where(streams.c.uid.in_(asked[start : start + NAMES_AT_ONCE]))
-        found.update((row["uid"], row["name"]) for row in connection.execute(query).mappings())
-    return found
+        yield from connection.execute(query).mappings()
 
 
 def live(connection: sa.Connection) -> tuple[Stream, ...]:

@@ -2,7 +2,8 @@
 
 Delta's entries and our marks in the targets' logs are the only truth that survives such a restore. The store keeps for
 each table the highest number of each stream that it ever ordered a job with; a table that holds a higher one has seen
-windows of which this store knows nothing, under whatever order of targets or lead stream they were written.
+windows of which this store knows nothing, under whatever order of targets or lead stream they were written. A table
+that the store does not know is told by its windows: none ends past its stream.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.marks import Mark, parse_mark
 from tidemark.model.streams import TableRef
 from tidemark.model.transactions import Statement, Transaction
-from tidemark.planning.stream_numbers import LookedAt, Unordered, is_lost, looked_at, unordered, writer_of
+from tidemark.planning.stream_numbers import Known, LookedAt, Unordered, is_lost, looked_at, unordered, writer_of
 from tidemark.transactions.sources import Tables
 from tidemark.transactions.targets import open_target
 
@@ -103,8 +104,8 @@ def lost_marks(
     def sort_out(connection: sa.Connection) -> tuple[LostMarks, ...]:
         known = [(one, _known(connection, one, {})) for one in found]
         return tuple(
-            LostMarks(one.looked.table, tuple(mark for mark in one.marks if is_lost(mark, numbers)))
-            for one, numbers in known
+            LostMarks(one.looked.table, tuple(mark for mark in one.marks if is_lost(mark, may_hold)))
+            for one, may_hold in known
         )
 
     return store.read(sort_out)
@@ -171,8 +172,7 @@ def _marks(looked: LookedAt, last: int | None, tables: Tables) -> Iterator[Mark]
 def _settle(connection: sa.Connection, store: ControlStore, found: Sequence[_Marked], own: Mapping[str, int]) -> None:
     for one in found:
         looked = one.looked
-        known = _known(connection, one, own)
-        ahead = unordered(one.marks, looked.numbers, known)
+        ahead = _ahead(connection, one, own)
         live = streams.names_of(connection, ahead.ends.keys())
         if live:
             raise StoreOlderThanLake(url=store.url, target=looked.table.name, streams=_in_words(live, ahead))
@@ -180,10 +180,13 @@ def _settle(connection: sa.Connection, store: ControlStore, found: Sequence[_Mar
             _keep(connection, looked)
 
 
+def _ahead(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> Unordered:
+    return unordered(one.marks, one.looked.numbers, _known(connection, one, own))
+
+
 def _has_its_own(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> bool:
     """Whether the table has numbers that only the transaction in hand may find there: to others they are unknown."""
-    known = _known(connection, one, {})
-    return any(one.looked.numbers.get(uid, 0) > known.get(uid, 0) for uid in own)
+    return bool(own) and bool(streams.names_of(connection, _ahead(connection, one, {}).ends.keys()))
 
 
 def _keep(connection: sa.Connection, looked: LookedAt) -> None:
@@ -191,14 +194,22 @@ def _keep(connection: sa.Connection, looked: LookedAt) -> None:
         target_numbers.keep(connection, looked.table, uid, number, version=looked.version)
 
 
-def _known(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> dict[str, int]:
-    """Stream uid → the highest number that the table may hold."""
-    uids = {*one.looked.numbers, *(uid for mark in one.marks if (uid := writer_of(mark.app_id)) is not None)}
+def _known(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> Known:
+    """What the table may hold: the numbers that were ordered for it, came with their streams, or are `own`.
+
+    Of a table that the store does not know the numbers that were ordered for any table, as it may have been known under
+    another id and path; they are no proof, so there its windows have to lie behind the streams.
+    """
+    leads = {uid for mark in one.marks if (uid := writer_of(mark.app_id)) is not None}
+    uids = {*one.looked.numbers, *leads}
     table = target_numbers.known_table(connection, one.looked.table)
     sources = [own, table.numbers, target_numbers.came_with(connection, uids)]
+    offsets: Mapping[str, int] = {}
     if not table.numbers:
         sources.append(target_numbers.ordered_anywhere(connection, uids))
-    return {uid: max(source.get(uid, 0) for source in sources) for uid in uids}
+        marked = {window.stream_uid for mark in one.marks for window in mark.windows}
+        offsets = streams.offsets_of(connection, marked)
+    return Known({uid: max(source.get(uid, 0) for source in sources) for uid in uids}, offsets, own)
 
 
 def _in_words(live: Mapping[str, str], ahead: Unordered) -> str:
