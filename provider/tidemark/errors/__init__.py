@@ -19,7 +19,8 @@ TidemarkError
 ├── ChangeStreamError           a change stream, its partitions and its readers
 │   ├── ChangeStreamNotFound · ChangeStreamExists · ChangeStreamRefused
 │   ├── OutOfRange (PartitionExpired) · Unimplemented · PartitionTokenInvalid (an InvalidArgument)
-│   ├── WatchedTableChanged · KeyTwiceInTransaction · CaptureChanged · DiscardedBatchCaptured · TransactionIncomplete
+│   ├── WatchedTableChanged · KeyTwiceInTransaction · TransactionIncomplete
+│   ├── CaptureChanged (BatchBarred) · DiscardedBatchCaptured
 │   └── ConsumerGroupNotFound · ConsumerGroupExists · ChunkChanged · PartitionsFailed · UpdateOfMissingRow
 ├── ReplicationError            a database that is replicated, and its objects
 │   ├── ReplicationNotFound · ReplicationExists · ReplicationInvalid · ReplicationRefused
@@ -51,6 +52,7 @@ TidemarkError
 from __future__ import annotations
 
 from tidemark.errors.change_streams import (
+    BatchBarred,
     CaptureChanged,
     ChangeStreamError,
     ChangeStreamExists,
@@ -209,6 +211,7 @@ __all__ = [
     "BackfillGaveWay",
     "BackfillInterrupted",
     "BackfillNeeded",
+    "BatchBarred",
     "CaptureChanged",
     "ChangeStreamError",
     "ChangeStreamExists",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemark.errors.tree import InvalidArgument, TidemarkError
 
 __all__ = [
+    "BatchBarred",
     "CaptureChanged",
     "ChangeStreamError",
     "ChangeStreamExists",
@@ -78,6 +79,12 @@ class KeyTwiceInTransaction(ChangeStreamError):
 
 class CaptureChanged(ChangeStreamError):
     """Batch {number} of change stream {stream} cannot be closed: {problem}. The store was left as it is."""
+
+
+class BatchBarred(CaptureChanged):
+    """Batch {number} of change stream {stream} was discarded when the stream was altered, and can never come into the
+    log. What it would have had comes with a later batch: retry.
+    """
 
 
 class DiscardedBatchCaptured(ChangeStreamError):

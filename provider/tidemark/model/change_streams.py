@@ -204,7 +204,8 @@ class CaptureResult:
     children; `kept`: the others, their counters moved on. `published_until`: exclusive, the boundary of all three.
 
     `unsplittable`: tokens that were due for a split, but one bucket has all their load. `ahead`: tables whose commits
-    bore times later than the batch's `latest`, and how far their clocks were ahead of the capture's.
+    bore times later than the batch's `latest`, and how far their clocks were ahead of the capture's. `taken`: set where
+    the log has another batch under this number, to the ranges of that: the store is older than the log, which counts.
     """
 
     number: int
@@ -219,6 +220,7 @@ class CaptureResult:
     unsplittable: tuple[str, ...] = ()
     ahead: Mapping[str, timedelta] = field(default_factory=dict)
     found: bool = False  # an earlier attempt had written it
+    taken: tuple[TableRange, ...] | None = None
 
 
 class PartitionState(StrEnum):

@@ -19,7 +19,7 @@ from tests.engine.lakes import Lake
 from tests.tiers import some_rows
 from tidemark.engine.change_streams.capture import FEW_ROWS, capture_batch, settings_for
 from tidemark.engine.workspace import Workspace
-from tidemark.errors import ChangeStreamRefused, SerialReused, WatchedTableChanged
+from tidemark.errors import ChangeStreamRefused, WatchedTableChanged
 from tidemark.jobs.run import run
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.change_stream_jobs import CAPTURE_CHANGES
@@ -118,15 +118,16 @@ def test_a_batch_of_many_rows_is_planned_as_the_session_says() -> None:
     assert settings_for(FEW_ROWS)["spark.sql.adaptive.enabled"] == "false"
 
 
-def test_a_number_that_another_batch_has_is_refused(lake: Lake, workspace: Workspace) -> None:
+def test_another_batch_that_has_the_number_is_the_answer(lake: Lake, workspace: Workspace) -> None:
     lake.create()
     captured = on_one_table(lake, workspace)
     lake.sql("INSERT INTO {t} VALUES (1, 'a')")
     batch = captured.batch(lake.version)
     captured.run(batch)
     lake.sql("INSERT INTO {t} VALUES (2, 'a')")
-    with pytest.raises(SerialReused):  # as from a store that was restored from a backup
-        captured.run(captured.batch(lake.version))
+    found = captured.run(captured.batch(lake.version))  # as from a store that was put back from a backup
+    assert (found.found, found.rows, found.taken) == (True, 1, batch.ranges)
+    assert captured.run(batch).taken is None
     assert len(captured.rows()) == 1
 
 

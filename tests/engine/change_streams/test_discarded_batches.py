@@ -17,11 +17,10 @@ from tests.tiers import some
 from tidemark.engine.change_streams.batch_log import bar_discarded, open_log
 from tidemark.engine.workspace import Workspace
 from tidemark.errors import (
-    CaptureChanged,
+    BatchBarred,
     DiscardedBatchCaptured,
     InvalidArgument,
     KeyTwiceInTransaction,
-    SerialReused,
     WatchedTableChanged,
 )
 from tidemark.lake.delta_log import DeltaLog
@@ -115,10 +114,10 @@ def test_an_attempt_of_a_batch_that_was_given_up_comes_too_late(lake: Lake, work
     for attempt in ("one", "two"):  # a kill after the barrier, and the retry
         bar_discarded(lake.spark, log, after, attempt)
     assert log.head() == 1
-    with pytest.raises(CaptureChanged, match="discarded"):
+    with pytest.raises(BatchBarred, match="discarded"):
         captured.run(batch)
     result = captured.run(after)
-    with pytest.raises(SerialReused):
+    with pytest.raises(BatchBarred):
         captured.run(batch)
     assert (result.rows, len(captured.rows()), len(captured.rows("partition"))) == (1, 1, 1)
     assert captured.run(after).found
@@ -154,7 +153,7 @@ def test_a_barrier_and_a_late_capture_at_once_leave_one_of_them(
             bar_discarded(lake.spark, log, after, "other")
 
     monkeypatch.setattr("tidemark.engine.change_streams.batch_log.reach", meanwhile)
-    with pytest.raises(CaptureChanged, match="discarded"):
+    with pytest.raises(BatchBarred, match="discarded"):
         captured.run(batch)
     assert barred
     assert captured.rows() == []

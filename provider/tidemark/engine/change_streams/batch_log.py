@@ -13,11 +13,18 @@ from pyspark.sql import functions as F
 from tidemark.engine.change_streams.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN
 from tidemark.engine.own_tables import make_table
 from tidemark.engine.writes.exactly_once import CONFLICTS
-from tidemark.errors import CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured, SerialReused, TableNotFound
+from tidemark.errors import (
+    BatchBarred,
+    CaptureChanged,
+    ChangeStreamRefused,
+    DiscardedBatchCaptured,
+    SerialReused,
+    TableNotFound,
+)
 from tidemark.kill_points import reach
 from tidemark.lake.change_logs import MARK, LogEntry, entries
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import CaptureBatch, CaptureResult, Partition
+from tidemark.model.change_streams import CaptureBatch, CaptureResult, Partition, TableRange
 from tidemark.model.codec import from_json, to_json, to_plain
 from tidemark.planning import source_schema
 
@@ -50,22 +57,29 @@ def open_log(spark: SparkSession, batch: CaptureBatch, options: Mapping[str, str
 
 
 def find_batch(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> CaptureResult | None:
-    """What the batch has put into the log, with `found` set; None if it is not there.
+    """What the log has under the batch's number, with `found` set; None if it is not there.
 
-    Raises CaptureChanged if its number was barred when it had been discarded, SerialReused if it stands there for
-    another batch, or for none.
+    A store that was put back from an older backup opens batches anew that the log has already, of other ranges: those
+    of the log count, and `taken` has them. Raises BatchBarred if nothing of that number can ever come into the log,
+    DiscardedBatchCaptured if the log has one that is discarded here, which counts first, CaptureChanged if what stood
+    there was trimmed, SerialReused if it does not say what it was.
     """
     last = _newest(log, batch.stream.uid)
     if last is not None and last.number < batch.number:
         return None
-    if last is not None and last.number == batch.number and last.mark.get("digest") != _digest(batch):
-        raise _refused(batch, last)
     if last is None and log.earliest() == 0:  # all commits that there ever were have been looked at
         return None
+    _require_none_discarded(log, batch)
     found = _found(spark, log, batch)
-    if found is None and last is not None:
-        raise _refused(batch, last)
-    return found
+    if last is None and (found is None or found.taken is None):
+        return found
+    if found is None:
+        raise _lacking(log, batch)
+    if found.taken is None:  # of an earlier release
+        if not any(entry.mark.get("digest") == _digest(batch) for entry in entries(log, batch.stream.uid)):
+            raise _refused(batch, last)
+        return found
+    return replace(found, taken=None) if _ranges(found.taken) == _ranges(batch.ranges) else found
 
 
 def bar_discarded(spark: SparkSession, log: DeltaLog, batch: CaptureBatch, attempt: str) -> None:
@@ -90,11 +104,7 @@ def bar_discarded(spark: SparkSession, log: DeltaLog, batch: CaptureBatch, attem
             newest = _newest(log, uid)
             if newest is None or newest.number < last:  # not a capture: somebody else's commit, and a retry does it
                 raise
-    for entry in entries(log, uid):
-        if entry.number in batch.discarded and not entry.is_barrier:
-            raise DiscardedBatchCaptured(number=entry.number, stream=batch.stream.name)
-        if entry.number < min(batch.discarded):
-            break
+    _require_none_discarded(log, batch)
 
 
 def append_batch(
@@ -103,7 +113,7 @@ def append_batch(
     """One commit with the batch's rows and its own, and the result that the log has afterwards.
 
     `attempt` is a name that no other has: if another attempt came first, nothing is written, and its result is the
-    answer. Raises CaptureChanged, SerialReused.
+    answer. Raises as `find_batch`.
     """
     meta = meta_rows(spark, batch, result, with_active=batch.is_first or log.head() == 0)
     rows = meta if data is None else data.unionByName(meta)
@@ -126,7 +136,9 @@ def append_batch(
 
 
 def meta_rows(spark: SparkSession, batch: CaptureBatch, result: CaptureResult, *, with_active: bool) -> DataFrame:
-    """The batch's `window` row, and a `partition` row for each that it opens; with the first batch those before it."""
+    """The batch's `window` row, which has its ranges, and a `partition` row for each that it opens; with the first
+    batch those before it.
+    """
     partitions: Sequence[Partition] = (*(batch.active if with_active else ()), *result.opened)
     rows: list[dict[str, object]] = [
         {
@@ -144,7 +156,7 @@ def meta_rows(spark: SparkSession, batch: CaptureBatch, result: CaptureResult, *
         "record_type": "window",
         "batch": batch.number,
         "commit_timestamp": result.published_until,
-        "result": to_json(result),
+        "result": to_json(replace(result, taken=batch.ranges)),
     }
     every = [{TOKEN_COLUMN: META_TOKEN, **row} for row in (*rows, window)]
     return spark.createDataFrame([tuple(row.get(name) for name in LOG_COLUMNS) for row in every], LOG_DDL)
@@ -163,6 +175,31 @@ def _found(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> CaptureRe
     return None
 
 
+def _lacking(log: DeltaLog, batch: CaptureBatch) -> CaptureChanged:
+    """Why the log, which is further, does not have the batch: its number was barred, or what it had was trimmed."""
+    entry = next((one for one in entries(log, batch.stream.uid) if one.number <= batch.number), None)
+    never_came = log.earliest() == 0 if entry is None else entry.is_barrier or entry.number < batch.number
+    if never_came:
+        return BatchBarred(number=batch.number, stream=batch.stream.name)
+    problem = (
+        "the log had that number, and its records were trimmed: the control store was put back from a backup that is "
+        "older than the retention. Put a newer one back, or drop the change stream and create it anew"
+    )
+    return CaptureChanged(number=batch.number, stream=batch.stream.name, problem=problem)
+
+
+def _require_none_discarded(log: DeltaLog, batch: CaptureBatch) -> None:
+    """Raises DiscardedBatchCaptured for the first of them that the log has."""
+    there: list[int] = []
+    for entry in entries(log, batch.stream.uid) if batch.discarded else ():
+        if entry.number in batch.discarded and not entry.is_barrier:
+            there.append(entry.number)
+        if entry.number < min(batch.discarded):
+            break
+    if there:
+        raise DiscardedBatchCaptured(number=min(there), stream=batch.stream.name)
+
+
 def _newest(log: DeltaLog, uid: str) -> LogEntry | None:
     """The newest commit of capture; None if no commit that is kept is one."""
     return next(entries(log, uid), None)
@@ -170,14 +207,14 @@ def _newest(log: DeltaLog, uid: str) -> LogEntry | None:
 
 def _digest(batch: CaptureBatch) -> str:
     """What tells a batch from another with its number."""
-    ranges = sorted([taken.watched.table.table_id, taken.start, taken.end] for taken in batch.ranges)
-    text = json.dumps([batch.stream.uid, batch.number, to_plain(batch.floor), ranges])
+    text = json.dumps([batch.stream.uid, batch.number, to_plain(batch.floor), _ranges(batch.ranges)])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _refused(batch: CaptureBatch, last: LogEntry | None) -> CaptureChanged | SerialReused:
-    if last is not None and last.is_barrier:
-        problem = "it was discarded when the change stream was altered; what it would have had comes with a later batch"
-        return CaptureChanged(number=batch.number, stream=batch.stream.name, problem=problem)
+def _ranges(ranges: Sequence[TableRange]) -> list[tuple[str, int, int]]:
+    return sorted((one.watched.table.table_id, one.start, one.end) for one in ranges)
+
+
+def _refused(batch: CaptureBatch, last: LogEntry | None) -> SerialReused:
     uid, found = batch.stream.uid, None if last is None else last.number
     return SerialReused(target=batch.stream.log_path, app_id=uid, txn_version=batch.number + 1, found=found)

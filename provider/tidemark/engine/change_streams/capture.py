@@ -92,8 +92,8 @@ def capture_batch(
     about `rows_per_task`. The session is the job's own: a small batch sets how its queries are planned.
 
     A second run, also at the same time, writes nothing and answers the same, with `found` set. Raises
-    WatchedTableChanged and KeyTwiceInTransaction before anything of the batch is written; CaptureChanged and
-    DiscardedBatchCaptured as `bar_discarded` says; SerialReused if the log has another batch under this number.
+    WatchedTableChanged and KeyTwiceInTransaction before anything of the batch is written; BatchBarred, SerialReused and
+    DiscardedBatchCaptured as `find_batch` and `bar_discarded` say. Another batch under this number is the answer.
     """
     log = open_log(spark, batch, options)
     found = find_batch(spark, log, batch)

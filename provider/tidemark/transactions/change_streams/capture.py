@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tidemark.control import capture_batches, change_streams, partitions
 from tidemark.control.store import ControlStore
-from tidemark.errors import CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured
+from tidemark.errors import BatchBarred, CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured
 from tidemark.model.change_stream_jobs import CAPTURE_CHANGES
 from tidemark.model.change_streams import (
     BatchState,
@@ -43,6 +43,11 @@ MERGE_ROWS = SPLIT_ROWS // 8
 _AHEAD = (
     "Change stream %s: commits of %s bear times up to %s ahead of this clock, and are published as of %s; their own"
     " times stand in raw_commit_timestamp. Set the clock of who writes the table, or this one."
+)
+
+_OLDER = (
+    "Change stream %s: its log has batch %d already, with other versions: the control store is older, as one that was"
+    " put back from a backup. The log counts, nothing was captured again, and the next capture goes on from it."
 )
 
 NewTables = Callable[[], Sequence[WatchedTable]]
@@ -107,7 +112,9 @@ def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult)
     """The batch is in the log: its load, partitions and versions are kept, and the next batch may come.
 
     A batch that was discarded, and whose capture had reached the log before it could be barred, counts as well: then
-    the one that was opened after it is discarded, as no attempt of that can come into the log.
+    the one that was opened after it is discarded, as no attempt of that can come into the log. Where the log has
+    another batch under that number (`taken`), since this store was put back from an older backup, that counts, with its
+    ranges: nothing of it is captured again, and nothing passed over.
 
     A second run with the same result changes nothing. Raises CaptureChanged (never opened, opened as another, closed
     with another result, ranges that do not cover all keys), ChangeStreamNotFound for a stream that was dropped.
@@ -128,7 +135,7 @@ def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult)
         if later is not None and later.number > batch.number:
             stream = discard(connection, later)
         capture_batches.close(connection, stream.uid, result, digest=digest, at=store.clock())
-        return _move_on(connection, stream, batch, result)
+        return _move_on(connection, stream, _as_taken(batch, result), result)
 
     return store.write(close)
 
@@ -145,7 +152,8 @@ def capture(
     merge_rows: int = MERGE_ROWS,
 ) -> CaptureResult | None:
     """One batch by one job, or None where nothing is new and no job was needed. A second run goes on with the batch
-    that the first left open. Raises as `open_batch` and `close_batch`, JobError, and the errors of the job.
+    that the first left open. A batch that the log bars is given up: the next run takes what it would have taken. Raises
+    as `open_batch` and `close_batch`, JobError, and the errors of the job.
     """
     store = runtime.store
     batch = open_batch(
@@ -161,13 +169,16 @@ def capture(
     if batch is None:
         return None
     try:
-        return _captured(runtime, batch, key)
+        return _captured(runtime, batch, key, discarded=batch.discarded)
     except DiscardedBatchCaptured as error:
         number = int(error.facts["number"])
         late = store.read(lambda connection: capture_batches.lookup(connection, batch.stream.uid, number))
         if late is None:
             raise
-        return _captured(runtime, late.batch, key)  # it is found in the log
+        return _captured(runtime, late.batch, key, discarded=())  # it is found in the log, and needs no bars
+    except BatchBarred:
+        store.write(lambda connection: _give_up(connection, batch))
+        raise
 
 
 def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
@@ -183,12 +194,27 @@ def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
     return change_streams.by_uid(connection, uid)
 
 
-def _captured(runtime: Runtime, batch: CaptureBatch, key: TransactionKey | None) -> CaptureResult:
-    result = runtime.run_job(CAPTURE_CHANGES, batch, key=key)
+def _captured(
+    runtime: Runtime, batch: CaptureBatch, key: TransactionKey | None, *, discarded: tuple[int, ...]
+) -> CaptureResult:
+    result = runtime.run_job(CAPTURE_CHANGES, replace(batch, discarded=discarded), key=key)
     close_batch(runtime.store, batch, result)
+    if result.taken is not None:
+        log.warning(_OLDER, batch.stream.name, batch.number)
     for table, by in result.ahead.items():
         log.warning(_AHEAD, batch.stream.name, table, by, batch.latest.isoformat())
     return result
+
+
+def _give_up(connection: sa.Connection, batch: CaptureBatch) -> None:
+    """Discard the batch, if it is open still."""
+    if capture_batches.open_batch(connection, batch.stream.uid) == batch:
+        discard(connection, batch)
+
+
+def _as_taken(batch: CaptureBatch, result: CaptureResult) -> CaptureBatch:
+    """The batch as the log has it."""
+    return batch if result.taken is None else replace(batch, ranges=result.taken)
 
 
 def _standing(connection: sa.Connection, name: str) -> tuple[ChangeStream, CaptureBatch | None]:
@@ -251,7 +277,9 @@ def _write_ahead(
 def _move_on(
     connection: sa.Connection, stream: ChangeStream, batch: CaptureBatch, result: CaptureResult
 ) -> ChangeStream:
-    """All that the batch changes, besides its own row. Tables that are not watched any more are left out."""
+    """All that the batch changes, besides its own row. Tables that are not watched any more are left out; ALL takes in
+    those of a batch that another state of the store had opened.
+    """
     if not change_streams.take_next_batch(
         connection, stream.uid, captured=batch.number, following=stream.next_batch, until=result.published_until
     ) or not partitions.close(connection, stream.uid, result.closed):
@@ -261,10 +289,18 @@ def _move_on(
     partitions.add_load(connection, stream.uid, result.load)
     ends = {one.watched.table.table_id: one.end for one in batch.ranges}
     watched = tuple(
-        replace(one, captured=max(one.captured, ends.get(one.table.table_id, one.captured))) for one in stream.tables
+        replace(one, captured=max(one.captured, ends.get(one.table.table_id, one.captured)))
+        for one in (*stream.tables, *_unknown(stream, batch, result))
     )
     change_streams.watch(connection, stream.uid, watched, everything=stream.everything)
     return change_streams.by_uid(connection, stream.uid)
+
+
+def _unknown(stream: ChangeStream, batch: CaptureBatch, result: CaptureResult) -> tuple[WatchedTable, ...]:
+    if result.taken is None or not stream.everything:
+        return ()
+    known = {one.table.table_id for one in stream.tables}
+    return tuple(one.watched for one in batch.ranges if one.watched.table.table_id not in known)
 
 
 def _require_whole(batch: CaptureBatch, result: CaptureResult) -> None:
