@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from tests.control.change_stream_model import ChangeStreamWorld
+from tests.control.test_pruning import let_prune
 from tests.control.test_waves_behaviour import Readers, loaded
+from tidemark.control.schema import capture_batches
 from tidemark.errors import ChangeStreamNotFound, PartitionExpired, TidemarkError
 from tidemark.model.change_stream_jobs import TRIM_CHANGE_LOG
 from tidemark.model.change_streams import ChangeStream
 from tidemark.model.codec import from_plain
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.transactions.change_streams.definitions import set_options
 from tidemark.transactions.change_streams.groups import reset_group
 from tidemark.transactions.change_streams.retention import LogTrimmed, trim
 from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.pruning import prune
 from tidemark.transactions.runtime import Runtime
 
 DAY = timedelta(days=1)
@@ -104,3 +109,63 @@ def test_a_group_that_is_behind_is_told_so_until_it_is_reset(readers: Readers) -
 def test_a_stream_that_is_not_there_has_nothing_to_trim(world: ChangeStreamWorld) -> None:
     with pytest.raises(ChangeStreamNotFound):
         trim(Runtime(world.store, run=Log(), places=JobPlaces("file:///w", "file:///e")), "nobody")
+
+
+@pytest.fixture
+def pruned_readers(readers: Readers, request: pytest.FixtureRequest) -> Readers:
+    let_prune(readers.store, request)
+    return readers
+
+
+def batches(world: ChangeStreamWorld) -> list[int]:
+    of = capture_batches.c
+    return list(world.store.read(lambda c: c.execute(sa.select(of.number).order_by(of.number)).scalars().all()))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_of_a_log_that_is_not_trimmed_the_store_keeps_what_can_be_read(pruned_readers: Readers, at_once: int) -> None:
+    readers = pruned_readers
+    world = readers.world
+    for _ in range(5):
+        loaded(world, *world.active())
+        readers.wave()
+    world.clock.go(10 * DAY)
+    loaded(world, *world.active())
+    readers.wave()
+    keep = 3 * DAY
+    dropped = prune(world.store, keep, at_once=at_once, pause=lambda _: None)
+    assert (dropped["batches of change streams"], batches(world)) == (4, [4, 5])
+    assert prune(world.store, keep, pause=lambda _: None)["batches of change streams"] == 0
+    log = Log()
+    world.clock.go(2 * DAY)
+    world.opened()
+    assert (trimmed(world, log).rows, len(log.told)) == (7, 1)  # a trim still knows that there are records
+    loaded(world, *world.active())
+    assert [chunk.expected for chunk in readers.wave()[0].chunks] == [5, 5]
+
+
+def test_a_longer_retention_brings_nothing_back_that_was_forgotten(pruned_readers: Readers) -> None:
+    readers = pruned_readers
+    world = readers.world
+    for _ in range(3):
+        loaded(world, *world.active())
+        readers.wave()
+        world.clock.go()
+    world.clock.go(2 * DAY)
+    loaded(world, *world.active())
+    readers.wave()
+    prune(world.store, DAY, pause=lambda _: None)
+    set_options(world.store, "s", replace(world.stream.options, retention=7 * DAY))
+    reset_group(world.store, "s", "g", "earliest")
+    planned = readers.plan().chunks
+    assert min(chunk.start.at for chunk in planned) >= (world.stream.trimmed_until or world.clock.now)
+
+
+def test_a_group_that_lags_holds_its_batches_back(pruned_readers: Readers) -> None:
+    world = pruned_readers.world
+    for _ in range(3):
+        loaded(world, *world.active())
+    world.clock.go(10 * DAY)
+    loaded(world, *world.active())
+    assert prune(world.store, DAY, pause=lambda _: None)["batches of change streams"] == 0
+    assert len(batches(world)) == 4

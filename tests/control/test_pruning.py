@@ -32,14 +32,18 @@ def documented_rights() -> str:
     return "GRANT DELETE ON " + page.read_text().rpartition("GRANT DELETE ON ")[2].partition(";")[0]
 
 
+def let_prune(store: ControlStore, request: pytest.FixtureRequest) -> None:
+    """The role of tasks has the documented rights in that store."""
+    if store.url.startswith("postgresql"):
+        server: PostgresServer = request.getfixturevalue("postgresql")
+        server.sql(documented_rights(), store.url.rpartition("/")[2])
+
+
 @pytest.fixture(autouse=True)
 def may_prune(request: pytest.FixtureRequest) -> None:
-    """The role of tasks has these rights in each copy of the store."""
+    """In each copy of the store."""
     if "copied_store" in request.fixturenames:
-        url = request.getfixturevalue("copied_store").url
-        if url.startswith("postgresql"):
-            server: PostgresServer = request.getfixturevalue("postgresql")
-            server.sql(documented_rights(), url.rpartition("/")[2])
+        let_prune(request.getfixturevalue("copied_store"), request)
 
 
 @pytest.fixture

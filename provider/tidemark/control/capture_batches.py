@@ -123,6 +123,22 @@ def trimmed(connection: sa.Connection, stream_uid: str, until: datetime) -> int:
     return connection.execute(news.values(state=BatchState.TRIMMED.value)).rowcount
 
 
+def oldest_ends(connection: sa.Connection, stream_uid: str, most: int, *, until: datetime) -> list[datetime]:
+    """When the oldest batches that are kept ended, `most` of them, up to this time."""
+    ended = (_of.stream_uid == stream_uid) & (_of.published_until <= until)
+    query = sa.select(_of.published_until).where(ended).order_by(_of.published_until).limit(most)
+    return list(connection.execute(query).scalars())
+
+
+def last_with_records(connection: sa.Connection, stream_uid: str, until: datetime) -> datetime | None:
+    """Where the last batch ended whose records the log still has, at or before this time; None where there is none."""
+    with_records = (_of.state == BatchState.CAPTURED.value) & (_of.rows > 0)
+    ended = (_of.stream_uid == stream_uid) & (_of.published_until <= until)
+    query = sa.select(sa.func.max(_of.published_until)).where(ended, with_records)
+    found: datetime | None = connection.execute(query).scalar_one()
+    return found
+
+
 def last_end(connection: sa.Connection, stream_uid: str, at: datetime) -> datetime | None:
     """Where the last batch that ended at or before `at` ended; None where there was none, or it is forgotten."""
     ended = (_of.stream_uid == stream_uid) & (_of.published_until <= at)

@@ -14,6 +14,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control import capture_batches, change_streams
+from tidemark.control.change_stream_history import forget_old, read_by_all
+from tidemark.control.schema import change_streams as change_stream_rows
 from tidemark.control.schema import (
     chunks,
     job_targets,
@@ -125,10 +128,32 @@ def _chunks(connection: sa.Connection, before: datetime, after: Place | None, mo
     return Step(len(found), _place(found, most))
 
 
+def _batches(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+    """Of change streams whose log is not trimmed: those older than the retention that every group has read, but for the
+    newest whose records the log has, by which a trim knows that there is something to do. One stream at a time.
+    """
+    of = change_stream_rows.c
+    alive = sa.select(of.uid).where(of.dropped_at.is_(None)).order_by(of.uid).limit(1)
+    uid = connection.execute(alive if after is None else alive.where(of.uid > after[0])).scalar_one_or_none()
+    if uid is None:
+        return Step(0, None)
+    stream = change_streams.by_uid(connection, uid)
+    done = read_by_all(connection, stream, min(before, stream.published_until - stream.options.retention))
+    ends = [] if done is None else capture_batches.oldest_ends(connection, uid, most + 1, until=done)
+    if done is None or not ends:
+        return Step(0, (uid,))
+    stays = capture_batches.last_with_records(connection, uid, done) or done
+    cut = min(ends[-1], stays)
+    change_streams.trim(connection, uid, cut)  # nobody begins there any more, whatever becomes of the retention
+    dropped = forget_old(connection, stream, cut).batches
+    return Step(dropped, after or ("",)) if dropped else Step(0, (uid,))
+
+
 KINDS: dict[str, Callable[[sa.Connection, datetime, Place | None, int], Step]] = {
     "transactions": _transactions,
     "offset moves": _offset_moves,
     "chunks of groups": _chunks,
+    "batches of change streams": _batches,
     "writes of replications": _object_writes,
     "moves of replications": _replication_moves,
 }

@@ -7,7 +7,8 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control import capture_batches, change_streams, chunks, consumer_groups, group_partitions, partitions
+from tidemark.control import capture_batches, change_streams
+from tidemark.control.change_stream_history import Forgotten, forget_old, read_by_all
 from tidemark.control.store import ControlStore
 from tidemark.model.change_stream_jobs import TRIM_CHANGE_LOG
 from tidemark.model.transactions import TransactionKey
@@ -15,16 +16,6 @@ from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.runtime import Runtime
 
 __all__ = ["Forgotten", "LogTrimmed", "forget", "trim", "trim_before"]
-
-
-@dataclass(frozen=True)
-class Forgotten:
-    """How many rows of the store went."""
-
-    partitions: int
-    group_partitions: int
-    chunks: int
-    batches: int
 
 
 @dataclass(frozen=True)
@@ -77,19 +68,7 @@ def forget(store: ControlStore, name: str) -> Forgotten:
 
     def work(connection: sa.Connection) -> Forgotten:
         stream = change_streams.find(connection, name)
-        groups = consumer_groups.of_stream(connection, stream.uid)
-        lowest = [group_partitions.low_watermark(connection, group.uid) for group in groups]
-        done = min([stream.trimmed_until or stream.created_at, *(at for at in lowest if at is not None)])
-        before = capture_batches.last_end(connection, stream.uid, done)  # who starts amid a batch needs its load
-        if before is None:
-            return Forgotten(0, 0, 0, 0)
-        gone_chunks = sum(chunks.forget(connection, group.uid, before=before) for group in groups)
-        gone_rows = sum(group_partitions.forget(connection, stream.uid, group.uid, before=before) for group in groups)
-        return Forgotten(
-            partitions=partitions.forget(connection, stream.uid, before=before),
-            group_partitions=gone_rows,
-            chunks=gone_chunks,
-            batches=capture_batches.forget(connection, stream.uid, before=before),
-        )
+        before = read_by_all(connection, stream, stream.trimmed_until or stream.created_at)
+        return Forgotten(0, 0, 0, 0) if before is None else forget_old(connection, stream, before)
 
     return store.write(work)
