@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -11,6 +12,8 @@ import pytest
 
 from tests.control.change_stream_model import ChangeStreamWorld, CountingTable, segment, tables
 from tidemark.control.store import ControlStore
+from tidemark.engine.change_streams.sinks import _delivered, statement_of
+from tidemark.engine.writes.exactly_once import Delivering
 from tidemark.errors import (
     ChangeStreamRefused,
     ChunkChanged,
@@ -23,7 +26,8 @@ from tidemark.errors import (
 from tidemark.model.change_streams import Chunk, WatchedTable
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.partition_sinks import ChunkAnswer, ReadAsk, Sink, SinkKind
+from tidemark.model.marks import MarkKind
+from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink, SinkKind
 from tidemark.model.streams import TableRef
 from tidemark.model.transactions import TransactionKey
 from tidemark.transactions.change_streams.continuous import ready_after, ready_now
@@ -272,3 +276,30 @@ def test_a_child_is_woken_by_the_last_of_its_parents(reading: Reading) -> None:
         woken.append(ready_after(reading.store, "s", "g", parent.token, run="r", max_rows=99))
     assert woken == [[], [child.token]]
     assert ready_after(reading.store, "s", "g", parents[0].token, run="r", max_rows=99) == [child.token]
+
+
+def test_a_chunk_is_looked_for_in_the_whole_log_of_a_table_that_forgets(reading: Reading) -> None:
+    """Its number may have expired, and a store that was put back pins the table as it is now, with the chunk in it."""
+    table = reading.target
+    chunks = reading.plan()
+    sink = Sink(SinkKind.APPEND, table.ref)
+    statement = statement_of(reading.store.store_id, sink, ChunkWrite(chunks[0]))
+    delivering = Delivering(reading.store.store_id, None, ())
+    mark = delivering.mark(statement, MarkKind.WRITE).to_text()
+    table.commit(reading.world.clock.go(), {"txn": {"appId": statement.app_id, "version": statement.txn_version}})
+    path = table.root / "_delta_log" / f"{table.versions - 1:020d}.json"
+    first, *rest = path.read_text().splitlines()
+    info = json.loads(first)
+    info["commitInfo"]["userMetadata"] = mark
+    path.write_text("\n".join([json.dumps(info), *rest]) + "\n")
+    forgets = {"delta.setTransactionRetentionDuration": "interval 365 days"}
+    schema = '{"type": "struct", "fields": []}'
+    described = {"id": table.table_id, "schemaString": schema, "partitionColumns": [], "configuration": forgets}
+    table.commit(reading.world.clock.go(), {"metaData": described})
+    with pytest.raises(JobDied):
+        reading.read(chunks, dies)
+    write = reading.asks[-1].writes[0]
+    late = replace(statement, base_version=write.base_version)
+    assert write.base_version == 2
+    assert _delivered(delivering, late) is None
+    assert _delivered(delivering, late, write.searched_from) is not None

@@ -76,10 +76,13 @@ class Bundle:
 
 @dataclass(frozen=True)
 class ChunkWrite:
-    """A chunk and the target's version before any attempt to write it: its mark is looked for from there on."""
+    """A chunk and the target's version before any attempt to write it: its mark is looked for from there on; or from
+    `searched_from` on, where the target forgets numbers, as a store put back from a backup knows of no attempt.
+    """
 
     chunk: Chunk
     base_version: int = 0
+    searched_from: int | None = None
 
 
 @dataclass(frozen=True)

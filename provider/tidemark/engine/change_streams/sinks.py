@@ -60,7 +60,7 @@ class ChunkSink:
             return self._call(write.chunk)
         delivering = Delivering(self.store_id, None, (), self.options, self.stop_if_due, CHUNK_ATTEMPTS)
         statement = statement_of(self.store_id, self.sink, write)
-        found = _delivered(delivering, statement)
+        found = _delivered(delivering, statement, write.searched_from)
         if found is not None:
             return _answer(write.chunk, found.rows or {}, found.version, found=True)
         prepared = self._prepare(write.chunk, statement)
@@ -162,16 +162,17 @@ def fitted_records(records: DataFrame, target: str, schema: StructType) -> DataF
     return records.select(*(F.col(quoted(given.name)).alias(column.name) for given, column in chosen))
 
 
-def _delivered(delivering: Delivering, statement: Statement) -> Delivery | None:
+def _delivered(delivering: Delivering, statement: Statement, searched_from: int | None = None) -> Delivery | None:
     """Where the chunk stands in the target already, also below later chunks of its token."""
     log: DeltaLog = open_target(statement, delivering.options)
     head = log.head()
     found_id = log.state(head).table_id
+    since = statement.base_version if searched_from is None else min(searched_from, statement.base_version)
     if found_id != statement.target.table_id or head < statement.base_version:
         return None
     commits = [
         commit
-        for commit in log.commits(statement.base_version, head)
+        for commit in log.commits(since, head)
         if commit.transactions.get(statement.app_id, 0) <= statement.txn_version
     ]
     mark = delivering.mark(statement, MarkKind.WRITE)

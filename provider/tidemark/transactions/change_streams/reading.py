@@ -16,6 +16,7 @@ from tidemark.model.change_streams import Chunk
 from tidemark.model.jobs import ErrorRecord
 from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink
 from tidemark.model.transactions import TransactionKey
+from tidemark.planning.stream_numbers import RETENTION
 from tidemark.transactions.change_streams.definitions import get_change_stream
 from tidemark.transactions.change_streams.sinks import keep_sink
 from tidemark.transactions.change_streams.waves import begin_chunks, chunk_failed, chunk_written
@@ -84,12 +85,14 @@ def _pinned(runtime: Runtime, chunks: Sequence[Chunk], sink: Sink) -> tuple[Chun
         return tuple(ChunkWrite(chunk) for chunk in chunks)
     store, log = runtime.store, runtime.tables(target.path)
     head = log.head()
-    require_memory(target.name, log.state(head).metadata, runtime.limits)
+    metadata = log.state(head).metadata
+    require_memory(target.name, metadata, runtime.limits)
+    since = max(0, log.earliest() - 1) if RETENTION in metadata.configuration else None
 
     def pin(connection: sa.Connection) -> tuple[ChunkWrite, ...]:
         for stream_uid, group_uid in sorted({(chunk.stream_uid, chunk.group_uid) for chunk in chunks}):
             keep_sink(connection, store, stream_uid, group_uid, target)
-        return tuple(ChunkWrite(chunk, chunk_sinks.pin(connection, chunk, target, head)) for chunk in chunks)
+        return tuple(ChunkWrite(chunk, chunk_sinks.pin(connection, chunk, target, head), since) for chunk in chunks)
 
     return store.write(pin)
 
