@@ -16,6 +16,7 @@ from tidemark import metrics
 from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.links.streams import SparkUiLink, WindowLink, push_links
+from tidemark.model.foreign_json import whole_number
 from tidemark.model.transactions import TransactionKey
 from tidemark.operators._history import drop_old_history
 from tidemark.operators._retries import retry_policy
@@ -188,8 +189,8 @@ def version_or_time(argument: str, value: str | int | datetime) -> int | datetim
     try:
         time = value if isinstance(value, datetime) else None
         if isinstance(value, str):
-            if value.strip().isdigit():
-                return int(value)
+            if (version := whole_number(value.strip())) is not None:
+                return version
             time = datetime.fromisoformat(value.strip())
     except ValueError:
         time = None
@@ -223,9 +224,10 @@ def whole_number_of(argument: str, value: int | str | None) -> int | None:
     """A positive number or None, also as a template renders it."""
     if value is None or str(value).strip().lower() in ("", "none"):
         return None
-    if not str(value).strip().isdigit() or int(value) < 1:
+    number = whole_number(str(value).strip())
+    if number is None or number < 1:
         raise InvalidArgument(argument=argument, value=value, problem="it must be a whole number from 1 on")
-    return int(value)
+    return number
 
 
 def seconds_of(argument: str, value: float | str) -> timedelta:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemark.errors import InvalidArgument
+from tidemark.model.foreign_json import whole_number
 from tidemark.planning.retention import Holding, Losing, VacuumPlan
 from tidemark.planning.vacuum_job import Vacuumed
 
@@ -66,7 +67,8 @@ def extension_of(days: int | str | None) -> timedelta | None:
     said = "" if days is None else str(days).strip()
     if said.lower() in ("", "none"):
         return None
-    if not said.isdigit() or int(said) > _MOST_DAYS:
+    limit = whole_number(said)
+    if limit is None or limit > _MOST_DAYS:
         problem = f"it must be a whole number of days, at most {_MOST_DAYS}"
         raise InvalidArgument(argument="max_extension_days", value=days, problem=problem)
-    return timedelta(days=int(said))
+    return timedelta(days=limit)

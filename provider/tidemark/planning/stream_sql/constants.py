@@ -104,7 +104,7 @@ class Constants:
         if isinstance(value, datetime):
             return value
         text = value.strip()
-        if text.isdigit() and len(text) > 8:
+        if text.isascii() and text.isdigit() and len(text) > 8:
             return self._epoch(Decimal(text))
         try:
             return datetime.fromisoformat(text)

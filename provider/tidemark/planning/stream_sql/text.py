@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlglot import Token, TokenType
 
 from tidemark.errors import SqlCompilationError
+from tidemark.model.foreign_json import whole_number
 from tidemark.planning.sql_texts import SqlNotUnderstood, source_tokens
 
 __all__ = ["Cursor", "Span", "SqlName", "compilation_error", "is_name", "name_in", "tokens_of"]
@@ -131,9 +132,11 @@ class Cursor:
 
     def whole_number(self, what: str) -> int:
         """A number without a fraction."""
-        if self._coming is None or not self._coming.text.isdigit():
+        found = None if self._coming is None else whole_number(self._coming.text)
+        if found is None:
             raise self.unexpected(what)
-        return int(self._read().text)
+        self._read()
+        return found
 
     def flag(self) -> bool:
         """`= TRUE` or `= FALSE`."""
