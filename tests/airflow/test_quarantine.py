@@ -59,6 +59,25 @@ def test_a_dry_run_names_the_quarantine_and_makes_none(run_dag: RunDag, bank: La
     assert not (bank.root / "bank/none").exists()
 
 
+def test_a_mistyped_key_costs_no_job_and_leaves_no_quarantine(
+    run_dag: RunDag, bank: Lake, spark_submit: Callable[[str], Path], caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    started = spark_submit("exit 9")
+    mistyped: dict[str, Any] = {"write_as": "merge", "keys": "idd", "target": "bank.copy", "quarantine": "bank.never"}
+    with DAG("bank_mistyped", schedule=None) as dag:
+        create = CreateStreamOperator(task_id="create", stream="typo", on="bank.orders", show_initial_rows=True)
+        consume = ConsumeStreamOperator(task_id="consume", stream="typo", **mistyped)
+        with stream_transaction("tx", streams="typo") as transaction:
+            WriteStreamOperator(task_id="copy", **mistyped)
+        create >> [consume, transaction]
+    failed = run_dag(dag)
+    assert (failed.task("create"), failed.task("consume"), failed.task("tx.begin")) == ("success", "failed", "failed")
+    assert "the stream has no column idd" in caplog.text + capfd.readouterr().out
+    assert not started.exists()
+    assert not (bank.root / "bank/never").exists()
+
+
 def test_writers_of_a_group_share_one_and_its_commit_tells_how_many(
     run_dag: RunDag, bank: Lake, warm_spark: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

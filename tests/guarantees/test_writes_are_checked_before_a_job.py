@@ -12,16 +12,20 @@ import pytest
 from tests.unit.lake.delta_directories import PROTOCOL, add, commit, remove
 from tidemark.control.store import ControlStore
 from tidemark.errors import MissingMergeKey, TargetDoesNotFit
+from tidemark.model.codec import to_json
+from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY, ExternalTable, FileFormat
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.model.transactions import PlannedWrite, WriteAs
 from tidemark.transactions.begin import begin
-from tidemark.transactions.limits import JobPlaces
+from tidemark.transactions.fitting import require_columns_of_windows
+from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces
 from tidemark.transactions.outcomes import Begun, Delivered, Opened
 from tidemark.transactions.pinned import MOST_VERSIONS, facts_of_delivered, facts_of_pinned, tell_pinned
 from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.sources import open_table
 from tidemark.transactions.streams import create_stream, get_stream, stream_transactions
+from tidemark.transactions.targets import TargetHead, look_at_targets
 
 from .world import key_of
 
@@ -33,11 +37,11 @@ def no_job(spec: JobSpec) -> JobResult:
 STATS = json.dumps({"numRecords": 10})
 
 
-def table(place: Path, *columns: str, version: int = 0) -> str:
+def table(place: Path, *columns: str, version: int = 0, properties: dict[str, str] | None = None) -> str:
     """A table of these integer columns, or a commit that changes them."""
     fields = [{"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in columns]
     schema = json.dumps({"type": "struct", "fields": fields})
-    configuration = {"delta.enableRowTracking": "true"}
+    configuration = {"delta.enableRowTracking": "true", **(properties or {})}
     said = {"id": f"id-{place.name}", "schemaString": schema, "partitionColumns": [], "configuration": configuration}
     metadata = {"metaData": {**said, "format": {"provider": "parquet"}}}
     mark = {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark": 1}', "removed": False}
@@ -124,6 +128,35 @@ def test_an_empty_window_asks_for_no_columns(store: ControlStore, tmp_path: Path
     table(tmp_path / "target", "id")
     assert isinstance(begun(store, tmp_path, "empty"), Delivered)
     assert get_stream(store, "s").offset.version == 0
+
+
+def merge_into(tmp_path: Path, key: str) -> tuple[TargetHead, ...]:
+    write = PlannedWrite(WriteAs.MERGE, f"file://{tmp_path}/target", source="S", keys=(key,))
+    return look_at_targets((write,), open_table, DEFAULT_LIMITS)
+
+
+def test_the_columns_of_a_past_window_are_those_that_it_had(store: ControlStore, tmp_path: Path) -> None:
+    table(tmp_path / "target", "id", "amount")
+    commit(tmp_path / "source", 1, add("a.parquet"))
+    opened = begun(store, tmp_path, "past")
+    assert isinstance(opened, Opened)
+    table(tmp_path / "source", "id", "amount", "later", version=2)
+    windows = opened.transaction.windows
+    require_columns_of_windows(windows, merge_into(tmp_path, "id"), open_table)
+    with pytest.raises(MissingMergeKey, match="the stream has no column order_id"):
+        require_columns_of_windows(windows, merge_into(tmp_path, "order_id"), open_table)
+
+
+def test_the_columns_of_files_are_those_of_their_external_table(store: ControlStore, tmp_path: Path) -> None:
+    fields = [{"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in ("id", "amount")]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    files = ExternalTable("f", "file:///f", FileFormat.CSV, schema)
+    table(tmp_path / "source", "path", version=1, properties={EXTERNAL_TABLE_PROPERTY: to_json(files)})
+    commit(tmp_path / "source", 2, add("list.parquet", stats=STATS))
+    windows = initial(store, tmp_path, StreamMode.INSERT_ONLY).transaction.windows
+    require_columns_of_windows(windows, merge_into(tmp_path, "id"), open_table)
+    with pytest.raises(MissingMergeKey, match="it has id, amount"):
+        require_columns_of_windows(windows, merge_into(tmp_path, "path"), open_table)
 
 
 def test_what_is_pinned_is_told_in_a_line_and_in_plain_values(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import TableNotFound
@@ -21,7 +22,8 @@ from tidemark.model.table_jobs import (
     ViewRequest,
 )
 from tidemark.model.transaction_jobs import DRY_RUN, HAS_ROWS, WindowsRequest
-from tidemark.model.transactions import TransactionKey
+from tidemark.model.transactions import PlannedWrite, TransactionKey
+from tidemark.operators._plans import WriteRequest, planned_writes
 from tidemark.planning.vacuum_job import VACUUM, Vacuumed, VacuumRequest
 
 if TYPE_CHECKING:
@@ -50,14 +52,27 @@ def turn_on_row_tracking(runtime: Runtime, table: TableRef, *, key: TransactionK
     runtime.run_job(PREPARE, TablePath(table.path), key=key)
 
 
-def create_quarantine(runtime: Runtime, hook: TidemarkHook, name: str | None, *, key: TransactionKey) -> None:
-    """Runs a CREATE_QUARANTINE job where the table is asked for and not there. A second run finds it."""
+def create_quarantine(
+    runtime: Runtime,
+    hook: TidemarkHook,
+    request: WriteRequest,
+    *,
+    key: TransactionKey,
+    check: Callable[[Sequence[PlannedWrite]], object],
+) -> None:
+    """Runs a CREATE_QUARANTINE job where the table is asked for and not there. A second run finds it.
+
+    `check`: refuses the writes, of which only the quarantine is not there, before the job would start.
+    """
+    name = request.quarantine
     if name is None:
         return
     place = hook.table_place(name)
     try:
         runtime.tables(place)
     except TableNotFound:
+        writes = planned_writes(replace(request, quarantine=None), hook.table_uri)
+        check([replace(write, quarantine=name) for write in writes])
         log.info("Creating the quarantine table %s.", name)
         runtime.run_job(CREATE_QUARANTINE, TablePath(place), key=key)
 

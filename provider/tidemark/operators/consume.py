@@ -102,6 +102,7 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The window that was delivered; for a dry run what would be read."""
         from tidemark.transactions.consume import consume
+        from tidemark.transactions.fitting import require_columns_of_writes
 
         request = WriteRequest.parse(vars(self))
         hook = self.hook
@@ -112,7 +113,13 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
             self.outlets = []  # a success with outlets would be an event
             told = explain(runtime, request.streams, key=key_of(context), bound=bound)
             return told if request.quarantine is None else {**told, "quarantine": request.quarantine}
-        create_quarantine(runtime, hook, request.quarantine, key=key_of(context))
+        create_quarantine(
+            runtime,
+            hook,
+            request,
+            key=key_of(context),
+            check=lambda writes: require_columns_of_writes(runtime, request.streams, writes, bound),
+        )
         writes = planned_writes(request, hook.table_uri)
         consumed = consume(
             runtime,

@@ -77,7 +77,7 @@ class ReplayWindowOperator(SparkOperator):
     @failures_counted("stream", consuming=False)
     def execute(self, context: Context) -> dict[str, Any]:
         """What was delivered again: {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}."""
-        from tidemark.transactions.replay import find_run, replay
+        from tidemark.transactions.replay import find_run, replay, require_replayable
 
         hook = self.hook
         request = WriteRequest.parse(vars(self))
@@ -85,7 +85,13 @@ class ReplayWindowOperator(SparkOperator):
         past = find_run(hook.open_store(), self.stream, self.run)
         runtime = self.runtime(functions=True)
         self.log.info("Replaying what %s took.", past.key)
-        create_quarantine(runtime, hook, request.quarantine, key=key_of(context))
+        create_quarantine(
+            runtime,
+            hook,
+            request,
+            key=key_of(context),
+            check=lambda writes: require_replayable(runtime, past, writes),
+        )
         done = replay(
             runtime,
             past,

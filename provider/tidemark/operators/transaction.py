@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark import metrics
@@ -84,24 +85,28 @@ class BeginTransactionOperator(SparkOperator):
         far as the logs tell.
         """
         from tidemark.transactions.begin import begin
+        from tidemark.transactions.fitting import require_columns_of_writes
         from tidemark.transactions.outcomes import Delivered
         from tidemark.transactions.pinned import facts_of_delivered, facts_of_pinned, tell_pinned
 
         hook = self.hook
         runtime = self.runtime(functions=True)
+        streams = names_of("streams", self.streams)
+        bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
+        check = partial(require_columns_of_writes, runtime, streams, bound=bound)
         requests = [WriteRequest.parse(given) for given in self.writes]
         for given, request in zip(self.writes, requests, strict=True):
             if given.get("quarantine") is not None and request.quarantine is None:
                 problem = "in a group it must be a name: the number of statements is settled when the DAG is parsed"
                 raise InvalidArgument(argument="quarantine", value=given["quarantine"], problem=problem)
-            create_quarantine(runtime, hook, request.quarantine, key=key_of(context, self.transaction))
+            create_quarantine(runtime, hook, request, key=key_of(context, self.transaction), check=check)
         begun = begin(
             runtime,
             key=key_of(context, self.transaction),
-            streams=names_of("streams", self.streams),
+            streams=streams,
             writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
             owner=owner_of(context),
-            bound=bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until),
+            bound=bound,
         )
         if begun.finished:
             self.log.warning("Finished %s transactions whose lease had run out.", len(begun.finished))

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from tidemark.errors import LogIncomplete
+from tidemark.errors import ExternalTableNotFound, LogIncomplete
+from tidemark.model.streams import StreamWindow, WindowKind
+from tidemark.model.transactions import PlannedWrite
+from tidemark.planning.bounds import Bound
 from tidemark.planning.write_fit import require_fit
-from tidemark.transactions.sources import SourceHead
-from tidemark.transactions.targets import TargetHead
+from tidemark.transactions.runtime import Runtime
+from tidemark.transactions.sources import SourceHead, Tables, look_at_sources, schema_of
+from tidemark.transactions.targets import TargetHead, look_at_targets
 
-__all__ = ["require_columns"]
+__all__ = ["require_columns", "require_columns_of_windows", "require_columns_of_writes"]
+
+Schemas = Mapping[str, Callable[[], str] | None]
 
 
 def require_columns(sources: Sequence[SourceHead], targets: Sequence[TargetHead]) -> None:
-    """Each append and merge fits its target by the two logs. An idle stream, one on a view and one on files is not
-    looked at. Raises TargetDoesNotFit, MissingMergeKey.
+    """Each append and merge fits its target by the two logs. An idle stream and one on a view is not looked at. Raises
+    TargetDoesNotFit, MissingMergeKey.
     """
-    read = {source.stream_name.casefold(): source.schema for source in sources}
+    _require({source.stream_name.casefold(): source.schema for source in sources}, targets)
+
+
+def require_columns_of_windows(windows: Sequence[StreamWindow], targets: Sequence[TargetHead], tables: Tables) -> None:
+    """As `require_columns`, of windows that are known already."""
+    _require({window.stream_name.casefold(): _read_by(window, tables) for window in windows}, targets)
+
+
+def require_columns_of_writes(
+    runtime: Runtime, streams: Sequence[str], writes: Sequence[PlannedWrite], bound: Bound
+) -> None:
+    """As begin will, for writes whose quarantine is not there yet. Raises what begin raises of sources and targets."""
+    targets = look_at_targets(writes, runtime.tables, runtime.limits)
+    require_columns(look_at_sources(runtime.store, streams, runtime.tables, bound), targets)
+
+
+def _read_by(window: StreamWindow, tables: Tables) -> Callable[[], str] | None:
+    if window.view is not None:
+        return None
+    version = window.start if window.kind is WindowKind.INITIAL_ROWS else window.end
+    return lambda: schema_of(tables(window.source), version, window.mode)
+
+
+def _require(read: Schemas, targets: Sequence[TargetHead]) -> None:
     schemas: dict[str, str] = {}
     for target in targets:
         name = (target.write.source or "").casefold()
@@ -25,6 +54,6 @@ def require_columns(sources: Sequence[SourceHead], targets: Sequence[TargetHead]
             continue
         try:
             found = schemas.setdefault(name, schemas.get(name) or schema())
-        except LogIncomplete:  # the window is read by its commits, which are there
+        except (LogIncomplete, ExternalTableNotFound):  # whoever reads the window says what is wrong with it
             continue
         require_fit(target.write, found, target.schema_json)

@@ -16,6 +16,7 @@ from tidemark.planning.bounds import UNBOUNDED
 from tidemark.transactions.begin import Request, check_targets, resume, write_ahead
 from tidemark.transactions.changed_plans import unless_half_written
 from tidemark.transactions.consume import deliver
+from tidemark.transactions.fitting import require_columns_of_windows
 from tidemark.transactions.late_jobs import refuse_late_jobs
 from tidemark.transactions.older_store import require_known
 from tidemark.transactions.outcomes import Begun, Consumed, Opened
@@ -23,7 +24,7 @@ from tidemark.transactions.runtime import Runtime
 from tidemark.transactions.streams import get_stream
 from tidemark.transactions.targets import TargetHead, look_at_targets
 
-__all__ = ["find_run", "replay"]
+__all__ = ["find_run", "replay", "require_replayable"]
 
 
 def find_run(store: ControlStore, stream: str, run: str) -> Transaction:
@@ -63,12 +64,23 @@ def replay(
     targets = look_at_targets(writes, tables, limits)
     _require_other_targets(past, targets)
     require_known(store, [target.looked for target in targets], tables)
+    if store.read(lambda connection: transactions.current(connection, key)) is None:
+        require_columns_of_windows(windows, targets, tables)
     begun = unless_half_written(
         lambda: store.write(lambda connection: _open(connection, store, request, windows, targets)), runtime
     )
     if isinstance(begun, Opened):
         check_targets(begun.transaction, tables, limits)
     return deliver(runtime, begun)
+
+
+def require_replayable(runtime: Runtime, past: Transaction, writes: Sequence[PlannedWrite]) -> None:
+    """Say nothing if `writes` can take the windows of `past`, as far as the logs tell. Raises what `replay` raises of
+    targets.
+    """
+    targets = look_at_targets(writes, runtime.tables, runtime.limits)
+    _require_other_targets(past, targets)
+    require_columns_of_windows(past.windows, targets, runtime.tables)
 
 
 def _open(

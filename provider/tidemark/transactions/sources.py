@@ -11,6 +11,7 @@ from tidemark.control import streams as stored_streams
 from tidemark.control.store import ControlStore
 from tidemark.errors import LogIncomplete, SourceError, SourceRecreated, StreamStale, TrackingInterrupted
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.external_tables import definition
 from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamMode, StreamWindow, TableRef, WindowKind
 from tidemark.model.table_log import Commit
 from tidemark.planning.bounds import Bound, within
@@ -24,6 +25,7 @@ __all__ = [
     "in_order",
     "look_at_sources",
     "open_table",
+    "schema_of",
     "window_from",
 ]
 
@@ -44,7 +46,7 @@ class SourceHead:
     `offset`, `head`: as `StreamOffset` counts. `ends`: the version of each base at which a window may end.
     `quiet_until`: up to there from the offset no commit changes data, so nothing is to be delivered; `quiet_time` is
     that version's. `schema`: asks the log for the columns that are read; None if nothing will be, or only Spark knows
-    them (views, files).
+    them (views).
     """
 
     stream_uid: str
@@ -125,10 +127,19 @@ def head_of(stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
 
 def _schema(stream: Stream, log: DeltaLog, end: int, *, quiet: bool) -> Callable[[], str] | None:
     idle = quiet and not stream.initial_rows_pending
-    if idle or stream.view is not None or stream.mode is StreamMode.INSERT_ONLY:
+    if idle or stream.view is not None:
         return None
     version = stream.offset.version if stream.initial_rows_pending else end
-    return lambda: log.state(version).metadata.schema_json
+    return lambda: schema_of(log, version, stream.mode)
+
+
+def schema_of(log: DeltaLog, version: int, mode: StreamMode) -> str:
+    """The columns that a stream reads there; of an external table those of its files. Raises LogIncomplete,
+    ExternalTableNotFound.
+    """
+    if mode is StreamMode.INSERT_ONLY:
+        return definition(log).schema_json
+    return log.state(version).metadata.schema_json
 
 
 def checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
