@@ -9,8 +9,19 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lake.delta_directories import born
-from tidemark.errors import InvalidArgument, StoreUnreachable, StoreUrlInvalid, TableNotFound
+from tidemark.databases.postgresql.failures import connect_failure
+from tidemark.errors import (
+    InvalidArgument,
+    NotYetSupported,
+    SparkMasterUnfit,
+    StoreUnreachable,
+    StoreUrlInvalid,
+    TableNotFound,
+)
+from tidemark.hooks._submission import spark_connection
+from tidemark.hooks.source_connection import source_address
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.streams import Addressing, TableRef
 
 pytestmark = pytest.mark.airflow
 
@@ -94,3 +105,53 @@ def test_a_store_that_is_away_is_told_of_at_each_retry_and_named_with_its_connec
     assert "from the connection 'mine'" in retries[0]
     assert "Connection refused" in retries[0]
     assert "Retry 1" in retries[0]
+
+
+@pytest.mark.parametrize(
+    ("master", "error", "problem"),
+    [
+        ("mesos://x", NotYetSupported, r"'mesos://x' \(from the environment variable TIDEMARK_SPARK_MASTER\)"),
+        ("yarn", SparkMasterUnfit, r"'yarn' \(from the environment variable TIDEMARK_SPARK_MASTER\)"),
+    ],
+)
+def test_a_master_that_cannot_be_says_where_it_was_given(
+    master: str, error: type[Exception], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TIDEMARK_SPARK_MASTER", master)
+    with pytest.raises(error, match=problem):
+        spark_connection(None, master)
+    monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", json.dumps({"conn_type": "spark", "host": master}))
+    with pytest.raises(error, match=r"\(from the connection 'cluster'\)"):
+        spark_connection("cluster", master)
+
+
+@pytest.mark.parametrize("conn_type", ["postgres", "spark_sql", "tidemark"])
+def test_a_spark_connection_of_another_type_is_refused(conn_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", json.dumps({"conn_type": conn_type, "host": "local"}))
+    with pytest.raises(InvalidArgument, match=f"spark_conn_id='cluster': the connection has the type '{conn_type}'"):
+        spark_connection("cluster", "local")
+
+
+@pytest.mark.parametrize(
+    "said", ["password authentication failed for user", "connection refused", 'database "shop" does not exist']
+)
+def test_a_source_that_refuses_or_is_away_is_named_with_its_connection(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"conn_type": "postgres", "host": "db", "login": "ann", "password": "never-shown", "schema": "shop"}
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", json.dumps(given))
+    failure = connect_failure(OSError(said), source_address("shop_db"))
+    assert "postgresql://ann@db:5432/shop (from the connection 'shop_db')" in str(failure)
+    assert "never-shown" not in str(failure)
+
+
+def test_a_stream_whose_table_is_gone_says_where_its_name_was_looked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    born(tmp_path / "shop" / "orders")
+    say(monkeypatch, lake_root=str(tmp_path))
+    gone = TableRef("shop.odrers", f"file://{tmp_path}/shop/odrers", "id", Addressing.LAKE)
+    with pytest.raises(TableNotFound, match=r"from the connection 'mine'.*Did you mean shop.orders"):
+        TidemarkHook("mine").open_table(gone)

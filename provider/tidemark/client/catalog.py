@@ -13,6 +13,7 @@ from tidemark.errors import NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import open_registered, resolve
 from tidemark.model.streams import Addressing, TableRef
+from tidemark.planning.alike import alike
 from tidemark.planning.identifiers import spelled
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["VIEWS", "SparkTables"]
 
 PATH = re.compile(r"^(/|[a-zA-Z][\w+.-]*:/|delta\.`|\.{1,2}/)")
+
+_SHOWN = 3
 
 VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
@@ -53,8 +56,17 @@ class SparkTables:
         if kind is not None:
             return self._location(name, kind), Addressing.CATALOG
         if self._lake_root is None:
-            raise TableNotFound(path=f"{name} (in Spark's catalog; no lake_root was given)")
-        return resolve(name, self._lake_root, self._options)
+            near = self._near(name)
+            hint = f"Did you mean {' or '.join(near)}?" if near else "No name in Spark's catalog is like it."
+            raise TableNotFound(path=f"{name} (in Spark's catalog; no lake_root was given)", hint=hint)
+        try:
+            return resolve(name, self._lake_root, self._options)
+        except TableNotFound as error:
+            near = self._near(name)
+            if not near:
+                raise
+            hint = f"{error.hint} In Spark's catalog there is {' and '.join(near)}."
+            raise TableNotFound(path=error.facts["path"], hint=hint) from error
 
     def reference(self, name: str) -> TableRef:
         """The table under its name, with its identity."""
@@ -76,6 +88,17 @@ class SparkTables:
             if not table.isTemporary and (table.tableType or "").upper() not in VIEWS
         ]
         return tuple(sorted(name for name in found if self._is_delta(name)))
+
+    def _near(self, name: str) -> list[str]:
+        """Up to three tables of the schema that is named, or of the current one, with names like it."""
+        catalog = self._spark.catalog
+        schema, _, table = name.rpartition(".")
+        try:
+            found = [one.name for one in catalog.listTables(schema or None) if not one.isTemporary]
+        except AnalysisException:
+            return []
+        inside = schema or catalog.currentDatabase()
+        return [f"{inside}.{spelled(one)}" for one in alike(table, found)][:_SHOWN]
 
     def _is_delta(self, name: str) -> bool:
         try:

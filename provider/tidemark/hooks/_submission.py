@@ -16,7 +16,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowException
 
-from tidemark.errors import NotYetSupported, SparkMasterUnfit
+from tidemark.errors import InvalidArgument, NotYetSupported, SparkMasterUnfit
 from tidemark.hooks._driver_log import TAIL_LINES, follow
 from tidemark.hooks._files import secret_file
 from tidemark.hooks._job_files import SECRETS
@@ -29,28 +29,33 @@ _CLUSTER_MODE = (
     "Its driver would be on another host, where nobody could be sure that it has ended. Leave out deploy-mode, or make "
     "it client: the driver runs beside the task, its executors on the cluster."
 )
+_TYPES = ("spark", "spark_connect")
 _MASTERS = "Use local, spark://…, yarn, k8s://…, or Spark Connect."
 
 
 def spark_connection(conn_id: str | None, master: str) -> Connection:
-    """The Spark connection `conn_id`, or one to `master` if None.
+    """The Spark connection `conn_id`, or one to `master` if None. Errors name the connection, or where the master was
+    said.
 
-    Raises AirflowNotFoundException for an unknown id (the submit hook would take it for YARN), NotYetSupported for a
-    master other than local, standalone, YARN, Kubernetes and Spark Connect and for deploy mode cluster,
-    SparkMasterUnfit where this host lacks what it needs to reach YARN or Kubernetes.
+    Raises AirflowNotFoundException for an unknown id (the submit hook would take it for YARN), InvalidArgument for a
+    connection that is none of Spark's, NotYetSupported for a master other than local, standalone, YARN, Kubernetes and
+    Spark Connect and for deploy mode cluster, SparkMasterUnfit where this host lacks what it needs to reach YARN or
+    Kubernetes.
     """
     if conn_id is None:
         connection = Connection(conn_id="tidemark_spark", conn_type="spark", host=master)
     else:
         connection = BaseHook.get_connection(conn_id)
+        _refuse_other_type(connection)
         mask(connection.password or "")  # as URLs have it, too
     if is_connect(connection):
         return connection
     master = master_of(connection)
+    said = f"{master!r} ({_origin_of(conn_id)})"
     if not (master in ("local", "yarn") or master.startswith(("local[", "spark://", "k8s://"))):
-        raise NotYetSupported(feature=f"Spark master {master!r}", instead=_MASTERS)
+        raise NotYetSupported(feature=f"Spark master {said}", instead=_MASTERS)
     require_client_mode(connection.extra_dejson.get("deploy-mode"))
-    _require_way_to(master)
+    _require_way_to(master, said)
     return connection
 
 
@@ -60,13 +65,30 @@ def require_client_mode(deploy_mode: str | None) -> None:
         raise NotYetSupported(feature=f"Spark deploy mode {deploy_mode!r}", instead=_CLUSTER_MODE)
 
 
-def _require_way_to(master: str) -> None:
+def _refuse_other_type(connection: Connection) -> None:
+    """Its host would be taken for a master. Raises InvalidArgument."""
+    if connection.conn_type not in _TYPES:
+        problem = f"the connection has the type {connection.conn_type!r}; give one of {' or '.join(_TYPES)}"
+        raise InvalidArgument(argument="spark_conn_id", value=connection.conn_id, problem=problem)
+
+
+def _origin_of(conn_id: str | None) -> str:
+    """Where the master was said, in words."""
+    if conn_id is not None:
+        return f"from the connection {conn_id!r}"
+    for variable in ("TIDEMARK_SPARK_MASTER", "AIRFLOW__TIDEMARK__SPARK_MASTER"):
+        if os.environ.get(variable):
+            return f"from the environment variable {variable}"
+    return "from Airflow's configuration, [tidemark] spark_master, or the default"
+
+
+def _require_way_to(master: str, said: str) -> None:
     if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
         problem = "neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set for this worker, so it cannot find the cluster"
-        raise SparkMasterUnfit(master=master, problem=problem)
+        raise SparkMasterUnfit(master=said, problem=problem)
     if master.startswith("k8s://") and not _is_installed("airflow.providers.cncf.kubernetes.kube_client"):
         problem = "the Spark provider's hook wants Airflow's for Kubernetes (pip install "
-        raise SparkMasterUnfit(master=master, problem=f"{problem}'airflow-provider-tidemark[kubernetes]')")
+        raise SparkMasterUnfit(master=said, problem=f"{problem}'airflow-provider-tidemark[kubernetes]')")
 
 
 def _is_installed(module: str) -> bool:

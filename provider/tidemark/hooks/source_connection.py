@@ -67,6 +67,7 @@ def address_of(connection: Connection) -> SourceAddress:
         password=connection.password or None,
         parameters=_parameters(connection, connection.extra_dejson),
         hash_secret=_secret(connection.extra_dejson),
+        conn_id=connection.conn_id,
     )
 
 

@@ -60,15 +60,23 @@ def open_registered(table: TableRef, find: Callable[[str], str], options: Mappin
     try:
         return DeltaLog.open(table.path, options)
     except TableNotFound as gone:
-        path = None if table.addressing is Addressing.PATH else _moved_to(table, find, options)
+        if table.addressing is Addressing.PATH:
+            raise
+        try:
+            path = _moved_to(table, find, options)
+        except TableNotFound as nowhere:  # it knows where the name was looked for, and names that are like it
+            raise TableNotFound(path=table.path, hint=nowhere.hint) from gone
         if path is None:
             raise
         raise SourceMoved(name=table.name, old_path=table.path, path=path) from gone
 
 
 def _moved_to(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None) -> str | None:
+    """Where the table lies now; None where another has its name. Raises TableNotFound where nothing has."""
     try:
         log = DeltaLog.open(find(table.name), options)
         return log.uri if log.state().table_id == table.table_id else None
+    except TableNotFound:
+        raise
     except SourceError:
         return None

@@ -207,6 +207,7 @@ class SourceAddress:
     password: str | None = field(default=None, repr=False)
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)  # sslmode, sslpassword, connect_timeout …
     hash_secret: str | None = field(default=None, repr=False)  # by which columns are hashed
+    conn_id: str | None = field(default=None, compare=False)  # the connection that said all this, for messages
 
 
 @dataclass(frozen=True)

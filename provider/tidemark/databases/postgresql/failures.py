@@ -52,8 +52,11 @@ _WALSENDERS = (
 
 
 def source_text(address: SourceAddress) -> str:
-    """How a source is called in messages: postgresql://user@host:port/database, without a password."""
-    return f"{address.kind.value}://{address.user}@{address.host}:{address.port}/{address.database}"
+    """How a source is called in messages: postgresql://user@host:port/database, without a password, and from which
+    connection that is.
+    """
+    place = f"{address.kind.value}://{address.user}@{address.host}:{address.port}/{address.database}"
+    return place if address.conn_id is None else f"{place} (from the connection {address.conn_id!r})"
 
 
 def source_of(connection: psycopg2.extensions.connection) -> str:
