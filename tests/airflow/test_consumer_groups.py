@@ -66,10 +66,10 @@ def test_a_reset_group_is_another_one(run_dag: RunDag, store: ControlStore) -> N
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"action": "reset"},
-        {"action": "pause", "start": "now"},
+        {"action": "{{ 'reset' }}"},
+        {"action": "pause", "start": "{{ 'now' }}"},
         {"action": "{{ 'stop' }}"},
-        {"action": "reset", "start": "3"},
+        {"action": "reset", "start": "{{ '3' }}"},
         {"action": "reset", "start": "2020-01-01T00:00:00Z"},
         {"action": "pause", "consumer_group": "another"},
     ],
@@ -93,7 +93,13 @@ def test_groups_with_little_time_are_told_of(run_dag: RunDag, store: ControlStor
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"consumer_group": "late"}, {"change_stream": "none"}, {"hours_left": "soon"}, {"hours_left": -1}]
+    "arguments",
+    [
+        {"consumer_group": "{{ 'late' }}"},
+        {"change_stream": "none"},
+        {"hours_left": "{{ 'soon' }}"},
+        {"hours_left": "{{ -1 }}"},
+    ],
 )
 def test_a_look_that_cannot_be_taken_fails(run_dag: RunDag, store: ControlStore, arguments: dict[str, Any]) -> None:
     create_group(store, "s", "late", "now")

@@ -35,7 +35,15 @@ FIRST, SECOND = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UT
 SOURCE = [
     ("id", "long"), ("Name", "string"), ("price", "integer"),
     ("place", {"type": "struct", "fields": [{"name": "city", "type": "string", "nullable": True, "metadata": {}}]}),
-    ("tags", {"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "long"}}),
+    (
+        "tags",
+        {
+            "type": "map",
+            "keyType": "string",
+            "valueType": {"type": "array", "elementType": "long", "containsNull": True},
+            "valueContainsNull": True,
+        },
+    ),
 ]  # fmt: skip
 WIDER: dict[str, Any] = {"schema_evolution": "add"}  # the source has columns that the targets lack
 TARGET = [("id", "long"), ("name", "string"), ("price", "long"), ("own", "string")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ import sqlalchemy as sa
 
 from tidemark.control.schema import replication_moves, replications
 from tidemark.errors import ReplicationNotFound
-from tidemark.model.codec import from_json, from_plain, to_json
+from tidemark.model.codec import from_json, to_json
 from tidemark.model.replication import (
     By,
     HeldTable,
@@ -154,7 +153,7 @@ def set_options(
 def held_tables(connection: sa.Connection, uid: str) -> tuple[HeldTable, ...]:
     """The tables of its source that are excluded, as the last look has left them."""
     text = connection.execute(sa.select(_of.held_tables).where(_of.uid == uid)).scalar()
-    return () if text is None else from_plain(tuple[HeldTable, ...], json.loads(text))
+    return () if text is None else from_json(tuple[HeldTable, ...], text)
 
 
 def note_held_tables(connection: sa.Connection, uid: str, tables: tuple[HeldTable, ...]) -> None:
