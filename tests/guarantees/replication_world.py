@@ -6,7 +6,7 @@ Worker and driver are one process here; what a DAG run does step by step, `turn`
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import reduce
@@ -80,6 +80,7 @@ class ReplicationWorld:
         self.source = open_source(address)
         self.places = JobPlaces(f"{home}/work", f"{home}/jobs")
         self.run_id = "first"
+        self.said: Callable[[str], None] = lambda _: None  # hears what the jobs say, as they go
         self.trimmed: list[DataFrame] = []
         with opened(address) as connection:
             self.before = {tx for table in tables if not table.key for tx in history_of(connection, table)}
@@ -100,7 +101,7 @@ class ReplicationWorld:
         return By("a test", run=f"replicate/{self.run_id}/{task}/-1")
 
     def job(self, spec: JobSpec) -> JobResult:
-        return run(self.spark, spec, source=self.address, say=lambda _: None)
+        return run(self.spark, spec, source=self.address, say=self.said)
 
     @property
     def replication(self) -> Replication:

@@ -271,6 +271,18 @@ def test_a_reader_never_stands_behind_somebody_who_waits_for_the_copy(held: Held
     assert not [line for line in held.waits() if "AccessShareLock" in line]
 
 
+def test_a_reader_whose_snapshot_is_older_than_a_truncate_refuses_to_read_nothing(held: Held) -> None:
+    with held.pinned(bound=LONG) as table:
+        *_, hold = table.statements
+    with held.application() as reader, held.application() as other:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        assert reader.execute("SELECT count(*) > 0 FROM pg_class").fetchone() == (True,)
+        other.execute("TRUNCATE t")
+        other.commit()
+        with pytest.raises(psycopg.errors.RaiseException, match="was rewritten or truncated while it was copied"):
+            reader.execute(hold)
+
+
 def test_a_copy_that_nobody_waits_for_goes_on(held: Held) -> None:
     with held.pinned(bound=timedelta()) as table, held.application() as application:
         for text in ("UPDATE t SET v = 'x'", "SELECT count(*) FROM t", "CREATE TABLE new (id int)"):
