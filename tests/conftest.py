@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.file_order import RANKS_TO, rank_files
 from tests.tiers import ALL_TIERS, is_quick, tier_of, wait_of
 from tidemark.model.spark import AVRO_PACKAGE, POSTGRESQL_PACKAGE, S3_SETTINGS
 from tidemark.testing import SHORT_LIVED_JVM
@@ -23,14 +24,8 @@ os.environ.setdefault(
     f"{SHORT_LIVED_JVM} -XX:SharedArchiveFile={CLASSES} -Xlog:cds=off -Xlog:cds+dynamic=off",
 )  # for the drivers that tests submit
 
-SPREAD = (
-    "tests/properties/test_histories.py",
-    "tests/guarantees/test_replication_random.py",
-)  # their tests share nothing and are long
-
 # It runs hundreds of tests: a heap that need not grow saves full collections.
 LONG_LIVED_JVM = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xms1500m -Xmn600m"
-OTHER_PROCESSES = 3  # the rank of files that come last
 CODEGEN = "spark.sql.codegen.factoryMode"  # without generated code a small Delta statement takes a fifth less CPU
 
 REMEMBER_LITTLE = {
@@ -185,45 +180,32 @@ class Seconds:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """By what files need: this process's Spark, Sparks and Airflows of their own, neither. See `Files`."""
-    ranks: dict[Path, int] = {}
+    """By what files need, see `Files`; each worker says so, and all say the same."""
     for item in items:
         if mark := wait_of(item):
             item.add_marker(mark)
-        ranks[item.path] = min(_rank(item), ranks.get(item.path, OTHER_PROCESSES))
         if is_quick(item):
             item.add_marker("quick")
-    items.sort(key=lambda item: ranks[item.path])
+    ranks = rank_files(items)
+    items.sort(key=lambda item: ranks[item.nodeid.partition("::")[0]])
+    if workers := getattr(config, "workerinput", None):
+        note = Path(workers[RANKS_TO])
+        half = note.with_suffix(f".{workers['workerid']}")
+        half.write_text(json.dumps(ranks))
+        half.replace(note)
     config.stash[ALL_TIERS] = [tier_of(item) for item in items]
     if file := config.getoption("--tiers-to"):
         Path(file).write_text(json.dumps(config.stash[ALL_TIERS]))
 
 
-def _rank(item: pytest.Item) -> int:
-    """0: a Spark in this process; 1: that, and processes of its own; 2: neither; OTHER_PROCESSES: these alone."""
-    with_spark, with_others = "spark" in getattr(item, "fixturenames", ()), bool(item.get_closest_marker("e2e"))
-    if with_spark:
-        return 1 if with_others else 0
-    return OTHER_PROCESSES if with_others else 2
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    home = node.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    node.workerinput[RANKS_TO] = str(home / "ranks.json")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """The tests of a file stay on one worker, as what they share does; those of SPREAD go where there is time.
-
-    A Spark needs minutes of CPU until its code is warm. So the first worker takes files from the front, where those
-    with Spark are, and the others from the back, until they meet.
-    """
-    from xdist.scheduler import LoadFileScheduling
-
-    class Files(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file: str = super()._split_scope(nodeid)
-            return nodeid if file.endswith(SPREAD) else file
-
-        def _assign_work_unit(self, node: WorkerController) -> None:
-            if node is not self.nodes[0]:
-                self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
-            super()._assign_work_unit(node)
+    from tests.file_order import Files
 
     return Files(config, log)
