@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.dag_parse import FILES, parse
+from tests.benchmarks.dag_parse import FILES, environment, parse
 
 pytestmark = pytest.mark.airflow
+
+DAGS = Path(__file__).parents[2] / "dags"
 
 
 def test_parsing_imports_nothing_heavy_that_airflow_does_not(tmp_path: Path) -> None:
@@ -32,6 +36,17 @@ def test_only_a_statement_that_stands_in_the_file_imports_what_reads_it(tmp_path
     file.write_text(operator + "\n" + made.format("INSERT INTO t.copy SELECT * FROM s"))
     _, read = parse(str(tmp_path), file)
     assert read - left_to_the_task == {"sqlglot"}
+
+
+def test_no_worker_imports_spark_or_a_driver_to_parse_the_projects_dags(tmp_path: Path) -> None:
+    names = sorted(file.stem for file in DAGS.glob("*.py"))
+    code = f"import sys; sys.path.insert(0, {str(DAGS)!r}); import {', '.join(names)}; print(*sys.modules)"
+    parsed = subprocess.run(
+        [sys.executable, "-c", code], env=environment(str(tmp_path)), capture_output=True, text=True, check=True
+    )
+    imported = set(parsed.stdout.splitlines()[-1].split())
+    assert {"airflow", "tidemark", *names} <= imported
+    assert not imported & {"pyspark", "delta", "psycopg2", "pyarrow", "pandas"}
 
 
 def test_the_dag_that_is_measured_names_every_operator_sensor_notifier_and_group() -> None:

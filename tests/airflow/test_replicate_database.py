@@ -12,7 +12,6 @@ from airflow.sdk import AssetAlias
 
 from tests.airflow.replicated_shop import DAGS, ReplicatedShop, events_of
 from tests.airflow.runs import Outcome
-from tests.airflow.test_dag_parse import parse
 from tests.postgresql import PostgresServer
 from tests.tiers import nightly
 from tidemark.assets import replicated_alias
@@ -96,8 +95,3 @@ def test_a_task_outside_the_group_tells_of_its_object_too() -> None:
     assert task.outlets == [AssetAlias(replicated_alias("shop"))]
     assert WriteDownOperator(task_id="w", replication="{{ params.name }}", object_name="shop.orders").outlets == []
     assert WriteDownOperator(task_id="v", replication="shop", object_name="shop.orders", outlets=[]).outlets == []
-
-
-def test_no_worker_imports_spark_to_parse_the_dag(tmp_path: Path) -> None:
-    _, imported = parse(str(tmp_path), DAGS / "replicate_database.py")
-    assert not imported & {"pyspark", "psycopg2", "pyarrow"}

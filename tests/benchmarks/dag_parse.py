@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["FILES", "TARGET_MS", "measure", "parse"]
+__all__ = ["FILES", "TARGET_MS", "environment", "measure", "parse"]
 
 ROOT = Path(__file__).parents[2]
 FILES = {name: Path(__file__).parent / "parsed_dags" / f"{name}.py" for name in ("plain", "every_operator")}
@@ -54,12 +54,12 @@ def parse(home: str, file: Path, *before: Path) -> tuple[float, set[str]]:
     """CPU milliseconds of `file` in a fresh process, after the files `before` or with the process; heavy imports."""
     code = ONE.replace("HEAVY", repr(HEAVY))
     command = [sys.executable, "-c", code, str(file), *map(str, before)]
-    done = subprocess.run(command, env=_environment(home), capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environment(home), capture_output=True, text=True, check=True)
     said = dict(line.split(":", 1) for line in done.stdout.splitlines() if line.startswith(("CPU ms:", "heavy:")))
     return float(said["CPU ms"]), set(said["heavy"].split())
 
 
-def _environment(home: str) -> dict[str, str]:
+def environment(home: str) -> dict[str, str]:
     known = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
     return {**known, "AIRFLOW_HOME": home, "PYTHONPATH": str(ROOT / "provider")}
 
@@ -76,7 +76,7 @@ def slowest_imports(count: int) -> None:
 
 def _imports(home: str, file: Path) -> dict[str, int]:
     command = [sys.executable, "-X", "importtime", str(file)]
-    done = subprocess.run(command, env=_environment(home), capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environment(home), capture_output=True, text=True, check=True)
     told = (line.removeprefix("import time:").split("|") for line in done.stderr.splitlines() if "import time:" in line)
     return {name.strip(): int(own) for own, _, name in told if own.strip().isdigit()}
 
