@@ -14,10 +14,11 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / ".ci" / "constraints"
-PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+FILE: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT: dict[str, Any] = FILE["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 DECIDING = ("sqlglot", "pyroaring", "pyarrow", "sqlalchemy", "fsspec", "s3fs", "alembic", "pyspark", "delta-spark")
-FILES = {"dev": ("dev",), "image": ("spark", "s3", "demo", "postgres"), "build": ()}
+FILES = {"dev": tuple(EXTRAS), "image": ("spark", "s3", "demo", "postgres"), "build": ()}
 PLATFORMS = [
     {"python_version": short, "python_full_version": full, "sys_platform": system, "platform_system": name,
      "os_name": "posix", "implementation_name": "cpython", "platform_python_implementation": "CPython"}
@@ -44,16 +45,18 @@ def pins(file: str, platform: dict[str, str]) -> dict[str, str]:
     return found
 
 
+def group(name: str) -> list[str]:
+    """The requirements of a dependency group, those of the groups that it includes among them."""
+    texts: list[str] = []
+    for entry in FILE["dependency-groups"][name]:
+        texts += [entry] if isinstance(entry, str) else group(entry["include-group"])
+    return texts
+
+
 def wanted(file: str, platform: dict[str, str]) -> list[Requirement]:
-    own = PROJECT["name"]
     asked = [*PROJECT["dependencies"]] if FILES[file] else []
-    extras = [*FILES[file]]
-    for extra in extras:
-        for text in EXTRAS[extra]:
-            if (requirement := Requirement(text)).name == own:
-                extras += [more for more in sorted(requirement.extras) if more not in extras]
-            else:
-                asked.append(text)
+    asked += [text for extra in FILES[file] for text in EXTRAS[extra]]
+    asked += group("dev") if file == "dev" else []
     if (more := PLACE / f"{file}.in").exists():
         asked += [line for line in more.read_text().splitlines() if line and not line.startswith("#")]
     found = [Requirement(text) for text in asked]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
+import warnings
 import zipfile
+from email.message import Message
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 REPOSITORY = Path(__file__).parent.parent.parent
 
@@ -34,6 +40,59 @@ def test_the_wheel_holds_every_module_and_nothing_of_the_tests(wheel: Path) -> N
     assert page
     assert modules | page <= held
     assert all(name.endswith(".dist-info") for name in others)
+
+
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_the_wheel_has_its_license_and_says_that_it_is_typed(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (license_file,) = (name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
+        assert archive.read(license_file) == (REPOSITORY / "LICENSE").read_bytes()
+        assert "tidemark/py.typed" in archive.namelist()
+    assert "Apache License" in (REPOSITORY / "LICENSE").read_text()
+    assert metadata(wheel)["License-Expression"] == "Apache-2.0"
+
+
+def test_every_link_of_the_description_is_absolute(wheel: Path) -> None:
+    description = str(metadata(wheel).get_payload())
+    links = re.findall(r"\]\(([^)\s]+)\)", description)
+    assert len(links) == len(re.findall(r"\]\(", (REPOSITORY / "README.md").read_text()))
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    ours = [link for link in links if "github.com/tidemark-cdc/tidemark/blob/main/" in link]
+    ours += [link for link in links if "raw.githubusercontent.com/tidemark-cdc/tidemark/main/" in link]
+    paths = [link.partition("/main/")[2].partition("#")[0] for link in ours]
+    assert paths
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
+
+
+def test_no_extra_is_for_those_who_develop(wheel: Path) -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    assert set(metadata(wheel).get_all("Provides-Extra", [])) == set(project["project"]["optional-dependencies"])
+    assert not {"dev", "docs", "test"} & set(project["project"]["optional-dependencies"])
+    assert "pytest" not in " ".join(metadata(wheel).get_all("Requires-Dist", []))
+
+
+def test_with_spark_comes_no_pandas_that_pyspark_warns_of(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pandas
+    from pyspark.sql.pandas.utils import require_minimum_pandas_version
+
+    required = [Requirement(text) for text in metadata(wheel).get_all("Requires-Dist", [])]
+    (bound,) = [
+        one for one in required if one.name == "pandas" and one.marker and one.marker.evaluate({"extra": "spark"})
+    ]
+    warned = set()
+    for version in ("2.2.0", "2.3.3", "3.0.0", "3.1.1", "4.0.0"):
+        monkeypatch.setattr(pandas, "__version__", version)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            require_minimum_pandas_version()
+        warned |= {version} if told else set()
+    assert warned, "PySpark warns of none any more: the bound may go"
+    assert [version for version in warned if version in bound.specifier] == []
 
 
 @pytest.mark.airflow
