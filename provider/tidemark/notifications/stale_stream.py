@@ -33,12 +33,15 @@ class StaleStreamNotifier(BaseNotifier):
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
-    :param failures: attempts to consume it that failed in a row; None: not asked. (templated)
-    :param unmoved_hours: how long changes may wait while the offset stands still; None: not asked. (templated)
-    :param always: tell also where no stream is at risk.
+    :param failures: tell of a stream when so many attempts to consume it failed in a row; None: not asked. (templated)
+    :param unmoved_hours: tell of a stream when changes have waited so long and its offset stood still; None: not asked.
+        (templated)
+    :param always: tell also where no stream is at risk, for the deadline of a watch.
     :param tell: dotted path of a notifier class of Airflow's; None: the log alone.
-    :param tell_kwargs: its arguments, plain values; its own templates are rendered when there is something to tell.
+    :param tell_kwargs: its arguments, plain values; its own templates are rendered when there is something to tell, and
+        know `stale_message` and `stale_streams`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
+    :param context: Airflow's, when it calls the notifier in the triggerer; leave it out.
     """
 
     template_fields: Sequence[str] = ("stream", "hours_left", "failures", "unmoved_hours", "conn_id")

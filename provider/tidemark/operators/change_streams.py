@@ -62,14 +62,15 @@ class CreateChangeStreamOperator(_WithOptions):
     without key, a fourth change stream on a table, an eleventh at all, and a bad option;
     RowTrackingDisabled, UnsupportedTableFeature, InvalidArgument. Nothing is written then.
 
-    :param change_stream: its name: letters, digits and underscores. (templated)
-    :param watch: `ALL`, a table, a list of tables, or a mapping of tables to columns: None for all of them, an empty
-        list for the key alone. None watches nothing: it is suspended. (templated)
+    :param change_stream: its name: a letter, then letters, digits and underscores. (templated)
+    :param watch: `ALL`, a table, a list of tables, or a mapping of tables to columns (None: all of them; an empty list:
+        the key alone); None watches nothing: it is suspended. (templated)
     :param keys: the primary key of each table that does not say its own in the property `tidemark.primaryKey`: a
         mapping of tables to columns; for one table its columns. (templated)
-    :param options: retention_period, value_capture_type, exclude_insert, exclude_update, exclude_delete,
-        exclude_ttl_deletes, allow_txn_exclusion. (templated)
-    :param initial_partitions: into how many partitions the keys are divided at first, from 1 to 1,024. (templated)
+    :param options: `retention_period` (`1d` to `30d`), `value_capture_type`, `exclude_insert`, `exclude_update`,
+        `exclude_delete`, `exclude_ttl_deletes`, `allow_txn_exclusion`. (templated)
+    :param initial_partitions: into how many partitions the keys are divided at first, 1,024 at most; load splits and
+        merges them later. (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "watch", "keys", "options", "initial_partitions", "conn_id")
@@ -127,10 +128,10 @@ class AlterChangeStreamOperator(_WithOptions):
     has it: what it would have had of the tables that stay comes with the next capture. Raises ChangeStreamNotFound, and
     what CreateChangeStreamOperator raises.
 
-    :param change_stream: its name. (templated)
+    :param change_stream: its name, in any case. (templated)
     :param watch: what it watches from now on, in place of all before, as in CreateChangeStreamOperator; None: what it
         watches. (templated)
-    :param keys: as in CreateChangeStreamOperator. (templated)
+    :param keys: the primary key of tables that come new and do not say their own. (templated)
     :param options: those that change; None puts one back to its default. (templated)
     :param suspend: watch nothing; what was captured can be read on. (templated)
     :param restart: a table, or a list of them, to be watched from the newest version on; what was committed between is
@@ -191,8 +192,8 @@ class AlterChangeStreamOperator(_WithOptions):
 class DropChangeStreamOperator(TidemarkOperator):
     """Ends a change stream and its consumer groups, and deletes its records. No Spark.
 
-    :param change_stream: its name. (templated)
-    :param if_exists: one that is not there is fine; otherwise ChangeStreamNotFound. (templated)
+    :param change_stream: its name, in any case. (templated)
+    :param if_exists: one that is not there is fine; False: ChangeStreamNotFound. (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "if_exists", "conn_id")

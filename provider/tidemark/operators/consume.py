@@ -40,19 +40,23 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
     the return value.
 
     :param stream: the stream; several for `sql` and functions. (templated)
-    :param target: the table that is written; several for a function; may be left out for `sql`. (templated)
-    :param write_as: `append`, `merge`, `sql`, or a function that gets a transaction, as `module:function`. (templated)
-    :param keys: key columns of a merge. (templated)
-    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. (templated)
+    :param target: the table that is written, by path or as `schema.table`; several for a function; may be left out for
+        `sql`. (templated)
+    :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
+        (templated)
+    :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table; a name that ends in `.sql` is a
+        file of it. (templated)
     :param tables: further tables that a function reads. (templated)
-    :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
-    :param quarantine: the table for rows of an append or merge that break a constraint of the target; it is created
-        where it does not exist. (templated)
-    :param max_commits: take at most this many versions of the source. (templated)
-    :param max_rows: end the window before the commit that would exceed this many changes. (templated)
+    :param schema_evolution: `fail`, or `add` the columns that the target lacks. (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target, created where it
+        does not exist; see "Quarantine bad rows". (templated)
+    :param max_commits: take at most this many versions of each source. (templated)
+    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them;
+        one commit is taken at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param dry_run: say what would be read, touch nothing. (templated)
-    :param skip_when_empty: end as skipped, without an event, when nothing is new. (templated)
+    :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
     """
 
     template_fields: Sequence[str] = (

@@ -29,10 +29,11 @@ class RefreshExternalTableOperator(SparkOperator):
 
     :param external_table: its name; streams are made on this name. (templated)
     :param location: the directory; None for a table that exists. (templated)
-    :param file_format: `parquet`, `json`, `csv` or `avro`. (templated)
+    :param file_format: `parquet`, `json`, `csv` or `avro`; needed with a location. (templated)
     :param schema: its columns in Spark's DDL; None: those that Spark finds in the first files. (templated)
-    :param options: of Spark's reader, as {"header": "true"}. (templated)
-    :param pattern: only files whose path in the directory matches, as `2026/*.json`. (templated)
+    :param options: of Spark's reader, as `{"header": "true"}`. (templated)
+    :param pattern: only files whose path in the directory matches, as `2026/*.json`; None: all but hidden ones.
+        (templated)
     """
 
     template_fields: Sequence[str] = (

@@ -30,10 +30,13 @@ class CreateKeyedStreamOperator(CreateStreamOperator):
     :param stream: name of the stream. (templated)
     :param on: the table that it reads: a path, or `schema.table` under the lake root. (templated)
     :param keys: the columns that identify a row, one name or several. (templated)
-    :param show_initial_rows: the first consumption delivers the rows that the table has now (R10). (templated)
-    :param at: where to start: a version or a time with a zone; None is the newest version. (templated)
-    :param or_replace: begin a new stream at `at` even if there is one; its place is lost, at every run. (templated)
+    :param show_initial_rows: the first consumption delivers the rows that the table has at the stream's start.
+        (templated)
+    :param at: where to start: a version, or a time with a zone; None is the newest version. (templated)
+    :param or_replace: begin a new stream even if there is one: its place is lost, at every run. (templated)
     :param comment: shown with the stream. (templated)
+    :param mode: that of CreateStreamOperator; no other compares by key.
+    :param enable_row_tracking: that of CreateStreamOperator; a stream by key does without.
     """
 
     template_fields: Sequence[str] = (

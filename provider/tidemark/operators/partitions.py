@@ -137,7 +137,8 @@ class ReadPartitionOperator(SparkOperator):
     :param change_stream: its name. (templated)
     :param write_as: `append`, `merge`, or a function as `module:function`. (templated)
     :param target: the table that append and merge write. (templated)
-    :param table: only those of this table, watched now or once; a merge needs it unless exactly one is. (templated)
+    :param table: only the records of this table, watched now or once; a merge needs it unless exactly one is.
+        (templated)
     :param keys: the key columns of a merge; left out: those of the watched table. (templated)
     """
 

@@ -33,12 +33,12 @@ class RebaseStreamOperator(TidemarkOperator):
     NotADeltaTable for a table that cannot have a stream.
 
     :param stream: name of the stream. (templated)
-    :param why: the reason, for the history. (templated)
-    :param on: another table; None: where its source lay. (templated)
-    :param keys: from now on it compares by these columns, and its next window is the difference between the last state
-        that it knew and the new table, where CREATE OR REPLACE kept the log. (templated)
-    :param show_initial_rows: its next window has the rows of the new table. (templated)
-    :param force: also if it can still be read; what it has not read is lost. (templated)
+    :param why: the reason, for the stream's history; it may not be empty. (templated)
+    :param on: another table: a path, or `schema.table` under the lake root; None: where the source lay. (templated)
+    :param keys: compare by these columns from now on, and deliver the difference to the last known state first, where
+        CREATE OR REPLACE kept the log. (templated)
+    :param show_initial_rows: deliver the rows of the new table first. (templated)
+    :param force: also if the stream can still be read: what it has not read is lost. (templated)
     """
 
     template_fields: Sequence[str] = ("stream", "why", "on", "keys", "show_initial_rows", "force", "conn_id")

@@ -30,16 +30,19 @@ class ReplayWindowOperator(SparkOperator):
     Raises TransactionNotFound for a run that committed nothing of the stream, InvalidArgument for a target that has the
     window already, StreamStale or VersionVacuumed where the window can no longer be read.
 
-    :param stream: the stream. (templated)
-    :param run: the id of the run, or dag/run/task/map index where that stands for several. (templated)
-    :param target: the table that is written; several for a function. (templated)
-    :param write_as: `append`, `merge`, `sql`, or a function as `module:function`. (templated)
-    :param keys: key columns of a merge. (templated)
-    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. (templated)
+    :param stream: name of the stream. (templated)
+    :param run: the run id that Airflow shows, or dag/run/task/map index where that stands for several. (templated)
+    :param target: the table that is written, another one than the run wrote; several for a function; may be left out
+        for `sql`. (templated)
+    :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
+        (templated)
+    :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table; a name that ends in `.sql` is a
+        file of it. (templated)
     :param tables: further tables that a function reads. (templated)
-    :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
-    :param quarantine: the table for rows of an append or merge that break a constraint of the target; it is created
-        where it does not exist. (templated)
+    :param schema_evolution: `fail`, or `add` the columns that the target lacks. (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target, created where it
+        does not exist; see "Quarantine bad rows". (templated)
     """
 
     template_fields: Sequence[str] = (

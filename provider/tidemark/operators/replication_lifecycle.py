@@ -96,7 +96,8 @@ class RecoverReplicationOperator(ReplicationOperator):
     InvalidArgument.
 
     :param replication: its name. (templated)
-    :param position: `now`, or a position as the source writes it: `16/B374D848`. (templated)
+    :param position: `now`, or a position as the source writes it, and tasks tell it: `16/B374D848`; as it is stored
+        will do, too. (templated)
     :param keep: `schema.table` of objects that are not backfilled again. (templated)
     :param why: a reason, which the history keeps. (templated)
     """

@@ -27,7 +27,7 @@ class TrimEventLogOperator(SparkOperator, ReplicationOperator):
     EventLogChanged, InvalidArgument.
 
     :param replication: its name. (templated)
-    :param keep_days: how long events are kept at least after they were captured. (templated)
+    :param keep_days: how long events are kept at least after they were captured; a fraction is fine. (templated)
     """
 
     template_fields: Sequence[str] = ("replication", "keep_days", "conn_id")

@@ -54,7 +54,8 @@ class CreateReplicationOperator(ReplicationOperator):
     :param target: a schema of the lake, or a place; `schema.table` goes to its table `schema_table`. (templated)
     :param include: patterns of what is replicated, `schema`, `schema.table` or `schema.table.column`, with `*`; nothing
         given: every table. (templated)
-    :param exclude: patterns of what is not. (templated)
+    :param exclude: patterns of what is not; a table stays out when it is renamed, too, see "Columns that nobody may
+        see". (templated)
     :param mode: `merge`, a mirror, or `append_only`, a row for every event. (templated)
     :param options: unfit_values, backfill, backfill_exclude, numeric_as, max_events, gives_way_after, without_key,
         mask_columns, hash_columns.

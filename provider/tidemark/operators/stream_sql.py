@@ -50,12 +50,14 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
     so that a retry succeeds. Anything else is refused, with what to use instead. Raises SqlCompilationError with the
     place in the text, and for change streams what CreateChangeStreamOperator raises.
 
-    :param sql: the statement; a name ending in `.sql` is a file of it. (templated)
-    :param stream: the streams that a write reads, so that they are the task's outlets; may be left out. (templated)
-    :param max_commits: a write takes at most this many versions of the source. (templated)
-    :param max_rows: a write's window ends before the commit that would exceed this many changes. (templated)
+    :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
+    :param stream: the streams that a write reads, so that their assets are the task's outlets; may be left out.
+        (templated)
+    :param max_commits: a write takes at most this many versions of each source. (templated)
+    :param max_rows: a write's window ends before the commit that would exceed this many changes; one commit is taken at
+        least. (templated)
     :param until: a write takes nothing that was committed after this time, which has a zone. (templated)
-    :param skip_when_empty: a write ends as skipped, without an event, when nothing is new. (templated)
+    :param skip_when_empty: a write ends as skipped, without an asset event, when nothing is new. (templated)
     """
 
     template_fields: Sequence[str] = ("sql", "stream", "max_commits", "max_rows", "until", "skip_when_empty", "conn_id")

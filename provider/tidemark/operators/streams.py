@@ -38,13 +38,16 @@ class CreateStreamOperator(SparkOperator):
     StreamOnStream, ExternalTableNotFound for what cannot have a stream.
 
     :param stream: name of the stream. (templated)
-    :param on: the table that it reads: a path, `schema.table` under the lake root, or an external table. (templated)
-    :param mode: `standard` (net changes), `append_only`, or `every_change` (what each commit did, with its version and
-        time in METADATA$COMMIT_VERSION and METADATA$COMMIT_TIMESTAMP); `insert_only` for an external table. (templated)
-    :param show_initial_rows: the first consumption delivers the rows that the table has now (R10). (templated)
-    :param at: where to start: a version or a time with a zone; None is the newest version. (templated)
-    :param enable_row_tracking: turn row tracking on if it is off; makes commits on the table. (templated)
-    :param or_replace: begin a new stream at `at` even if there is one; its place is lost, at every run. (templated)
+    :param on: the table that it reads: a path, `schema.table` under the lake root, or the name of an external table.
+        (templated)
+    :param mode: `standard` (net changes), `append_only` (inserted rows, as they were inserted) or `every_change` (what
+        each commit did, see "Take every change"); `insert_only` for an external table. (templated)
+    :param show_initial_rows: the first consumption delivers the rows that the table has at the stream's start.
+        (templated)
+    :param at: where to start: a version, or a time with a zone; None is the newest version. (templated)
+    :param enable_row_tracking: turn row tracking on if it is off; makes up to three commits on the table, by a job.
+        (templated)
+    :param or_replace: begin a new stream even if there is one: its place is lost, at every run. (templated)
     :param comment: shown with the stream. (templated)
     """
 
@@ -146,7 +149,7 @@ class DropStreamOperator(TidemarkOperator):
     """Drops a stream; its history stays. Refused with TransactionOpen while a transaction holds it.
 
     :param stream: name of the stream. (templated)
-    :param if_exists: a stream that is not there is fine; otherwise StreamNotFound. (templated)
+    :param if_exists: a stream that is not there is fine; False: StreamNotFound. (templated)
     """
 
     template_fields: Sequence[str] = ("stream", "if_exists", "conn_id")
@@ -179,8 +182,9 @@ class AdvanceStreamOperator(TidemarkOperator):
     A stream on a view moves in each of its tables, so it takes `now` or a time: a version would be one table's.
 
     :param stream: name of the stream. (templated)
-    :param to: `now`, a version, or a time with a zone (the newest version at or before it). (templated)
-    :param why: the reason, for the history. (templated)
+    :param to: `now`, a version, or a time with a zone (the newest version at or before it); for a view `now` or a time.
+        (templated)
+    :param why: the reason, for the stream's history; it may not be empty. (templated)
     """
 
     template_fields: Sequence[str] = ("stream", "to", "why", "conn_id")

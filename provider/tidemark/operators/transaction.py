@@ -48,11 +48,12 @@ class BeginTransactionOperator(SparkOperator):
     A second run finds the same windows and plan. Windows without a change commit here, without a job: the writers
     then have nothing to do, and commit announces it.
 
-    :param transaction: what the transaction is called within its run: the id of the task group. (templated)
-    :param streams: the streams that are consumed together. (templated)
-    :param writes: arguments of every writing task, in order. (templated)
+    :param transaction: what the transaction is called within its run: the id of the group. (templated)
+    :param streams: the streams that are consumed together, one name or several; the first is the lead. (templated)
+    :param writes: the arguments of every writing task, in the order of the DAG file. (templated)
     :param max_commits: take at most this many versions of each source. (templated)
-    :param max_rows: end the window before the commit that would exceed this many changes. (templated)
+    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them;
+        one commit is taken at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     """
 
@@ -123,15 +124,18 @@ class WriteStreamOperator(ToldAsLineage, SparkOperator):
 
     A second run finds what is written and does not write again. The offset moves only with the group's commit.
 
-    :param target: the table that is written; several for a function; may be left out for `sql`. (templated)
-    :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`. (templated)
-    :param stream: the stream, one of the group's; may be left out. (templated)
-    :param keys: key columns of a merge. (templated)
-    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the streams like tables. (templated)
+    :param target: the table that is written, by path or as `schema.table`; several for a function; may be left out for
+        `sql`. (templated)
+    :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
+        (templated)
+    :param stream: the stream, one of the group's; None: all of them. (templated)
+    :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the group's streams like tables; a name that ends in
+        `.sql` is a file of it. (templated)
     :param tables: further tables that a function reads. (templated)
-    :param schema_evolution: `fail` or `add` the columns that the target lacks. (templated)
-    :param quarantine: the table for rows of an append or merge that break a constraint of the target; it is created
-        where it does not exist. (templated)
+    :param schema_evolution: `fail`, or `add` the columns that the target lacks. (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target, created where it
+        does not exist; see "Quarantine bad rows". (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -222,8 +226,8 @@ class CommitTransactionOperator(TidemarkOperator):
     A second run finds the stored result and announces it again.
 
     :param transaction: what begin calls the transaction. (templated)
-    :param streams: the streams, for the default outlets.
-    :param skip_when_empty: end as skipped, without an event, when nothing is new. (templated)
+    :param streams: the streams, for the default outlets; not a template, for assets are known when the file is parsed.
+    :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
     """
 
     template_fields: Sequence[str] = ("transaction", "skip_when_empty", "conn_id")

@@ -28,9 +28,9 @@ class VacuumTableOperator(SparkOperator):
 
     :param table: its name or path. (templated)
     :param max_extension_days: how long an unread stream may hold files back; noted on the table as
-        `tidemark.maxDataExtension`. None: what the table says, else 14 where it has streams. (templated)
-    :param stretch: lengthen Delta's own retention properties while a stream needs it, so that other VACUUMs and log
-        cleanup leave it what it needs; they are put back when none does. (templated)
+        `tidemark.maxDataExtension`; None: what the table says, else 14 where it has streams. (templated)
+    :param stretch: lengthen Delta's own retention properties while a stream needs it, and put them back when none does;
+        False puts them back now. (templated)
     :param dry_run: only say what would be removed; changes nothing. (templated)
     """
 

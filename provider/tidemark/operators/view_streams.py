@@ -31,12 +31,14 @@ class CreateViewStreamOperator(SparkOperator):
     that name reads something else.
 
     :param stream: name of the stream. (templated)
-    :param on: name of the view. (templated)
-    :param mode: `standard` (net changes) or `append_only`. (templated)
-    :param show_initial_rows: the first consumption delivers the rows that the view has at the start (R10). (templated)
-    :param at: where to start: a time with a zone; None is now. (templated)
-    :param or_replace: begin a new stream even if there is one; its place is lost, at every run. (templated)
-    :param beyond_snowflake: the view may group, and join with outer, semi and anti joins. (templated)
+    :param on: name of the view in Spark's catalog. (templated)
+    :param mode: `standard` (net changes) or `append_only` (inserted rows, as they were inserted). (templated)
+    :param show_initial_rows: the first consumption delivers the rows that the view has at the stream's start.
+        (templated)
+    :param at: where to start: a time with a zone; None is now. A version says nothing here, for each base table has its
+        own. (templated)
+    :param or_replace: begin a new stream even if there is one: its place is lost, at every run. (templated)
+    :param beyond_snowflake: the view may group, use DISTINCT, and have outer, semi and anti joins. (templated)
     :param comment: shown with the stream. (templated)
     """
 

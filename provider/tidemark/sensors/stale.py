@@ -38,9 +38,10 @@ class StreamStaleSensor(StreamSensor):
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
-    :param failures: attempts to consume it that failed in a row; None: not asked. (templated)
-    :param unmoved_hours: how long changes may wait while the offset stands still; None: not asked. (templated)
-    :param deferrable: wait in the triggerer; default: `[operators] default_deferrable`.
+    :param failures: tell of a stream when so many attempts to consume it failed in a row; None: not asked. (templated)
+    :param unmoved_hours: tell of a stream when changes have waited so long and its offset stood still; None: not asked.
+        (templated)
+    :param deferrable: wait in the triggerer; None: what `[operators] default_deferrable` says.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 

@@ -34,8 +34,8 @@ class StreamHasDataSensor(StreamSensor):
     history, and the wait goes on.
 
     :param stream: name of the stream. (templated)
-    :param exact: read the rows before saying yes. (templated)
-    :param deferrable: wait in the triggerer; default: `[operators] default_deferrable`.
+    :param exact: read the rows before saying yes, and pass over what proves to be no change. (templated)
+    :param deferrable: wait in the triggerer; None: what `[operators] default_deferrable` says.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     """
 

@@ -51,6 +51,21 @@ def change_stream_partitions(
     next. Put `max_active_runs=1` on the DAG. `capture`, `plan` and `read` are further arguments of their operators, and
     Airflow's, such as `pool`. `trim` takes what is older than the retention out of the log at last. Raises
     InvalidArgument.
+
+    :param group_id: id of the task group.
+    :param change_stream: its name.
+    :param consumer_group: whose progress it is; it must be there.
+    :param write_as: `append`, `merge`, or a function as `module:function`; see ReadPartitionOperator.
+    :param target: the table that append and merge write.
+    :param table: only the records of this table, watched now or once; a merge needs it unless exactly one is.
+    :param keys: the key columns of a merge; left out: those of the watched table.
+    :param waves: how often partitions are planned, read and committed in a run.
+    :param capture: further arguments of CaptureChangesOperator.
+    :param plan: further arguments of PlanPartitionsOperator.
+    :param read: further arguments of ReadPartitionOperator, such as `pool` and `max_active_tis_per_dagrun`.
+    :param trigger_again: start the DAG's next run at once where something is left and nothing failed.
+    :param trim: take what is older than the retention out of the log at last, as TrimChangeLogOperator.
+    :param conn_id: the Airflow connection of type `tidemark`; the default one need not exist.
     """
     if waves < 1:
         raise InvalidArgument(argument="waves", value=waves, problem="one at least")

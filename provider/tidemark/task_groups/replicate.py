@@ -45,6 +45,17 @@ def replicate(
     `prepare`, `capture`, `backfill`, `write_down` and `finish` are further arguments of their operators, and Airflow's,
     such as `pool`. `ask`, arguments of AskBackfillOperator, has the run begin by asking for backfills, once the
     replication is prepared; a name that is not there fails the run, and costs it nothing else.
+
+    :param group_id: id of the task group.
+    :param replication: its name.
+    :param prepare: further arguments of PrepareReplicationOperator.
+    :param capture: further arguments of CaptureEventsOperator.
+    :param backfill: further arguments of BackfillObjectOperator, such as `pool` and `max_active_tis_per_dagrun`.
+    :param write_down: further arguments of WriteDownOperator.
+    :param ask: arguments of an AskBackfillOperator between `prepare` and `objects_to_do`: what the run is to backfill;
+        without it there is no such task.
+    :param finish: further arguments of FinishReplicationOperator, such as `fail_on_flagged`.
+    :param conn_id: the Airflow connection of type `tidemark`; the default one need not exist.
     """
     of_all, alone = {"replication": replication, "conn_id": conn_id}, {"max_active_tis_per_dag": 1}
     with TaskGroup(group_id, **group) as replicating:

@@ -48,6 +48,16 @@ def stream_transaction(
     Raises InvalidArgument for a body without a writer, for a group without a stream, for a writer whose stream is none
     of the group's and for one that cannot take all of them, NotYetSupported for mapped writers, whose number is not
     known ahead.
+
+    :param group_id: id of the task group; with the run it is the transaction's key.
+    :param streams: the streams that are consumed together, one name or several. (templated)
+    :param max_commits: take at most this many versions of each source. (templated)
+    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them;
+        one commit is taken at least. (templated)
+    :param until: take nothing that was committed after this time, which has a zone. (templated)
+    :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
+    :param outlets: assets that get the event of the commit; None: those of the streams.
+    :param conn_id: the Airflow connection of type `tidemark`; the default one need not exist. (templated)
     """
     with TaskGroup(group_id, **group) as transaction:
         begin = BeginTransactionOperator(
