@@ -78,6 +78,10 @@ ui: $(STAMP) ## Airflow with the example DAGs at http://127.0.0.1:8080; PORT=808
 constraints: $(STAMP) ## .ci/constraints anew after pyproject.toml has changed; UPGRADE=1 takes the newest of all
 	@.ci/constrain
 
+.PHONY: operator-pages
+operator-pages: $(STAMP) ## tables of arguments on the operators' pages, from signatures and docstrings
+	@PYTHONWARNINGS=ignore $(BIN)/python -m tests.architecture.operator_pages
+
 clean: ## what the demo, the tests and the tools left; .venv stays
 	@rm -rf .home .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

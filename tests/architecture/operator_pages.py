@@ -1,4 +1,9 @@
-"""What a DAG file can use of the provider, and what the pages in provider/docs/operators say of it."""
+"""What a DAG file can use of the provider, and what the pages in provider/docs/operators say of it.
+
+`make operator-pages` writes the table of arguments of each page anew: names, defaults and templates from the signature,
+meanings from the docstring's `:param`. In a meaning the name of an operator becomes a link to its page, and the heading
+of a how-to page in double quotes a link to that heading.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,35 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+import tidemark.errors
 from tests.airflow.conftest import HOME  # sets Airflow's home before Airflow is imported
 
-__all__ = ["HOME", "PAGES", "ROOT", "Argument", "Page", "anchors", "arguments", "public", "region", "starts_spark"]
+__all__ = [
+    "HOME",
+    "PAGES",
+    "ROOT",
+    "Argument",
+    "Page",
+    "anchors",
+    "arguments",
+    "documented",
+    "public",
+    "region",
+    "starts_spark",
+    "with_arguments",
+]
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "provider" / "docs" / "operators"
 MARKER = re.compile(r"^\s*# \[(START|END) (\S+)\]\s*$")
+TABLE = re.compile(r"<!-- arguments, by make operator-pages -->\n.*?<!-- end of arguments -->", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -124,6 +145,66 @@ def arguments(one: Any) -> list[Argument]:
     return list(found.values())
 
 
+def documented(one: Any) -> dict[str, str]:
+    """What the docstrings say of each argument, as one line: the class's own first, then those of our bases."""
+    kinds = [kind for kind in getattr(one, "__mro__", [one]) if kind.__module__.startswith("tidemark.")]
+    found: dict[str, str] = {}
+    for kind in kinds:
+        text = inspect.cleandoc(kind.__doc__ or "")
+        for name, meaning in re.findall(r"^:param (\w+): (.*?)(?=^\S|\n\n|\Z)", text, re.MULTILINE | re.DOTALL):
+            found.setdefault(name, " ".join(meaning.split()))
+    return found
+
+
+def with_arguments(name: str, one: Any) -> str:
+    """The page with its table of arguments as signature and docstrings have it; one without markers stays as it is."""
+    meanings = documented(one)
+    rows = [found.row(_in_markdown(meanings.get(found.name, "…"), name)) for found in arguments(one)]
+    head = ["| argument | templated | default | meaning |", "| --- | --- | --- | --- |"]
+    table = "\n".join(["<!-- arguments, by make operator-pages -->", *head, *rows, "", "<!-- end of arguments -->"])
+    return TABLE.sub(lambda _: table, Page.of(name).text)
+
+
+def _in_markdown(meaning: str, of: str) -> str:
+    """The meaning with code and links, for the cell of a table; text between backticks stays as it is."""
+    plain = meaning.removesuffix("(templated)").strip().removesuffix(".").replace("|", "\\|")
+    pieces = re.split(r"(`[^`]*`)", plain)
+    return "".join(piece if piece.startswith("`") else _linked(piece, of) for piece in pieces)
+
+
+def _linked(text: str, of: str) -> str:
+    headings = _headings()
+    text = re.sub(r'"([^"]+)"', lambda quoted: headings.get(quoted[1], quoted[0]), text)
+    pieces = re.split(r"(\[[^\]]*\]\([^)]*\))", text)
+    return "".join(piece if piece.startswith("[") else re.sub(r"\b\w+\b", _word(of), piece) for piece in pieces)
+
+
+def _word(of: str) -> Callable[[re.Match[str]], str]:
+    def marked(word: re.Match[str]) -> str:
+        if word[0] in ("None", "True", "False") or word[0] in tidemark.errors.__all__:
+            return f"`{word[0]}`"
+        return f"[{word[0]}]({kebab(word[0])}.md)" if word[0] != of and word[0] in _names() else word[0]
+
+    return marked
+
+
+@cache
+def _names() -> set[str]:
+    """Operators, sensors, notifiers: task groups have names that are words."""
+    return {name for name, one in public().items() if isinstance(one, type)}
+
+
+@cache
+def _headings() -> dict[str, str]:
+    """Each heading of the how-to pages that stands once → a link to it."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PAGES.with_name("how-to").glob("*.md")):
+        for level, title in re.findall(r"^(##?) (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            anchor = f"#{slug(title)}" if level == "##" else ""
+            found.setdefault(title, []).append(f"[{title}](../how-to/{path.name}{anchor})")
+    return {title: links[0] for title, links in found.items() if len(links) == 1}
+
+
 def _ours(one: Any) -> list[Callable[..., Any]]:
     if not isinstance(one, type):
         return [inspect.unwrap(one)]
@@ -169,4 +250,15 @@ def region(file: Path, name: str) -> str:
 def anchors(page: Path) -> set[str]:
     """What a link to a heading of the page may end in."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {slug(heading) for heading in headings}
+
+
+def slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+if __name__ == "__main__":
+    for _name, _one in public().items():
+        if (_page := Page.of(_name)).text != (_text := with_arguments(_name, _one)):
+            _page.path.write_text(_text, encoding="utf-8")
+            print(_page.path.relative_to(ROOT))

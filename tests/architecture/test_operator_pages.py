@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 import tidemark.errors
-from tests.architecture.operator_pages import PAGES, ROOT, Page, anchors, arguments, public, region, starts_spark
+from tests.architecture.operator_pages import (
+    PAGES,
+    ROOT,
+    Page,
+    anchors,
+    arguments,
+    documented,
+    public,
+    region,
+    starts_spark,
+    with_arguments,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -24,7 +35,8 @@ HOW_TO_WRITE_ONE = """
    tests/airflow/test_examples.py.
 2. Begin the page with `# {name}`, then these sections, each `## …`: {sections}.
 3. Show the region under `<!-- region name of tests/airflow/examples/file.py -->`, as a block of python.
-4. List its arguments under `| argument | templated | default | meaning |`:
+4. Describe each argument by `:param` in the docstring. Put `<!-- arguments, by make operator-pages -->` and
+   `<!-- end of arguments -->` below `## Arguments`; `make operator-pages` writes this table between them:
 {rows}
 5. Add a row for it to index.md: `| [{name}]({file}) | one line | starts Spark: no, or when | defers: no or yes |`."""
 
@@ -93,6 +105,22 @@ def test_the_table_has_exactly_the_arguments(name: str) -> None:
     lines = "\n".join(expected)
     assert {tuple(row) for row in rows} == wanted, f"the table of arguments should have these rows:\n{lines}"
     assert len(rows) == len(wanted)
+
+
+@every_name
+def test_the_docstring_describes_every_argument_and_nothing_else(name: str) -> None:
+    said, needed = documented(PUBLIC[name]), {argument.name: argument for argument in arguments(PUBLIC[name])}
+    assert [argument for argument in needed if argument not in said] == [], "add :param to the docstring"
+    assert [argument for argument in said if argument not in needed] == []
+    marked = {argument for argument, meaning in said.items() if meaning.endswith("(templated)")}
+    assert marked == {argument.name for argument in needed.values() if argument.templated}
+
+
+@every_name
+def test_the_table_is_the_one_of_the_docstring(name: str) -> None:
+    page = written(name)
+    assert page.text.count("<!-- arguments, by make operator-pages -->") == 1
+    assert page.text == with_arguments(name, PUBLIC[name]), "run `make operator-pages`"
 
 
 @every_page
