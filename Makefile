@@ -82,6 +82,10 @@ constraints: $(STAMP) ## .ci/constraints anew after pyproject.toml has changed; 
 operator-pages: $(STAMP) ## tables of arguments on the operators' pages, from signatures and docstrings
 	@PYTHONWARNINGS=ignore $(BIN)/python -m tests.architecture.operator_pages
 
+.PHONY: pictures
+pictures: $(STAMP) ## the diagrams of the docs, as SVG
+	@$(BIN)/python provider/docs/images/draw.py
+
 clean: ## what the demo, the tests and the tools left; .venv stays
 	@rm -rf .home .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
