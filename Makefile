@@ -82,6 +82,11 @@ constraints: $(STAMP) ## .ci/constraints anew after pyproject.toml has changed; 
 operator-pages: $(STAMP) ## tables of arguments on the operators' pages, from signatures and docstrings
 	@PYTHONWARNINGS=ignore $(BIN)/python -m tests.architecture.operator_pages
 
+.PHONY: docs
+docs: $(STAMP) ## the documentation as a site, in build/docs
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees provider/docs build/docs
+	@echo "Built: build/docs/index.html"
+
 .PHONY: pictures
 pictures: $(STAMP) ## the diagrams of the docs, as SVG
 	@$(BIN)/python provider/docs/images/draw.py

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "provider" / "CHANGELOG.md", *sorted((ROOT / "provider" / "docs").rglob("*.md"))]
+PAGES = [*ROOT.glob("*.md"), ROOT / "provider" / "CHANGELOG.md", *sorted((ROOT / "provider" / "docs").rglob("*.md"))]
 TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
@@ -20,7 +20,7 @@ def by_name(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
 def test_make_targets_that_are_named_exist(page: Path) -> None:
-    named = set(re.findall(r"(?:`|^ {4})make ([a-z]+)", TEXTS[page], re.MULTILINE))
+    named = set(re.findall(r"(?:`|^ {4})make ([a-z][a-z-]*)", TEXTS[page], re.MULTILINE))
     assert named <= TARGETS
 
 
