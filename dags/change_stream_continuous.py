@@ -51,8 +51,8 @@ with DAG(
         """One event a partition. Without any the task is skipped, since a success with an outlet is an event itself."""
         from airflow.sdk.exceptions import AirflowSkipException
 
+        from tidemark.change_streams.worker.continuous import ready_now
         from tidemark.hooks.tidemark import TidemarkHook
-        from tidemark.transactions.change_streams.continuous import ready_now
 
         store = TidemarkHook().open_store()
         tokens = ready_now(store, STREAM, GROUP, run=run_id, max_chunks=MOST, max_rows=1_000_000)
@@ -90,8 +90,8 @@ with DAG(
         """The partition itself, where it goes on, and its children that can be read now."""
         from airflow.sdk.exceptions import AirflowSkipException
 
+        from tidemark.change_streams.worker.continuous import ready_after
         from tidemark.hooks.tidemark import TidemarkHook
-        from tidemark.transactions.change_streams.continuous import ready_after
 
         tokens = ready_after(TidemarkHook().open_store(), STREAM, GROUP, token, run=run_id, max_rows=1_000_000)
         if not tokens:

@@ -34,7 +34,7 @@ with DAG(
         from airflow.sdk.exceptions import AirflowSkipException
 
         from tidemark.hooks.tidemark import TidemarkHook
-        from tidemark.transactions.rebase import loss_of
+        from tidemark.streams.worker.rebase import loss_of
 
         hook = TidemarkHook()
         found = loss_of(hook.open_store(), params["stream"], tables=hook.open_table)

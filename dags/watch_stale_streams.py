@@ -51,8 +51,8 @@ with DAG(
         from airflow.sdk.configuration import conf
 
         from tidemark.hooks.tidemark import TidemarkHook
-        from tidemark.planning.groups import in_groups
-        from tidemark.transactions.streams import list_streams
+        from tidemark.streams.planning.groups import in_groups
+        from tidemark.streams.worker.streams import list_streams
 
         names = [stream.name for stream in list_streams(TidemarkHook().open_store())]
         log.info("There are %s streams.", len(names))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tidemark.model.replication import SourceAddress, SourceKind
+from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.testing import PostgresNotInstalled, ThrowAwayPostgres, postgresql_programs, throw_away_postgresql
 from tidemark.testing.postgresql import FAST, LOGICAL, SUPERUSER
 

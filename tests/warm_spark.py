@@ -64,7 +64,7 @@ def _serve(spark: SparkSession, queue: Path, ended: threading.Event) -> None:
     from tidemark.jobs.files import read_spec, write_result
     from tidemark.jobs.run import run
     from tidemark.model.codec import from_json
-    from tidemark.model.replication import SourceAddress
+    from tidemark.model.source_address import SourceAddress
 
     while not ended.wait(0.05):
         for request in queue.glob("*.spec"):

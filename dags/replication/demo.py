@@ -150,8 +150,8 @@ def _report(connection: Any, lake: Path, writer: Writer) -> bool:
 def _compared(connection: Any, lake: Path) -> Iterator[tuple[str, Comparison]]:
     """Each target against its table as of the position up to which it was written."""
     from tidemark.control.store import ControlStore
-    from tidemark.planning.replication.positions import lsn_of, lsn_text
-    from tidemark.transactions.replication.objects import objects_of
+    from tidemark.replication.planning.positions import lsn_of, lsn_text
+    from tidemark.replication.worker.objects import objects_of
 
     for one in objects_of(ControlStore(f"sqlite:///{lake / 'control.db'}"), REPLICATION):
         assert one.applied is not None

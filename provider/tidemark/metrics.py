@@ -11,8 +11,8 @@ from typing import Any
 
 from airflow.sdk.configuration import conf
 
+from tidemark.delivery.model.transactions import CommitResult
 from tidemark.model.jobs import JobSpec
-from tidemark.model.transactions import CommitResult
 
 __all__ = [
     "delivered",

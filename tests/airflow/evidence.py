@@ -8,8 +8,8 @@ from pathlib import Path
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult
-from tidemark.model.transaction_jobs import WRITE, WriteReport
-from tidemark.model.transactions import Evidence
+from tidemark.model.statements import Evidence
+from tidemark.streams.model.transaction_jobs import WRITE, WriteReport
 
 __all__ = ["FOR_EVERY_STATEMENT"]
 

@@ -38,9 +38,9 @@ class Shop:
         return self.hook.open_store()
 
     def open(self, partitions: int = 1, watch: Any = None, keys: Any = ("id",), **options: Any) -> Shop:
-        from tidemark.lake.change_logs import logs_root
+        from tidemark.change_streams.worker import defining
+        from tidemark.lake.log_places import logs_root
         from tidemark.operators._lake_tables import lake_tables_of
-        from tidemark.transactions.change_streams import defining
 
         defining.create(
             self.store,
@@ -60,9 +60,9 @@ class Shop:
 
     def capture(self, *, split_rows: int = 1_000_000, merge_rows: int = 1) -> Any:
         """In this process: what the operator does, without a task."""
+        from tidemark.change_streams.worker.capture import capture
         from tidemark.jobs.run import run
-        from tidemark.transactions.change_streams.capture import capture
-        from tidemark.transactions.runtime import Runtime
+        from tidemark.streams.worker.runtime import Runtime
 
         return capture(
             Runtime(

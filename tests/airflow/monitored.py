@@ -12,12 +12,12 @@ from pathlib import Path
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.guarantees.world import World
 from tidemark.errors import IncompatibleSchemaChange
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode, TableRef
-from tidemark.model.transactions import TransactionKey
-from tidemark.transactions.begin import begin
-from tidemark.transactions.consume import consume
-from tidemark.transactions.counting import count_failure
-from tidemark.transactions.streams import advance_stream, create_stream
+from tidemark.streams.worker.begin import begin
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.counting import count_failure
+from tidemark.streams.worker.streams import advance_stream, create_stream
 
 __all__ = ["DAG", "Monitored"]
 

@@ -15,14 +15,14 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import SourceUnreachable
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult
-from tidemark.model.replication import BackfillProgress, By, ReplicationOptions, Selection
-from tidemark.model.replication_jobs import WriteDownReport
-from tidemark.model.transactions import TransactionKey
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.replication import lifecycle
-from tidemark.transactions.replication.backfill import record_progress
-from tidemark.transactions.replication.write_down import run_write_down
-from tidemark.transactions.runtime import Runtime
+from tidemark.model.statements import TransactionKey
+from tidemark.replication.model.jobs import WriteDownReport
+from tidemark.replication.model.replication import BackfillProgress, By, ReplicationOptions, Selection
+from tidemark.replication.worker import lifecycle
+from tidemark.replication.worker.backfill import record_progress
+from tidemark.replication.worker.write_down import run_write_down
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["FLAG", "WORST_FIRST", "MonitoredReplications", "made_in"]
 

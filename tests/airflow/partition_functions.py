@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tidemark.planning.change_streams.tokens import parse_token
+from tidemark.change_streams.planning.tokens import parse_token
 
 HALF = 0x8000
 

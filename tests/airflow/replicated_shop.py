@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemark.hooks.tidemark import TidemarkHook
-    from tidemark.transactions.replication.status import ReplicationStatus
+    from tidemark.replication.worker.status import ReplicationStatus
 
 __all__ = ["CONN_ID", "DAGS", "REPLICATION", "ReplicatedShop", "events_of"]
 
@@ -100,14 +100,14 @@ class ReplicatedShop:
         )
 
     def status(self, name: str = REPLICATION) -> ReplicationStatus:
-        from tidemark.transactions.replication.status import describe
+        from tidemark.replication.worker.status import describe
 
         return describe(self.hook.open_store(), name)
 
     def compared(self, spark: SparkSession, name: str = REPLICATION) -> dict[str, Comparison]:
         """Each target against its table as of the position up to which it was written."""
-        from tidemark.planning.replication.positions import lsn_of, lsn_text
-        from tidemark.transactions.replication.objects import objects_of
+        from tidemark.replication.planning.positions import lsn_of, lsn_text
+        from tidemark.replication.worker.objects import objects_of
 
         found = {}
         with self.connected() as connection:

@@ -14,7 +14,7 @@ import sys
 sys.path = [{archive!r}] + [entry for entry in sys.path if not entry.endswith("provider")]
 for blocked in ("airflow", "sqlalchemy", "alembic"):
     sys.modules[blocked] = None
-import tidemark, tidemark.jobs.run, tidemark.jobs.write, tidemark.engine.changes.window
+import tidemark, tidemark.jobs.run, tidemark.streams.driver.job_write, tidemark.changes.driver.window
 print(tidemark.__file__)
 """
 
@@ -26,8 +26,9 @@ def test_the_archive_is_complete_without_the_worker_side(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(archive))
     with zipfile.ZipFile(archive) as opened:
-        rooms = {name.split("/")[1] for name in opened.namelist()}
-    assert not rooms & {"control", "transactions", "hooks", "operators", "cli.py", "client.py"}
+        names = [name.split("/") for name in opened.namelist()]
+    assert not {parts[1] for parts in names} & {"control", "hooks", "operators", "cli", "client"}
+    assert not {parts[2] for parts in names if len(parts) > 2} & {"store", "store.py", "worker", "worker.py"}
 
 
 def test_equal_sources_make_one_file(tmp_path: Path) -> None:

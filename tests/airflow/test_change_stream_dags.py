@@ -48,7 +48,7 @@ def rows(lake: Lake, table: str, version: int | None = None) -> list[tuple[objec
 def test_the_mirror_is_the_board_as_it_was_captured(
     dag: DAG, lake: Lake, run_dag: Callable[..., Outcome], hook: TidemarkHook
 ) -> None:
-    from tidemark.transactions.change_streams.definitions import get_change_stream
+    from tidemark.change_streams.worker.definitions import get_change_stream
 
     run = run_dag(dag, at=datetime(2026, 12, 1, tzinfo=UTC), conf=FOUR_HOURS)
     assert run.state == "success"

@@ -13,9 +13,9 @@ from airflow.sdk import DAG
 
 from tests.airflow.fan_out import COLUMNS, STREAM, Shop, tokens_in_state
 from tests.airflow.runs import Lake, Outcome
-from tidemark.planning.change_streams.tokens import parse_token
+from tidemark.change_streams.planning.tokens import parse_token
+from tidemark.change_streams.worker.groups import create_group
 from tidemark.task_groups.change_stream_partitions import change_stream_partitions
-from tidemark.transactions.change_streams.groups import create_group
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]

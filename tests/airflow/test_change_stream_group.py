@@ -14,11 +14,11 @@ from airflow.sdk import DAG
 from tests.airflow.runs import Outcome
 from tests.control.change_stream_model import ChangeStreamWorld, segment
 from tests.guarantees.partition_invariants import require_invariants
+from tidemark.change_streams.worker.groups import create_group, pause_group
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.task_groups.change_stream_partitions import change_stream_partitions
-from tidemark.transactions.change_streams.groups import create_group, pause_group
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]

@@ -12,6 +12,8 @@ from airflow.sdk import DAG
 
 from tests.airflow.runs import Outcome
 from tests.unit.lake.delta_directories import commit, singers
+from tidemark.change_streams.worker.backfill import begin_backfill, finish_backfill
+from tidemark.change_streams.worker.definitions import get_change_stream, list_change_streams
 from tidemark.errors import ChangeStreamNotFound
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.operators.backfill import BackfillTableOperator
@@ -23,8 +25,6 @@ from tidemark.operators.change_streams import (
 )
 from tidemark.operators.partitions import FinishPartitionsOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
-from tidemark.transactions.change_streams.backfill import begin_backfill, finish_backfill
-from tidemark.transactions.change_streams.definitions import get_change_stream, list_change_streams
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]

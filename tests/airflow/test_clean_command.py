@@ -14,7 +14,7 @@ import pytest
 from tests.airflow.test_job_files import a_job, set_time
 from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tidemark.cli.clean import clean
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 
 pytestmark = pytest.mark.airflow
 

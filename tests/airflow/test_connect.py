@@ -27,15 +27,15 @@ from tidemark.errors import JobCancelled, JobDied, JobMayRunOn, SparkServerUnrea
 from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode
-from tidemark.model.transactions import TransactionKey
 from tidemark.operators._plans import WriteRequest, planned_writes
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
-from tidemark.transactions.consume import consume
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.streams import create_stream, get_stream
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.streams import create_stream, get_stream
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
 RunDag = Callable[..., Outcome]

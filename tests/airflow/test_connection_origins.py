@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lake.delta_directories import born
-from tidemark.databases.postgresql.failures import connect_failure
 from tidemark.errors import (
     InvalidArgument,
     NotYetSupported,
@@ -22,6 +21,7 @@ from tidemark.hooks._submission import spark_connection
 from tidemark.hooks.source_connection import source_address
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import Addressing, TableRef
+from tidemark.replication.sources.postgresql.failures import connect_failure
 
 pytestmark = pytest.mark.airflow
 

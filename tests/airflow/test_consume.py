@@ -15,7 +15,7 @@ from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.streams import CreateStreamOperator
-from tidemark.transactions.streams import get_stream, stream_history, stream_transactions
+from tidemark.streams.worker.streams import get_stream, stream_history, stream_transactions
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]

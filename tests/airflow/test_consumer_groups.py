@@ -11,14 +11,14 @@ import pytest
 from airflow.sdk import DAG
 
 from tests.airflow.runs import Outcome
+from tidemark.change_streams.model.change_streams import ChangeStreamOptions, WatchedTable
+from tidemark.change_streams.worker.definitions import create_change_stream
+from tidemark.change_streams.worker.groups import create_group, group_status
 from tidemark.control.store import ControlStore
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.model.change_streams import ChangeStreamOptions, WatchedTable
 from tidemark.model.streams import TableRef
 from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, CreateConsumerGroupOperator
 from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
-from tidemark.transactions.change_streams.definitions import create_change_stream
-from tidemark.transactions.change_streams.groups import create_group, group_status
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]

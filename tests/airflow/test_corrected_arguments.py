@@ -15,8 +15,8 @@ from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.streams.worker.streams import get_stream, open_transaction
 from tidemark.task_groups.stream_transaction import stream_transaction
-from tidemark.transactions.streams import get_stream, open_transaction
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]

@@ -19,10 +19,10 @@ from tests.engine.passing_time import pass_time
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.postgresql import PostgresServer
 from tests.unit.lake.delta_directories import singers
+from tidemark.change_streams.worker.definitions import get_change_stream
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
-from tidemark.transactions.change_streams.definitions import get_change_stream
-from tidemark.transactions.streams import advance_stream, create_stream, get_stream, list_streams, stream_history
+from tidemark.streams.worker.streams import advance_stream, create_stream, get_stream, list_streams, stream_history
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]

@@ -19,7 +19,7 @@ from tidemark.hooks._files import private_directory
 from tidemark.hooks._job_files import alive, sweep_hourly, sweep_job_files
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.model.transaction_jobs import WRITE, StatementsRequest
+from tidemark.streams.model.transaction_jobs import WRITE, StatementsRequest
 
 pytestmark = pytest.mark.airflow
 StandIn = Callable[[str], Path]

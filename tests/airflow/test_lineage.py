@@ -23,8 +23,8 @@ from tidemark.lineage.datasets import name_of
 from tidemark.model.streams import StreamMode
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.streams.worker.streams import create_stream
 from tidemark.task_groups.stream_transaction import stream_transaction
-from tidemark.transactions.streams import create_stream
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]

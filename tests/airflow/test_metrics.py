@@ -16,13 +16,14 @@ from tests.airflow.evidence import FOR_EVERY_STATEMENT
 from tests.airflow.runs import Outcome
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tidemark import metrics
+from tidemark.delivery.model.transactions import CommitResult, DeliveredWindow
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode
-from tidemark.model.transactions import CommitResult, DeliveredWindow, TransactionKey
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.streams.worker.streams import create_stream
 from tidemark.task_groups.stream_transaction import stream_transaction
-from tidemark.transactions.streams import create_stream
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]

@@ -13,7 +13,7 @@ from fastapi import HTTPException
 from tidemark.errors import StoreBusy, StoreNotMigrated, StreamNotFound
 from tidemark.plugins.monitor.gate import Gate, Gates
 from tidemark.plugins.monitor.places import STORE_THREADS, Place
-from tidemark.transactions.threads import OwnThreads
+from tidemark.streams.worker.threads import OwnThreads
 
 BUSY = StoreBusy(url="postgresql://h/d", problem="canceling statement due to lock timeout")
 LONG = 60
@@ -168,7 +168,7 @@ def test_what_hangs_does_not_keep_python_from_ending(tmp_path: Path) -> None:
 
     code = (
         "import threading\n"
-        "from tidemark.transactions.threads import OwnThreads\n"
+        "from tidemark.streams.worker.threads import OwnThreads\n"
         "begun = threading.Event()\n"
         "OwnThreads('test', most=1).submit(lambda: (begun.set(), threading.Event().wait()))\n"
         "begun.wait()"

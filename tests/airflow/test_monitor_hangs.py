@@ -21,7 +21,7 @@ from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.postgresql import PASSWORD, USER, PostgresServer, postgresql_or_skip
 from tidemark.control.store import ControlStore
 from tidemark.model.streams import StreamMode, TableRef
-from tidemark.transactions.streams import create_stream
+from tidemark.streams.worker.streams import create_stream
 
 pytestmark = [pytest.mark.airflow, pytest.mark.e2e]
 

@@ -19,9 +19,9 @@ from tidemark.errors import SourceUnreachable
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.plugins.monitor.actors import actor
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS, object_answer
-from tidemark.transactions.replication import lifecycle
-from tidemark.transactions.replication.objects import ask_backfill
-from tidemark.transactions.replication.status import describe
+from tidemark.replication.worker import lifecycle
+from tidemark.replication.worker.objects import ask_backfill
+from tidemark.replication.worker.status import describe
 
 pytestmark = pytest.mark.airflow
 

@@ -25,9 +25,9 @@ from starlette.routing import Mount
 import tidemark
 from tests.airflow.monitor_app import GUEST, NOBODY, VIEWER, Caller, another_app, token
 from tests.airflow.monitored import DAG, Monitored
-from tidemark.control import schema
 from tidemark.control.store import ControlStore
-from tidemark.model.transactions import TransactionKey
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.store import schema
 
 pytestmark = pytest.mark.airflow
 

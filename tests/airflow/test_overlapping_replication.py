@@ -14,21 +14,21 @@ from airflow.sdk import DAG
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
 from tests.postgresql import PASSWORD, USER, PostgresServer
-from tidemark.databases.sources import open_source
 from tidemark.errors import JobDied
 from tidemark.hooks.source_connection import source_address
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.replication import By, ObjectState, Replicated, ReplicationState
-from tidemark.model.replication_jobs import BackfillReport
 from tidemark.operators.replication_objects import AskBackfillOperator
 from tidemark.operators.replications import CreateReplicationOperator, PrepareReplicationOperator
+from tidemark.replication.model.jobs import BackfillReport
+from tidemark.replication.model.replication import By, ObjectState, Replicated, ReplicationState
+from tidemark.replication.sources.open import open_source
+from tidemark.replication.worker.backfill import BackfillOutcome, run_backfill
+from tidemark.replication.worker.capture import capture
+from tidemark.replication.worker.objects import get_object
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 from tidemark.task_groups.replicate import replicate
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.replication.backfill import BackfillOutcome, run_backfill
-from tidemark.transactions.replication.capture import capture
-from tidemark.transactions.replication.objects import get_object
-from tidemark.transactions.runtime import Runtime
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]

@@ -18,7 +18,9 @@ from tests.airflow.command_line import run_airflow
 from tidemark.provider_info import get_provider_info
 
 pytestmark = pytest.mark.airflow
-HEAVY = ("pyspark", "delta", "sqlglot", "pyarrow", "alembic", "tidemark.control", "tidemark.lake", "tidemark.engine")
+ROOMS = ("change_streams", "changes", "delivery", "replication", "streams")
+FLOORS = [f"tidemark.{room}.{floor}" for room in ROOMS for floor in ("store", "worker", "driver")]
+HEAVY = ("pyspark", "delta", "sqlglot", "pyarrow", "alembic", "tidemark.control", "tidemark.lake", *FLOORS)
 
 
 def test_the_provider_info_fits_airflows_schema() -> None:

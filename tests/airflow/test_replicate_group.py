@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
 from tests.postgresql import PostgresServer
-from tidemark.model.replication import ObjectState, ReplicationState
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
 from tidemark.operators.replication_objects import AskBackfillOperator
 from tidemark.operators.replications import CreateReplicationOperator, DropReplicationOperator
+from tidemark.replication.model.replication import ObjectState, ReplicationState
 from tidemark.task_groups.replicate import replicate
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]

@@ -11,7 +11,7 @@ import yaml
 from tests.airflow.command_line import Said, run_airflow
 from tests.control.replication_model import World
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.model.replication import ObjectState
+from tidemark.replication.model.replication import ObjectState
 
 pytestmark = pytest.mark.airflow
 

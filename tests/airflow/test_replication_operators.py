@@ -17,7 +17,6 @@ from tests.control.replication_model import ME
 from tests.postgresql import PostgresServer
 from tidemark import metrics
 from tidemark.errors import InvalidArgument
-from tidemark.model.replication import ObjectState, ReplicationState, UnfitValues, WriteMode
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
 from tidemark.operators.replication_objects import AskBackfillOperator
 from tidemark.operators.replications import (
@@ -26,8 +25,9 @@ from tidemark.operators.replications import (
     FinishReplicationOperator,
     PrepareReplicationOperator,
 )
-from tidemark.transactions.replication.definitions import get_replication, list_replications
-from tidemark.transactions.replication.objects import ask_backfill, objects_of
+from tidemark.replication.model.replication import ObjectState, ReplicationState, UnfitValues, WriteMode
+from tidemark.replication.worker.definitions import get_replication, list_replications
+from tidemark.replication.worker.objects import ask_backfill, objects_of
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]

@@ -10,9 +10,9 @@ import pytest
 from tests.control.replication_model import ME, Ends, World, found
 from tidemark.control.store import ControlStore
 from tidemark.errors import BackfillInterrupted, InvalidArgument, SourceUnreachable
-from tidemark.model.replication import ReplicationOptions
+from tidemark.replication.model.replication import ReplicationOptions
+from tidemark.replication.worker import objects
 from tidemark.sensors.replication import BackfillDoneSensor, ReplicationLagSensor
-from tidemark.transactions.replication import objects
 
 pytestmark = pytest.mark.airflow
 

@@ -351,7 +351,7 @@ def test_a_container_of_azure_is_no_password(connect: Connect, tmp_path: Path) -
 def test_nothing_of_ours_prints_a_secret(connect: Connect, tmp_path: Path) -> None:
     from airflow.sdk import Connection
 
-    from tidemark.engine.writes.exactly_once import Delivering
+    from tidemark.delivery.driver.exactly_once import Delivering
     from tidemark.jobs.context import JobContext
 
     hook = connect("postgresql://ana@127.0.0.1:1/nowhere")
@@ -382,7 +382,7 @@ def test_the_page_answers_without_a_secret(
     tmp_path: Path,
 ) -> None:
     from tidemark.model.streams import StreamMode
-    from tidemark.transactions.streams import create_stream
+    from tidemark.streams.worker.streams import create_stream
 
     hook = connect(store_url)
     store = hook.open_store()

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tidemark.errors import InvalidArgument
 from tidemark.hooks.source_connection import source_address
-from tidemark.model.replication import SourceAddress, SourceKind
+from tidemark.model.source_address import SourceAddress, SourceKind
 
 pytestmark = pytest.mark.airflow
 

@@ -24,8 +24,8 @@ from tidemark.errors import (
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.jobs import JobSpec
-from tidemark.model.transaction_jobs import WRITE
-from tidemark.model.transactions import TransactionKey
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.model.transaction_jobs import WRITE
 
 pytestmark = pytest.mark.airflow
 StandIn = Callable[[str], Path]

@@ -16,7 +16,7 @@ from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import StreamMode
 from tidemark.operators.stream_sql import StreamSQLOperator
-from tidemark.transactions.streams import create_stream, get_stream, list_streams
+from tidemark.streams.worker.streams import create_stream, get_stream, list_streams
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]

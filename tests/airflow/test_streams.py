@@ -26,7 +26,7 @@ from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
 from tidemark.sensors.streams import StreamHasDataSensor
-from tidemark.transactions.streams import create_stream, get_stream, stream_history
+from tidemark.streams.worker.streams import create_stream, get_stream, stream_history
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.airflow.command_line import Said, run_airflow
 from tests.guarantees.world import World, key_of
-from tidemark.transactions.rollback import rollback
+from tidemark.streams.worker.rollback import rollback
 
 pytestmark = pytest.mark.airflow
 

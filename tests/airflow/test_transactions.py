@@ -12,8 +12,8 @@ from tests.airflow.runs import Lake, Outcome
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
+from tidemark.streams.worker.streams import get_stream
 from tidemark.task_groups.stream_transaction import stream_transaction
-from tidemark.transactions.streams import get_stream
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]

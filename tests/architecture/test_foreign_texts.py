@@ -12,17 +12,17 @@ PARSERS = {"load", "loads", "JSONDecoder", "raw_decode"}
 OURS = {  # who parses JSON besides, and whose text that is
     "model/foreign_json.py": "the one place",
     "model/codec.py": "what this program wrote: jobs, the control store",
-    "control/streams.py": "the control store",
-    "control/replicated_objects.py": "the control store",
+    "streams/store/streams.py": "the control store",
+    "replication/store/replicated_objects.py": "the control store",
     "jobs/__main__.py": "the environment, by the worker",
     "jobs/remote_session.py": "the environment, by the worker",
     "hooks/settings.py": "the connection",
     "hooks/_secrets.py": "the connection",
     "hooks/_driver_environment.py": "the connection",
     "operators/_replication.py": "an argument",
-    "planning/stream_document.py": "a document that the user hands over",
-    "engine/raised_facts.py": "what a query of ours raised",
-    "engine/views/catalog.py": "Spark's answer about its catalog",
+    "streams/planning/stream_document.py": "a document that the user hands over",
+    "jobs/raised_facts.py": "what a query of ours raised",
+    "changes/driver/views/catalog.py": "Spark's answer about its catalog",
 }
 
 
@@ -34,12 +34,12 @@ def test_json_of_logs_is_parsed_in_one_place() -> None:
 
 def test_schemas_of_logs_become_spark_types_in_one_place() -> None:
     found = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if "StructType" in _parsed_by(file)}
-    assert found == {"engine/schemas.py"}
+    assert found == {"jobs/schemas.py"}
 
 
 def test_sqlglot_is_asked_in_one_place() -> None:
     found = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if _asks_sqlglot(file)}
-    assert found == {"planning/sql_texts.py"}, "use tidemark.planning.sql_texts"
+    assert found == {"sql/foreign_sql.py"}, "use tidemark.sql.foreign_sql"
 
 
 def _asks_sqlglot(file: Path) -> bool:

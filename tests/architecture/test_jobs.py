@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import typing
+from pathlib import Path
 
 import pytest
 
@@ -13,13 +13,16 @@ from tidemark.errors import InvalidArgument
 from tidemark.jobs.entries import entry_of, request_type
 from tidemark.model.jobs import Job
 
+PACKAGE = Path(tidemark.__file__).parent
+
 
 def all_jobs() -> list[Job[typing.Any, typing.Any]]:
     """Wherever one is defined: beside the dataclasses that it names."""
+    places = (file.relative_to(PACKAGE).with_suffix("").parts for file in sorted(PACKAGE.rglob("*.py")))
     modules = [
-        importlib.import_module(found.name)
-        for package in ("model", "planning")
-        for found in pkgutil.walk_packages([f"{tidemark.__path__[0]}/{package}"], f"tidemark.{package}.")
+        importlib.import_module(".".join(("tidemark", *parts)).removesuffix(".__init__"))
+        for parts in places
+        if {"model", "planning"} & set(parts)
     ]
     jobs = {id(value): value for module in modules for value in vars(module).values() if isinstance(value, Job)}
     return list(jobs.values())
@@ -38,7 +41,10 @@ def test_names_are_told_apart() -> None:
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("entry", ["os:system", "jobs.write", "jobs.write:no", "no.such:thing", "../x:y", "jobs:Any "])
+@pytest.mark.parametrize(
+    "entry",
+    ["os:system", "streams.driver.job_write", "streams.driver.job_write:no", "no.such:thing", "../x:y", "jobs:Any "],
+)
 def test_what_is_no_job_of_this_release_is_refused(entry: str) -> None:
     with pytest.raises(InvalidArgument, match="no such job"):
         entry_of(entry)

@@ -29,11 +29,11 @@ from tests.benchmarks.change_sets import AS_IN_PRODUCTION, spent
 from tidemark.client import Version, connect
 from tidemark.client.lake import Lake
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
 from tidemark.model.streams import ACTION
-from tidemark.model.transactions import PlannedWrite, TransactionKey, WriteAs
-from tidemark.planning.bounds import Bound
+from tidemark.streams.planning.bounds import Bound
+from tidemark.streams.worker.consume import consume
 from tidemark.testing import local_spark
-from tidemark.transactions.consume import consume
 
 CHECKPOINT_EVERY = 1_000
 MEGABYTE = 1 << 20

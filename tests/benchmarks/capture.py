@@ -23,14 +23,20 @@ from pyspark.sql import functions as F
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, spent
 from tests.benchmarks.shapes import Shape, build_one, rows_of
-from tidemark.engine.change_streams.capture import capture_batch
-from tidemark.engine.changes.every_change import plan_pages
-from tidemark.engine.changes.rows import read_changed_images
-from tidemark.engine.workspace import Workspace
+from tidemark.change_streams.driver.capture import capture_batch
+from tidemark.change_streams.model.change_streams import (
+    CaptureBatch,
+    ChangeStream,
+    ChangeStreamOptions,
+    TableRange,
+    WatchedTable,
+)
+from tidemark.change_streams.planning.tokens import first_partitions
+from tidemark.changes.driver.every_change import plan_pages
+from tidemark.changes.driver.rows import read_changed_images
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import CaptureBatch, ChangeStream, ChangeStreamOptions, TableRange, WatchedTable
 from tidemark.model.streams import TableRef
-from tidemark.planning.change_streams.tokens import first_partitions
 from tidemark.testing import local_spark
 
 CREATED = datetime(2020, 1, 1, tzinfo=UTC)

@@ -23,9 +23,9 @@ from pyspark.sql import functions as F
 
 from tests.benchmarks.answers import Answer, answer, pairs
 from tests.benchmarks.shapes import COLUMNS, SHAPES, Window, build
-from tidemark.engine.changes.plan import plan_changes
-from tidemark.engine.changes.rows import read_changes
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode
 from tidemark.testing import local_spark

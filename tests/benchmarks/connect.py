@@ -82,8 +82,8 @@ def prepare() -> Any:
     """The source, two equal targets and a stream for each; returns a Spark session that writes to the source."""
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.streams import StreamMode
+    from tidemark.streams.worker.streams import create_stream
     from tidemark.testing import local_spark
-    from tidemark.transactions.streams import create_stream
 
     spark = local_spark(warehouse=HOME / "warehouse", cores=1, memory="1g")
     tracked = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"

@@ -23,7 +23,7 @@ import psutil
 from tests.benchmarks.answers import Answer
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, Ways, home_for, measured, spent
 from tests.benchmarks.shapes import SHAPES, Shape, build
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 from tidemark.testing import local_spark
 
 _ROOT = Path(__file__).parents[2]

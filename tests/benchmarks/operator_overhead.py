@@ -95,8 +95,8 @@ def main() -> None:
 
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.streams import StreamMode
+    from tidemark.streams.worker.streams import create_stream
     from tidemark.testing import local_spark
-    from tidemark.transactions.streams import create_stream
 
     spark = local_spark(warehouse=HOME / "warehouse", cores=1, memory="1g")
     source, *targets = (f"delta.`{HOME}/lake/b/{name}`" for name in ("source", "bare", "ours"))

@@ -21,9 +21,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from tests.postgresql import running_postgresql
-from tidemark.control import change_streams, consumer_groups, group_partitions, partitions, schema
-from tidemark.control.store import ControlStore
-from tidemark.model.change_streams import (
+from tidemark.change_streams.model.change_streams import (
     ChangeStream,
     ChangeStreamOptions,
     ConsumerGroup,
@@ -31,9 +29,11 @@ from tidemark.model.change_streams import (
     Partition,
     Position,
 )
-from tidemark.planning.change_streams.tokens import make_token
-from tidemark.transactions.change_streams.groups import group_status
-from tidemark.transactions.change_streams.waves import begin_chunks, chunk_written, commit_wave, plan_wave
+from tidemark.change_streams.planning.tokens import make_token
+from tidemark.change_streams.store import change_streams, consumer_groups, group_partitions, partitions, schema
+from tidemark.change_streams.worker.groups import group_status
+from tidemark.change_streams.worker.waves import begin_chunks, chunk_written, commit_wave, plan_wave
+from tidemark.control.store import ControlStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

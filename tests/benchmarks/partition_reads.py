@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, spent
-from tidemark.engine.change_streams.log_table import LOG_COLUMNS, LOG_DDL, TOKEN_COLUMN
-from tidemark.engine.change_streams.read import read_mods
-from tidemark.model.change_streams import Position
+from tidemark.change_streams.driver.log_table import LOG_COLUMNS, LOG_DDL, TOKEN_COLUMN
+from tidemark.change_streams.driver.read import read_mods
+from tidemark.change_streams.model.change_streams import Position
 from tidemark.testing import local_spark
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=4)
     given = parser.parse_args()
     subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True)
-    from tidemark.transactions.change_streams.groups import create_group
+    from tidemark.change_streams.worker.groups import create_group
 
     store = prepare(given.partitions)
     shapes = {"one task": (1, 16), "a task each": (1, 1), "1 wave": (1, 16), "5 waves": (5, 16)}

@@ -24,23 +24,16 @@ from pyspark.sql import SparkSession
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, spent
 from tests.postgresql import LOGICAL, PostgresServer, running_postgresql
-from tidemark.databases.postgresql.catalog import columns_of
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.pinned import PinnedTable, jdbc_properties, jdbc_url
-from tidemark.engine.replication.backfill import backfill_object
-from tidemark.engine.workspace import Workspace
-from tidemark.model.replication import (
-    ObjectName,
-    ObjectState,
-    Replicated,
-    SourceAddress,
-    SourceKind,
-    UnfitValues,
-    WriteMode,
-)
-from tidemark.model.replication_jobs import BackfillObject
+from tidemark.jobs.workspace import Workspace
+from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.model.spark import DELTA_PACKAGE, POSTGRESQL_PACKAGE
 from tidemark.model.streams import TableRef
+from tidemark.replication.driver.backfill import backfill_object
+from tidemark.replication.model.jobs import BackfillObject
+from tidemark.replication.model.replication import ObjectName, ObjectState, Replicated, UnfitValues, WriteMode
+from tidemark.replication.sources.postgresql.catalog import columns_of
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.pinned import PinnedTable, jdbc_properties, jdbc_url
 from tidemark.testing import local_spark
 
 TABLE = (

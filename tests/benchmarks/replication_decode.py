@@ -23,18 +23,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.postgresql import LOGICAL, PostgresServer, running_postgresql
-from tidemark.databases.postgresql.change_log import read_by_functions, read_by_protocol
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.relations import CatalogSchemas
-from tidemark.databases.postgresql.slots import current_position
-from tidemark.databases.postgresql.transactions import ObjectFacts, TransactionReader
-from tidemark.engine.replication.staging import EventStaging
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 from tidemark.model.codec import from_json, to_json
-from tidemark.model.replication import START, LogPosition, ObjectName, SourceAddress
-from tidemark.model.replication_jobs import CapturedObject
-from tidemark.planning.replication.events import Change, Half
-from tidemark.planning.replication.positions import lsn_of
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.driver.staging import EventStaging
+from tidemark.replication.model.jobs import CapturedObject
+from tidemark.replication.model.replication import START, LogPosition, ObjectName
+from tidemark.replication.planning.events import Change, Half
+from tidemark.replication.planning.positions import lsn_of
+from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.relations import CatalogSchemas
+from tidemark.replication.sources.postgresql.slots import current_position
+from tidemark.replication.sources.postgresql.transactions import ObjectFacts, TransactionReader
 
 WAYS = ("functions", "protocol")
 STEPS = ("fetch", "events", "staged")

@@ -17,14 +17,15 @@ from datetime import UTC, datetime
 import psutil
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION
-from tidemark.databases.postgresql.catalog import server_facts
-from tidemark.databases.postgresql.connection import connect
-from tidemark.engine.replication.capture import capture_events
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 from tidemark.model.codec import from_json
-from tidemark.model.replication import ObjectName, ReplicationOptions, SourceAddress, SourceKind
-from tidemark.model.replication_jobs import CapturedObject, CaptureEvents
-from tidemark.planning.replication.positions import position_of_lsn
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.replication.driver.capture import capture_events
+from tidemark.replication.model.jobs import CapturedObject, CaptureEvents
+from tidemark.replication.model.replication import ObjectName, ReplicationOptions
+from tidemark.replication.planning.positions import position_of_lsn
+from tidemark.replication.sources.postgresql.catalog import server_facts
+from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.testing import local_spark
 
 

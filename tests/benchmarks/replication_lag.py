@@ -31,9 +31,10 @@ from tests.guarantees.replication_world import ReplicationWorld
 from tests.guarantees.replication_writers import opened
 from tests.postgresql import LOGICAL, running_postgresql
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.replication import Replicated, SourceAddress
-from tidemark.model.replication_marks import parse_object_mark
+from tidemark.model.source_address import SourceAddress
 from tidemark.model.spark import DELTA_PACKAGE, POSTGRESQL_PACKAGE
+from tidemark.replication.model.marks import parse_object_mark
+from tidemark.replication.model.replication import Replicated
 from tidemark.testing import local_spark
 
 ROWS = 100_000  # in each table at the start

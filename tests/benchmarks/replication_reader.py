@@ -15,15 +15,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tidemark.databases.postgresql.change_log import read_by_functions, read_by_protocol
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.relations import CatalogSchemas
-from tidemark.databases.postgresql.slots import current_position
-from tidemark.databases.postgresql.transactions import EventRow, TransactionReader
 from tidemark.model.codec import from_json
-from tidemark.model.replication import LogPosition, ObjectName, SourceAddress
-from tidemark.model.replication_jobs import CapturedObject
-from tidemark.planning.replication.positions import lsn_of, position_of_lsn
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.jobs import CapturedObject
+from tidemark.replication.model.replication import LogPosition, ObjectName
+from tidemark.replication.planning.positions import lsn_of, position_of_lsn
+from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.relations import CatalogSchemas
+from tidemark.replication.sources.postgresql.slots import current_position
+from tidemark.replication.sources.postgresql.transactions import EventRow, TransactionReader
 
 
 def main(slot: str, publication: str, oid: str, how: str, directory: str | None = None) -> None:
@@ -53,8 +54,8 @@ def _staging(directory: str | None) -> Iterator[Callable[[list[EventRow], Transa
     if directory is None:
         yield lambda rows, reader: None
         return
-    from tidemark.engine.replication.staging import EventStaging
-    from tidemark.engine.workspace import Workspace
+    from tidemark.jobs.workspace import Workspace
+    from tidemark.replication.driver.staging import EventStaging
 
     with Workspace(directory, "reader") as workspace:
         staging = EventStaging(workspace)

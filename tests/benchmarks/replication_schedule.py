@@ -27,11 +27,12 @@ from tests.guarantees.replication_tables import SourceTable
 from tests.guarantees.replication_writers import opened
 from tests.postgresql import LOGICAL, running_postgresql
 from tidemark.control.store import ControlStore
-from tidemark.databases.sources import open_source
-from tidemark.model.replication import LogPosition, Replicated, SourceAddress
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.replication import LogPosition, Replicated
+from tidemark.replication.sources.open import open_source
+from tidemark.replication.worker.definitions import get_replication
+from tidemark.replication.worker.objects import objects_of
 from tidemark.testing import local_spark
-from tidemark.transactions.replication.definitions import get_replication
-from tidemark.transactions.replication.objects import objects_of
 
 DAG, REPLICATION = "replicate_shop", "shop"
 PATIENCE = 900.0  # seconds for a run to end on a busy machine

@@ -22,11 +22,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, spent
-from tidemark.engine.replication.columns import METADATA_COLUMN
-from tidemark.engine.replication.event_log import EVENT_COLUMNS
-from tidemark.engine.replication.target_table import Target
-from tidemark.engine.replication.write_down import write_down
-from tidemark.model.replication import (
+from tidemark.model.streams import TableRef
+from tidemark.replication.driver.columns import METADATA_COLUMN
+from tidemark.replication.driver.event_log import EVENT_COLUMNS
+from tidemark.replication.driver.target_table import Target
+from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.model.jobs import WriteDown
+from tidemark.replication.model.marks import ObjectMark, ObjectWrite
+from tidemark.replication.model.replication import (
     START,
     Column,
     LogPosition,
@@ -37,9 +40,6 @@ from tidemark.model.replication import (
     UnifiedType,
     WriteMode,
 )
-from tidemark.model.replication_jobs import WriteDown
-from tidemark.model.replication_marks import ObjectMark, ObjectWrite
-from tidemark.model.streams import TableRef
 from tidemark.testing import local_spark
 
 SCHEMA = TableSchema(

@@ -17,27 +17,18 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from tidemark.control import empty_windows, jobs, streams, transactions
-from tidemark.control.schema import metadata
+from tidemark.control.schema import all_tables
 from tidemark.control.store import ControlStore
+from tidemark.delivery.model.transactions import CommitResult, Plan, Transaction, TransactionState
+from tidemark.model.statements import Evidence, PlannedWrite, Statement, TransactionKey, WriteAs
 from tidemark.model.streams import Stream, StreamMode, StreamWindow, TableRef, WindowKind
-from tidemark.model.transaction_jobs import WRITE
-from tidemark.model.transactions import (
-    CommitResult,
-    Evidence,
-    Plan,
-    PlannedWrite,
-    Statement,
-    Transaction,
-    TransactionKey,
-    TransactionState,
-    WriteAs,
-)
-from tidemark.transactions.begin import NOTHING_IS_REMEMBERED
-from tidemark.transactions.offsets import delivered, move_offsets
-from tidemark.transactions.older_store import keep_ordered
-from tidemark.transactions.pruning import prune
-from tidemark.transactions.streams import create_stream
+from tidemark.streams.model.transaction_jobs import WRITE
+from tidemark.streams.store import empty_windows, jobs, streams, transactions
+from tidemark.streams.worker.begin import NOTHING_IS_REMEMBERED
+from tidemark.streams.worker.offsets import delivered, move_offsets
+from tidemark.streams.worker.older_store import keep_ordered
+from tidemark.streams.worker.pruning import prune
+from tidemark.streams.worker.streams import create_stream
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -76,7 +67,7 @@ class Year:
         """Rows and bytes."""
 
         def look(connection: sa.Connection) -> tuple[int, int]:
-            count = [sa.select(sa.func.count()).select_from(table) for table in metadata.tables.values()]
+            count = [sa.select(sa.func.count()).select_from(table) for table in all_tables().tables.values()]
             rows = sum(connection.execute(query).scalar_one() for query in count)
             if self.store.url.startswith("sqlite"):
                 pages, free, page = (connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in PRAGMAS)

@@ -29,11 +29,11 @@ os.environ.update(AIRFLOW_HOME=str(HOME), AIRFLOW__CORE__LOAD_EXAMPLES="False")
 
 from tests.guarantees.synthetic_tables import SyntheticTable  # noqa: E402
 from tests.unit.triggers.surroundings import Ticker, threads_of_triggers  # noqa: E402
-from tidemark.control import streams as stored_streams  # noqa: E402
 from tidemark.control.store import ControlStore  # noqa: E402
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook  # noqa: E402
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef  # noqa: E402
-from tidemark.transactions.has_data import has_data  # noqa: E402
+from tidemark.streams.store import streams as stored_streams  # noqa: E402
+from tidemark.streams.worker.has_data import has_data  # noqa: E402
 from tidemark.triggers._looks import looking  # noqa: E402
 from tidemark.triggers._waiting import answer_within  # noqa: E402
 from tidemark.triggers.streams import StreamHasDataTrigger  # noqa: E402

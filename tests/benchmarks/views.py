@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, spent
-from tidemark.engine.views.catalog import resolve_view
-from tidemark.engine.views.plan import plan_view_changes
-from tidemark.engine.views.read import read_view_changes
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.views.catalog import resolve_view
+from tidemark.changes.driver.views.plan import plan_view_changes
+from tidemark.changes.driver.views.read import read_view_changes
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, BaseWindow, StreamMode, TableRef
 from tidemark.model.views import ViewQuery

@@ -10,10 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tidemark.control import partitions
-from tidemark.control.store import ControlStore
-from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import (
+from tidemark.change_streams.model.change_streams import (
     MICROSECOND,
     CaptureBatch,
     CaptureResult,
@@ -24,11 +21,14 @@ from tidemark.model.change_streams import (
     Position,
     WatchedTable,
 )
+from tidemark.change_streams.planning.tokens import make_token
+from tidemark.change_streams.store import partitions
+from tidemark.change_streams.worker.capture import close_batch, open_batch
+from tidemark.change_streams.worker.definitions import create_change_stream, get_change_stream
+from tidemark.control.store import ControlStore
+from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import TableRef
-from tidemark.planning.change_streams.tokens import make_token
-from tidemark.transactions.change_streams.capture import close_batch, open_batch
-from tidemark.transactions.change_streams.definitions import create_change_stream, get_change_stream
-from tidemark.transactions.sources import Tables
+from tidemark.streams.worker.sources import Tables
 
 EXACT = {"delta.enableInCommitTimestamps": "true"}
 START = datetime(2026, 11, 22, 6, 0, tzinfo=UTC)

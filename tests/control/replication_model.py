@@ -22,22 +22,9 @@ from tidemark.errors import JobDied, JobFailed, SlotAhead, SlotLost, SourceUnrea
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import Job, JobResult, JobSpec
-from tidemark.model.replication import (
-    By,
-    Column,
-    FoundObject,
-    LogPosition,
-    ObjectName,
-    Replicated,
-    Replication,
-    ReplicationOptions,
-    Selection,
-    SourceKind,
-    TableSchema,
-    TypeKind,
-    UnifiedType,
-)
-from tidemark.model.replication_jobs import (
+from tidemark.model.source_address import SourceKind
+from tidemark.model.streams import TableRef
+from tidemark.replication.model.jobs import (
     BACKFILL_OBJECT,
     CAPTURE_EVENTS,
     TRIM_EVENTS,
@@ -51,16 +38,29 @@ from tidemark.model.replication_jobs import (
     WriteDown,
     WriteDownReport,
 )
-from tidemark.model.streams import TableRef
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.replication import lifecycle
-from tidemark.transactions.replication.backfill import BackfillOutcome, run_backfill
-from tidemark.transactions.replication.capture import capture
-from tidemark.transactions.replication.definitions import create_replication, get_replication
-from tidemark.transactions.replication.objects import Registered, get_object, objects_of, register
-from tidemark.transactions.replication.retention import EventsTrimmed, trim_events
-from tidemark.transactions.replication.write_down import WriteDownOutcome, run_write_down
-from tidemark.transactions.runtime import Runtime
+from tidemark.replication.model.replication import (
+    By,
+    Column,
+    FoundObject,
+    LogPosition,
+    ObjectName,
+    Replicated,
+    Replication,
+    ReplicationOptions,
+    Selection,
+    TableSchema,
+    TypeKind,
+    UnifiedType,
+)
+from tidemark.replication.worker import lifecycle
+from tidemark.replication.worker.backfill import BackfillOutcome, run_backfill
+from tidemark.replication.worker.capture import capture
+from tidemark.replication.worker.definitions import create_replication, get_replication
+from tidemark.replication.worker.objects import Registered, get_object, objects_of, register
+from tidemark.replication.worker.retention import EventsTrimmed, trim_events
+from tidemark.replication.worker.write_down import WriteDownOutcome, run_write_down
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["ME", "Ends", "Source", "WorkerDied", "World", "at", "columns", "found"]
 

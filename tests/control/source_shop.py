@@ -9,29 +9,29 @@ import sqlalchemy as sa
 
 from tests.control.replication_model import ME
 from tests.postgresql import PostgresServer
-from tidemark.control.schema import replicated_objects as objects_table
 from tidemark.control.store import ControlStore
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.publication import GENERATED
-from tidemark.databases.postgresql.source import PostgresSource
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.replication import (
+from tidemark.model.source_address import SourceKind
+from tidemark.model.streams import TableRef
+from tidemark.replication.model.replication import (
     ObjectName,
     ObjectState,
     Replicated,
     Replication,
     ReplicationOptions,
     Selection,
-    SourceKind,
 )
-from tidemark.model.streams import TableRef
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.replication.capture import capture
-from tidemark.transactions.replication.definitions import alter_selection, create_replication, get_replication
-from tidemark.transactions.replication.objects import objects_of
-from tidemark.transactions.replication.preparing import Prepared, prepare
-from tidemark.transactions.replication.recovering import recover_from
-from tidemark.transactions.runtime import Runtime
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.publication import GENERATED
+from tidemark.replication.sources.postgresql.source import PostgresSource
+from tidemark.replication.store.schema import replicated_objects as objects_table
+from tidemark.replication.worker.capture import capture
+from tidemark.replication.worker.definitions import alter_selection, create_replication, get_replication
+from tidemark.replication.worker.objects import objects_of
+from tidemark.replication.worker.preparing import Prepared, prepare
+from tidemark.replication.worker.recovering import recover_from
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["EVERYTHING", "Shop"]
 

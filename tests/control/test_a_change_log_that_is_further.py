@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests.control.change_stream_model import ChangeStreamWorld, CountingTable, captured
+from tidemark.change_streams.driver import batch_log
+from tidemark.change_streams.model.change_streams import CaptureBatch, CaptureResult
+from tidemark.change_streams.worker.capture import capture, close_batch
+from tidemark.change_streams.worker.definitions import watch
 from tidemark.control.store import ControlStore
-from tidemark.engine.change_streams import batch_log
 from tidemark.errors import BatchBarred, CaptureChanged, DiscardedBatchCaptured, TidemarkError
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import CaptureBatch, CaptureResult
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.transactions.change_streams.capture import capture, close_batch
-from tidemark.transactions.change_streams.definitions import watch
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 PutBack = Callable[[], None]
 

@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 
 from tests.control.change_stream_model import ChangeStreamWorld, segment
+from tidemark.change_streams.worker.backfill import BackfillPoint, begin_backfill, finish_backfill
+from tidemark.change_streams.worker.definitions import watch
+from tidemark.change_streams.worker.groups import create_group, group_status, list_groups, reset_group
+from tidemark.change_streams.worker.retention import forget, trim_before
+from tidemark.change_streams.worker.waves import chunk_written, commit_wave, plan_wave
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import TableRef
-from tidemark.transactions.change_streams.backfill import BackfillPoint, begin_backfill, finish_backfill
-from tidemark.transactions.change_streams.definitions import watch
-from tidemark.transactions.change_streams.groups import create_group, group_status, list_groups, reset_group
-from tidemark.transactions.change_streams.retention import forget, trim_before
-from tidemark.transactions.change_streams.waves import chunk_written, commit_wave, plan_wave
 
 MIRROR = TableRef("db.mirror", "file:///mirror", "mirror-1")
 

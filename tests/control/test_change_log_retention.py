@@ -11,18 +11,18 @@ import sqlalchemy as sa
 from tests.control.change_stream_model import ChangeStreamWorld
 from tests.control.test_pruning import let_prune
 from tests.control.test_waves_behaviour import Readers, loaded
-from tidemark.control.schema import capture_batches
+from tidemark.change_streams.model.change_streams import ChangeStream
+from tidemark.change_streams.model.jobs import TRIM_CHANGE_LOG
+from tidemark.change_streams.store.schema import capture_batches
+from tidemark.change_streams.worker.definitions import set_options
+from tidemark.change_streams.worker.groups import reset_group
+from tidemark.change_streams.worker.retention import LogTrimmed, trim
 from tidemark.errors import ChangeStreamNotFound, PartitionExpired, TidemarkError
-from tidemark.model.change_stream_jobs import TRIM_CHANGE_LOG
-from tidemark.model.change_streams import ChangeStream
 from tidemark.model.codec import from_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.transactions.change_streams.definitions import set_options
-from tidemark.transactions.change_streams.groups import reset_group
-from tidemark.transactions.change_streams.retention import LogTrimmed, trim
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.pruning import prune
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.pruning import prune
+from tidemark.streams.worker.runtime import Runtime
 
 DAY = timedelta(days=1)
 

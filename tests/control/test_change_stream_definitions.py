@@ -12,6 +12,12 @@ from typing import Any
 import pytest
 
 from tests.unit.lake.delta_directories import commit, singers
+from tidemark.change_streams.planning.sql.parse import parse_change_stream_sql
+from tidemark.change_streams.worker import defining
+from tidemark.change_streams.worker.capture import open_batch
+from tidemark.change_streams.worker.definitions import get_change_stream, list_change_streams, suspend
+from tidemark.change_streams.worker.statements import run_statement
+from tidemark.change_streams.worker.watching import LakeTables, find_new_tables, tables_left_out
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
     ChangeStreamExists,
@@ -26,16 +32,6 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.listing import table_names
 from tidemark.lake.tables import table_ref
 from tidemark.model.streams import TableRef
-from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
-from tidemark.transactions.change_streams import defining
-from tidemark.transactions.change_streams.capture import open_batch
-from tidemark.transactions.change_streams.definitions import (
-    get_change_stream,
-    list_change_streams,
-    suspend,
-)
-from tidemark.transactions.change_streams.statements import run_statement
-from tidemark.transactions.change_streams.watching import LakeTables, find_new_tables, tables_left_out
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

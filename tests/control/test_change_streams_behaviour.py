@@ -10,7 +10,28 @@ from datetime import timedelta
 import pytest
 
 from tests.control.change_stream_model import START, ChangeStreamWorld, CountingTable, captured, segment
-from tidemark.control import partitions
+from tidemark.change_streams.model.change_streams import (
+    CLOCKS_DIFFER,
+    MICROSECOND,
+    CaptureBatch,
+    CaptureResult,
+    ChangeStreamOptions,
+    ValueCaptureType,
+    WatchedTable,
+)
+from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
+from tidemark.change_streams.store import partitions
+from tidemark.change_streams.worker.capture import capture, close_batch
+from tidemark.change_streams.worker.definitions import (
+    create_change_stream,
+    drop_change_stream,
+    get_change_stream,
+    list_change_streams,
+    set_options,
+    suspend,
+    watch,
+)
+from tidemark.change_streams.worker.sinks import request_sink
 from tidemark.errors import (
     CaptureChanged,
     ChangeStreamExists,
@@ -20,32 +41,11 @@ from tidemark.errors import (
     TidemarkError,
     WatchedTableChanged,
 )
-from tidemark.model.change_stream_jobs import CAPTURE_CHANGES
-from tidemark.model.change_streams import (
-    CLOCKS_DIFFER,
-    MICROSECOND,
-    CaptureBatch,
-    CaptureResult,
-    ChangeStreamOptions,
-    ValueCaptureType,
-    WatchedTable,
-)
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.planning.bounds import Bound
-from tidemark.transactions.change_streams.capture import capture, close_batch
-from tidemark.transactions.change_streams.definitions import (
-    create_change_stream,
-    drop_change_stream,
-    get_change_stream,
-    list_change_streams,
-    set_options,
-    suspend,
-    watch,
-)
-from tidemark.transactions.change_streams.sinks import request_sink
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.planning.bounds import Bound
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 MINUTE = timedelta(minutes=1)
 SKEW = timedelta(seconds=10)

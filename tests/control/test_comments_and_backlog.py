@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.guarantees.synthetic_tables import SyntheticTable
-from tidemark.control import streams
 from tidemark.control.store import ControlStore
 from tidemark.errors import StreamNotFound, StreamStale, VersionNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Stream, StreamMode, TableRef
-from tidemark.transactions.backlog import stream_backlog, stream_table_timestamp
-from tidemark.transactions.statement_ids import versions_of_statement
-from tidemark.transactions.streams import comment_on_stream, create_stream, drop_stream, get_stream, stream_history
+from tidemark.streams.store import streams
+from tidemark.streams.worker.backlog import stream_backlog, stream_table_timestamp
+from tidemark.streams.worker.statement_ids import versions_of_statement
+from tidemark.streams.worker.streams import comment_on_stream, create_stream, drop_stream, get_stream, stream_history
 
 
 def made(store: ControlStore, table: SyntheticTable, version: int = 0) -> Stream:

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.control.change_stream_model import ChangeStreamWorld, CountingTable, captured
-from tidemark.control import capture_batches
+from tidemark.change_streams.model.change_streams import BatchState, CaptureBatch, ChangeStream
+from tidemark.change_streams.store import capture_batches
+from tidemark.change_streams.worker.capture import capture, close_batch
+from tidemark.change_streams.worker.definitions import suspend, watch
 from tidemark.errors import CaptureChanged, DiscardedBatchCaptured, KeyTwiceInTransaction
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import BatchState, CaptureBatch, ChangeStream
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.transactions.change_streams.capture import capture, close_batch
-from tidemark.transactions.change_streams.definitions import suspend, watch
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 
 @pytest.fixture

@@ -11,23 +11,24 @@ import pytest
 import sqlalchemy as sa
 
 from tests.control.change_stream_model import ChangeStreamWorld, CountingTable, captured, segment, tables
-from tidemark.control import migrate, schema
+from tidemark.change_streams.model.change_streams import ChangeStreamOptions
+from tidemark.change_streams.model.sinks import ChunkAnswer, Sink, SinkKind
+from tidemark.change_streams.store import schema
+from tidemark.change_streams.worker.backfill import begin_backfill, finish_backfill
+from tidemark.change_streams.worker.capture import close_batch
+from tidemark.change_streams.worker.definitions import create_change_stream, drop_change_stream
+from tidemark.change_streams.worker.groups import create_group
+from tidemark.change_streams.worker.reading import read_chunks
+from tidemark.change_streams.worker.retention import forget, trim_before
+from tidemark.change_streams.worker.waves import commit_wave, plan_wave
+from tidemark.control import migrate
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamNotFound, ChunkChanged, TidemarkError
-from tidemark.model.change_streams import ChangeStreamOptions
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.partition_sinks import ChunkAnswer, Sink, SinkKind
-from tidemark.model.transactions import TransactionKey
-from tidemark.transactions.change_streams.backfill import begin_backfill, finish_backfill
-from tidemark.transactions.change_streams.capture import close_batch
-from tidemark.transactions.change_streams.definitions import create_change_stream, drop_change_stream
-from tidemark.transactions.change_streams.groups import create_group
-from tidemark.transactions.change_streams.reading import read_chunks
-from tidemark.transactions.change_streams.retention import forget, trim_before
-from tidemark.transactions.change_streams.waves import commit_wave, plan_wave
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.runtime import Runtime
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 OF_STREAMS = (schema.watched_tables, schema.capture_batches, schema.partitions, schema.partition_load)
 OF_GROUPS = (schema.group_partitions, schema.chunks, schema.group_sinks)
@@ -153,7 +154,7 @@ def test_a_drop_that_fails_on_the_way_leaves_all_of_it(used: Used, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise TurnedAway(message="killed")
 
-    monkeypatch.setattr("tidemark.control.change_streams.drop", refuse)
+    monkeypatch.setattr("tidemark.change_streams.store.change_streams.drop", refuse)
     with pytest.raises(TurnedAway):
         drop_change_stream(used.store, "s")
     assert counts(used.store) == before

@@ -9,11 +9,11 @@ import pytest
 from tests.control.replication_model import ME, Ends, WorkerDied, World
 from tidemark.errors import ReplicationNotFound, ReplicationRefused, SourceUnreachable
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.replication.definitions import begin_drop
-from tidemark.transactions.replication.objects import ask_backfill
-from tidemark.transactions.replication.retention import trim_events
-from tidemark.transactions.runtime import Runtime
+from tidemark.replication.worker.definitions import begin_drop
+from tidemark.replication.worker.objects import ask_backfill
+from tidemark.replication.worker.retention import trim_events
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 
 @pytest.fixture

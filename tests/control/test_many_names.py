@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidemark.control import streams
 from tidemark.control.store import ControlStore
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
+from tidemark.streams.store import streams
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

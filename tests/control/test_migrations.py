@@ -11,19 +11,21 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from tidemark.control import migrate, replications
-from tidemark.control.schema import metadata
+from tidemark.control import migrate
+from tidemark.control.schema import all_tables
 from tidemark.control.store import ControlStore
-from tidemark.model.replication import By, HeldTable, ObjectName, ReplicationOptions, Selection, SourceKind
+from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import BaseOffset, StreamMode, TableRef
-from tidemark.transactions.replication.definitions import create_replication, get_replication
-from tidemark.transactions.streams import create_stream, get_stream
+from tidemark.replication.model.replication import By, HeldTable, ObjectName, ReplicationOptions, Selection
+from tidemark.replication.store import replications
+from tidemark.replication.worker.definitions import create_replication, get_replication
+from tidemark.streams.worker.streams import create_stream, get_stream
 
 
 def test_the_migrated_schema_is_schema_py(store: ControlStore) -> None:
     def differences(connection: sa.Connection) -> list[object]:
         options = {"version_table": migrate.VERSION_TABLE, "compare_type": True, "compare_server_default": True}
-        return list(compare_metadata(MigrationContext.configure(connection, opts=options), metadata))
+        return list(compare_metadata(MigrationContext.configure(connection, opts=options), all_tables()))
 
     assert store.read(differences) == []
 
@@ -32,7 +34,7 @@ def test_every_table_and_index_is_defined_alike(store: ControlStore) -> None:
     """Autogenerate does not compare partial conditions and constraint names; the DDL itself does."""
     if store.embedded:
         direct = sa.create_engine("sqlite://")
-        metadata.create_all(direct)
+        all_tables().create_all(direct)
         with direct.connect() as connection:
             wanted = _definitions_in_sqlite(connection)
         assert store.read(_definitions_in_sqlite) == wanted
@@ -164,7 +166,7 @@ def _clauses(definition: str) -> list[str]:
 
 def _create_directly(connection: sa.Connection) -> None:
     connection.execute(sa.schema.CreateSchema("direct"))
-    metadata.create_all(connection.execution_options(schema_translate_map={None: "direct"}))
+    all_tables().create_all(connection.execution_options(schema_translate_map={None: "direct"}))
 
 
 def _definitions_in_postgresql(connection: sa.Connection, schema: str) -> dict[str, str]:

@@ -8,10 +8,10 @@ import pytest
 
 from tests.control.source_shop import Shop
 from tests.postgresql import PostgresServer
-from tidemark.control.schema import replicated_objects as objects_table
 from tidemark.control.store import ControlStore
-from tidemark.planning.replication.seen_tables import REWRITTEN, WENT
-from tidemark.transactions.replication.status import describe
+from tidemark.replication.planning.seen_tables import REWRITTEN, WENT
+from tidemark.replication.store.schema import replicated_objects as objects_table
+from tidemark.replication.worker.status import describe
 
 
 @pytest.fixture

@@ -11,16 +11,16 @@ import sqlalchemy as sa
 from tests.control.replication_model import ME
 from tests.control.source_shop import EVERYTHING, Shop
 from tests.postgresql import PostgresServer
-from tidemark.control.schema import replicated_objects as objects_table
-from tidemark.control.schema import replications as replications_table
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRefused, SourceIsAnother
-from tidemark.model.replication import LogPosition, ObjectState, ReplicationOptions, Selection, Shown
-from tidemark.transactions.replication import capture as capturing
-from tidemark.transactions.replication.backfill import _ask as asked_of_a_backfill
-from tidemark.transactions.replication.definitions import alter_options
-from tidemark.transactions.replication.noticing import GONE, TAKEN
-from tidemark.transactions.replication.status import describe
+from tidemark.replication.model.replication import LogPosition, ObjectState, ReplicationOptions, Selection, Shown
+from tidemark.replication.store.schema import replicated_objects as objects_table
+from tidemark.replication.store.schema import replications as replications_table
+from tidemark.replication.worker import capture as capturing
+from tidemark.replication.worker.backfill import _ask as asked_of_a_backfill
+from tidemark.replication.worker.definitions import alter_options
+from tidemark.replication.worker.noticing import GONE, TAKEN
+from tidemark.replication.worker.status import describe
 
 PRIVATE = "a private default"
 MARK = "mark of a secret"
@@ -49,8 +49,8 @@ def columns(shop: Shop, name: str = "public.t") -> dict[str, Shown]:
 
 def asks(shop: Shop) -> tuple[capturing.CaptureEvents, str]:
     """What the next capture is asked for, and all that a job is told, as text."""
-    from tidemark.control import replicated_objects
     from tidemark.model.codec import to_json
+    from tidemark.replication.store import replicated_objects
 
     def look(connection: sa.Connection) -> tuple[capturing.CaptureEvents, str]:
         found = replicated_objects.of_replication(connection, shop.replication.uid)

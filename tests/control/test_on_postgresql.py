@@ -12,9 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from tests.postgresql import PASSWORD, PostgresServer
-from tidemark.control import engines, schema
+from tidemark.control import engines
 from tidemark.control.store import ControlStore
 from tidemark.errors import StoreBusy, StoreNotMigrated, StoreRefused, StoreUnreachable
+from tidemark.streams.store import schema
 
 AT_ONCE = timedelta(0)
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from tidemark.control import overview, schema, streams
-from tidemark.control.overview import SortBy
 from tidemark.control.store import ControlStore
 from tidemark.errors import StreamNotFound
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
+from tidemark.streams.store import overview, schema, streams
+from tidemark.streams.store.overview import SortBy
 
 START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 MANY = 10_000

@@ -14,26 +14,25 @@ import pytest
 
 from tests.control.replication_model import ME
 from tests.postgresql import PostgresServer
-from tidemark.control import replicated_objects
 from tidemark.control.store import ControlStore
-from tidemark.databases.postgresql.source import PostgresSource
-from tidemark.databases.sources import Source
 from tidemark.errors import ReplicationInvalid, ReplicationRefused, SourceLocked
-from tidemark.model.replication import (
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.model.streams import TableRef
+from tidemark.replication.model.replication import (
     ObjectState,
     Replicated,
     Replication,
     ReplicationOptions,
     ReplicationState,
     Selection,
-    SourceAddress,
-    SourceKind,
 )
-from tidemark.model.streams import TableRef
-from tidemark.planning.replication.positions import position_text
-from tidemark.transactions.replication import definitions, lifecycle, objects, status
-from tidemark.transactions.replication.preparing import Prepared, prepare
-from tidemark.transactions.replication.recovering import recover_from
+from tidemark.replication.planning.positions import position_text
+from tidemark.replication.sources.open import Source
+from tidemark.replication.sources.postgresql.source import PostgresSource
+from tidemark.replication.store import replicated_objects
+from tidemark.replication.worker import definitions, lifecycle, objects, status
+from tidemark.replication.worker.preparing import Prepared, prepare
+from tidemark.replication.worker.recovering import recover_from
 
 CLERK, OWNER = "prepared_clerk", "prepared_owner"
 

@@ -13,14 +13,14 @@ import sqlalchemy as sa
 from tests.guarantees.world import LONG, World, key_of
 from tests.postgresql import PASSWORD, PostgresServer
 from tidemark.control import history
-from tidemark.control.schema import metadata
+from tidemark.control.schema import all_tables
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument, StoreRefused
-from tidemark.planning.history import keep_of
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.pruning import CLAIMED_FOR, prune, prune_in_passing
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.streams import advance_stream, stream_history
+from tidemark.streams.planning.history import keep_of
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.pruning import CLAIMED_FOR, prune, prune_in_passing
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.streams import advance_stream, stream_history
 
 DAY = timedelta(days=1)
 KEEP = 90 * DAY
@@ -59,7 +59,7 @@ def world(copied_store: ControlStore, tmp_path: Path) -> World:
 
 def rows_of(world: World) -> dict[str, int]:
     def count(connection: sa.Connection) -> dict[str, int]:
-        tables = metadata.tables.values()
+        tables = all_tables().tables.values()
         return {t.name: connection.execute(sa.select(sa.func.count()).select_from(t)).scalar_one() for t in tables}
 
     return {name: number for name, number in world.store.read(count).items() if number}

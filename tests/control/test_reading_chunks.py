@@ -11,9 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.control.change_stream_model import ChangeStreamWorld, CountingTable, segment, tables
+from tidemark.change_streams.driver.sinks import _delivered, statement_of
+from tidemark.change_streams.model.change_streams import Chunk, WatchedTable
+from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink, SinkKind
+from tidemark.change_streams.worker.continuous import ready_after, ready_now
+from tidemark.change_streams.worker.definitions import watch
+from tidemark.change_streams.worker.groups import create_group, drop_group, group_status
+from tidemark.change_streams.worker.reading import BundleResult, read_chunks
+from tidemark.change_streams.worker.sinks import require_target
+from tidemark.change_streams.worker.waves import commit_wave, finish, plan_wave
 from tidemark.control.store import ControlStore
-from tidemark.engine.change_streams.sinks import _delivered, statement_of
-from tidemark.engine.writes.exactly_once import Delivering
+from tidemark.delivery.driver.exactly_once import Delivering
+from tidemark.delivery.model.marks import MarkKind
 from tidemark.errors import (
     ChangeStreamRefused,
     ChunkChanged,
@@ -23,21 +32,12 @@ from tidemark.errors import (
     PartitionsFailed,
     TargetForgetsTransactions,
 )
-from tidemark.model.change_streams import Chunk, WatchedTable
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.marks import MarkKind
-from tidemark.model.partition_sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink, SinkKind
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
-from tidemark.model.transactions import TransactionKey
-from tidemark.transactions.change_streams.continuous import ready_after, ready_now
-from tidemark.transactions.change_streams.definitions import watch
-from tidemark.transactions.change_streams.groups import create_group, drop_group, group_status
-from tidemark.transactions.change_streams.reading import BundleResult, read_chunks
-from tidemark.transactions.change_streams.sinks import require_target
-from tidemark.transactions.change_streams.waves import commit_wave, finish, plan_wave
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 PLACES = JobPlaces("file:///lake/_tidemark", "/tmp/jobs")
 KEY = TransactionKey("dag", "run", "read", 0)

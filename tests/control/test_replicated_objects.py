@@ -22,11 +22,18 @@ from tidemark.errors import (
 )
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.replication import BackfillProgress, By, ObjectState, ReplicationOptions, Selection, WriteMode
-from tidemark.model.replication_jobs import BackfillObject, CaptureEvents, CaptureReport, WriteDown, WriteDownReport
 from tidemark.model.streams import TableRef
-from tidemark.transactions.replication import definitions, lifecycle, objects, status
-from tidemark.transactions.replication.backfill import record_progress
+from tidemark.replication.model.jobs import BackfillObject, CaptureEvents, CaptureReport, WriteDown, WriteDownReport
+from tidemark.replication.model.replication import (
+    BackfillProgress,
+    By,
+    ObjectState,
+    ReplicationOptions,
+    Selection,
+    WriteMode,
+)
+from tidemark.replication.worker import definitions, lifecycle, objects, status
+from tidemark.replication.worker.backfill import record_progress
 
 OTHER = By("scheduler", "", "dag/run-2/task/-1")
 EVERY_MOMENT = 0.05

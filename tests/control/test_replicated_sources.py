@@ -9,17 +9,13 @@ import pytest
 from tests.control.replication_model import ME
 from tests.control.source_shop import EVERYTHING, Shop
 from tests.postgresql import PostgresServer
-from tidemark.control.schema import replicated_objects as objects_table
-from tidemark.control.schema import replications as replications_table
 from tidemark.control.store import ControlStore
 from tidemark.errors import ObjectNotFound, ReplicationRefused, SourceIsAnother, SourceSetBack
-from tidemark.model.replication import (
-    ObjectState,
-    ReplicationState,
-    Selection,
-)
-from tidemark.planning.replication.positions import lsn_of, position_of_lsn
-from tidemark.transactions.replication import lifecycle, preparing
+from tidemark.replication.model.replication import ObjectState, ReplicationState, Selection
+from tidemark.replication.planning.positions import lsn_of, position_of_lsn
+from tidemark.replication.store.schema import replicated_objects as objects_table
+from tidemark.replication.store.schema import replications as replications_table
+from tidemark.replication.worker import lifecycle, preparing
 
 
 class Killed(Exception):

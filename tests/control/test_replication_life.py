@@ -19,7 +19,7 @@ from tidemark.errors import (
     SourceIsAnother,
     SourceUnreachable,
 )
-from tidemark.model.replication import (
+from tidemark.replication.model.replication import (
     By,
     ObjectState,
     ReplicationOptions,
@@ -27,7 +27,7 @@ from tidemark.model.replication import (
     Selection,
     UnfitValues,
 )
-from tidemark.transactions.replication import definitions, lifecycle, objects, status
+from tidemark.replication.worker import definitions, lifecycle, objects, status
 
 OTHER = By("scheduler", "", "dag/run-2/task/-1")
 S = ReplicationState

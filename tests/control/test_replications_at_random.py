@@ -26,9 +26,9 @@ from tests.control.replication_model import ME, Ends, WorkerDied, World, at, fou
 from tests.tiers import some
 from tidemark.control.store import ControlStore
 from tidemark.errors import TidemarkError
-from tidemark.model.replication import By, LogPosition, ObjectState, ReplicationOptions, ReplicationState
-from tidemark.planning.replication.lifecycle import Act, ObjectAct, leads_to, object_leads_to
-from tidemark.transactions.replication import lifecycle, objects, status
+from tidemark.replication.model.replication import By, LogPosition, ObjectState, ReplicationOptions, ReplicationState
+from tidemark.replication.planning.lifecycle import Act, ObjectAct, leads_to, object_leads_to
+from tidemark.replication.worker import lifecycle, objects, status
 
 TABLES = ("s.a", "s.b", "s.c")
 names = st.sampled_from(TABLES[:2])

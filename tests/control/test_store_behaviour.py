@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 import sqlalchemy as sa
 
-from tidemark.control import jobs, streams, transactions
 from tidemark.control.store import ControlStore
+from tidemark.delivery.model.transactions import Plan, Transaction, TransactionState
 from tidemark.errors import (
     InvalidArgument,
     StoreNotMigrated,
@@ -20,18 +20,10 @@ from tidemark.errors import (
     StreamNotFound,
     TransactionNotFound,
 )
+from tidemark.model.statements import Evidence, PlannedWrite, Statement, TransactionKey, WriteAs
 from tidemark.model.streams import Addressing, Stream, StreamMode, StreamOffset, TableRef
-from tidemark.model.transactions import (
-    Evidence,
-    Plan,
-    PlannedWrite,
-    Statement,
-    Transaction,
-    TransactionKey,
-    TransactionState,
-    WriteAs,
-)
-from tidemark.transactions.streams import create_stream, drop_stream, get_stream, list_streams, stream_history
+from tidemark.streams.store import jobs, streams, transactions
+from tidemark.streams.worker.streams import create_stream, drop_stream, get_stream, list_streams, stream_history
 
 NOW = datetime(2026, 11, 21, 5, 30, 1, 234567, tzinfo=UTC)
 SOURCE = TableRef("db.orders", "file:///lake/db/orders", "table-1")

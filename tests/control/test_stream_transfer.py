@@ -22,7 +22,7 @@ from tidemark.errors import (
 )
 from tidemark.model.streams import Addressing, BaseOffset, Stream, StreamMode, TableRef
 from tidemark.model.views import ViewQuery
-from tidemark.transactions.streams import (
+from tidemark.streams.worker.streams import (
     advance_stream,
     create_stream,
     drop_stream,
@@ -30,7 +30,7 @@ from tidemark.transactions.streams import (
     list_streams,
     stream_history,
 )
-from tidemark.transactions.transfer import StreamFate, export_streams, import_streams
+from tidemark.streams.worker.transfer import StreamFate, export_streams, import_streams
 
 Edit = Callable[[dict[str, Any]], object]
 

@@ -12,19 +12,7 @@ import pytest
 
 from tests.control.change_stream_model import START, ChangeStreamWorld, segment
 from tests.guarantees.partition_invariants import require_invariants
-from tidemark.control import chunks, group_partitions
-from tidemark.control.group_partitions import Advance
-from tidemark.errors import (
-    ChunkChanged,
-    ConsumerGroupExists,
-    ConsumerGroupNotFound,
-    InvalidArgument,
-    OutOfRange,
-    PartitionExpired,
-    PartitionsFailed,
-    PartitionTokenInvalid,
-)
-from tidemark.model.change_streams import (
+from tidemark.change_streams.model.change_streams import (
     MICROSECOND,
     ChangeStreamOptions,
     Chunk,
@@ -36,8 +24,10 @@ from tidemark.model.change_streams import (
     WavePlan,
     WaveResult,
 )
-from tidemark.transactions.change_streams.definitions import set_options
-from tidemark.transactions.change_streams.groups import (
+from tidemark.change_streams.store import chunks, group_partitions
+from tidemark.change_streams.store.group_partitions import Advance
+from tidemark.change_streams.worker.definitions import set_options
+from tidemark.change_streams.worker.groups import (
     create_group,
     drop_group,
     group_status,
@@ -46,14 +36,24 @@ from tidemark.transactions.change_streams.groups import (
     reset_group,
     resume_group,
 )
-from tidemark.transactions.change_streams.retention import Forgotten, forget, trim_before
-from tidemark.transactions.change_streams.waves import (
+from tidemark.change_streams.worker.retention import Forgotten, forget, trim_before
+from tidemark.change_streams.worker.waves import (
     begin_chunks,
     chunk_failed,
     chunk_written,
     commit_wave,
     finish,
     plan_wave,
+)
+from tidemark.errors import (
+    ChunkChanged,
+    ConsumerGroupExists,
+    ConsumerGroupNotFound,
+    InvalidArgument,
+    OutOfRange,
+    PartitionExpired,
+    PartitionsFailed,
+    PartitionTokenInvalid,
 )
 
 MINUTE = timedelta(minutes=1)
@@ -196,7 +196,7 @@ def test_a_group_that_starts_amid_a_segment_reads_the_rest_of_it(world: ChangeSt
 
 
 def test_many_segments_end_a_chunk(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidemark.transactions.change_streams import waves
+    from tidemark.change_streams.worker import waves
 
     monkeypatch.setattr(waves, "SEGMENTS_AT_ONCE", 3)
     left, _ = readers.world.active()

@@ -14,9 +14,9 @@ from tests.deployment.spark_places import PLACES, SparkPlace
 from tests.postgresql import PostgresServer, postgresql_or_skip
 from tests.tiers import some
 from tidemark.control.store import ControlStore
+from tidemark.delivery.model.marks import MarkKind, parse_mark
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.marks import MarkKind, parse_mark
-from tidemark.transactions.streams import get_stream
+from tidemark.streams.worker.streams import get_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from tests.airflow.runs import Lake as Tables
 from tests.deployment.airflow_deployment import Deployment
 from tests.guarantees.partition_invariants import Snapshot, require_invariants
+from tidemark.change_streams.model.change_streams import ChunkState
 from tidemark.client import connect
 from tidemark.control.store import ControlStore
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import ChunkState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from tests.postgresql import PostgresServer
 from tests.tiers import nightly
 from tidemark.control.store import ControlStore
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.transactions.streams import get_stream
+from tidemark.streams.worker.streams import get_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from tests.tiers import nightly
 from tests.warm_spark import hand_over, put_in_place, serving
 from tidemark.control.store import ControlStore
 from tidemark.model.streams import Stream, StreamMode, TableRef
-from tidemark.transactions.streams import create_stream, get_stream, stream_history
+from tidemark.streams.worker.streams import create_stream, get_stream, stream_history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.lakes import Lake
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 
 
 @pytest.fixture

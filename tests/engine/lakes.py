@@ -9,12 +9,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.table_templates import put_table
-from tidemark.engine.changes.plan import plan_changes
-from tidemark.engine.changes.rows import read_changes
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.changes.planning.sets.plan import ChangePlan
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, ROW_ID, StreamMode
-from tidemark.planning.change_sets.plan import ChangePlan
 
 __all__ = ["Lake"]
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from tidemark.control.schema import offset_moves, streams
 from tidemark.control.store import ControlStore
+from tidemark.streams.store.schema import offset_moves, streams
 
 __all__ = ["age_store", "age_table", "pass_time"]
 

@@ -14,15 +14,16 @@ from pyspark.sql import SparkSession
 from tests.table_templates import put_table
 from tidemark.client import connect
 from tidemark.client.lake import Lake
+from tidemark.delivery.model.quarantine import CONSTRAINTS
+from tidemark.delivery.model.transactions import CommitResult
+from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.quarantine import CONSTRAINTS
-from tidemark.model.transactions import CommitResult, PlannedWrite, TransactionKey, WriteAs
-from tidemark.planning.quarantine import with_quarantine
-from tidemark.transactions.begin import begin
-from tidemark.transactions.commit import commit
-from tidemark.transactions.consume import consume
-from tidemark.transactions.outcomes import Opened
-from tidemark.transactions.submit import submit
+from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
+from tidemark.streams.worker.begin import begin
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.outcomes import Opened
+from tidemark.streams.worker.submit import submit
 
 __all__ = ["World", "new_world"]
 

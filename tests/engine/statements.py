@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tidemark.engine.writes.exactly_once import Delivering
+from tidemark.delivery.driver.exactly_once import Delivering
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.statements import PlannedWrite, Statement, TransactionKey, WriteAs
 from tidemark.model.streams import StreamMode, StreamWindow, TableRef, WindowKind
-from tidemark.model.transactions import PlannedWrite, Statement, TransactionKey, WriteAs
 
 KEY = TransactionKey("dag", "run", "task")
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.engine.lakes import Lake
 from tests.tiers import some
+from tidemark.changes.planning.sets.plan import Origin
 from tidemark.model.streams import StreamMode
-from tidemark.planning.change_sets.plan import Origin
 
 pytestmark = pytest.mark.spark
 

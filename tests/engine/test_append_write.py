@@ -6,12 +6,12 @@ import pytest
 from pyspark.sql.types import StructType
 
 from tests.engine.statements import make, rows_of, statement
-from tidemark.engine.writes.append import prepare_append
-from tidemark.engine.writes.exactly_once import open_target, target_schema
-from tidemark.engine.writes.fit import fit_columns
+from tidemark.delivery.driver.append import prepare_append
+from tidemark.delivery.driver.exactly_once import open_target, target_schema
+from tidemark.delivery.driver.fit import fit_columns
 from tidemark.errors import TargetDoesNotFit
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.transactions import SchemaEvolution
+from tidemark.model.statements import SchemaEvolution
 
 pytestmark = pytest.mark.spark
 

@@ -18,9 +18,9 @@ from tidemark.errors import (
     TransactionOpen,
 )
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.submit import submit
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.submit import submit
 
 pytestmark = pytest.mark.spark
 

@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.engine.lakes import Lake
+from tidemark.changes.driver.window import plan_window, read_window
 from tidemark.client import Version, connect
-from tidemark.engine.changes.window import plan_window, read_window
 from tidemark.errors import CorruptLog, DataFileUnreadable, StreamStale, VersionVacuumed
 from tidemark.model.streams import StreamMode, StreamWindow, TableRef, WindowKind
 

@@ -8,12 +8,12 @@ import pytest
 
 from tests.engine.lakes import Lake
 from tests.tiers import nightly
-from tidemark.engine.changes.every_change import plan_pages
-from tidemark.engine.changes.rows import read_changes
+from tidemark.changes.driver.every_change import plan_pages
+from tidemark.changes.driver.rows import read_changes
+from tidemark.changes.planning.sets import plan as plans
+from tidemark.changes.planning.sets.plan import Netting
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import COMMIT_TIMESTAMP, COMMIT_VERSION
-from tidemark.planning.change_sets import plan as plans
-from tidemark.planning.change_sets.plan import Netting
 
 pytestmark = pytest.mark.spark
 

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from tests.engine.lakes import Lake as Table
 from tests.tiers import some
+from tidemark.changes.driver import every_change
 from tidemark.client import connect
 from tidemark.client.lake import Lake
-from tidemark.engine.changes import every_change
 from tidemark.errors import AmbiguousMergeKey, NotYetSupported
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
 

@@ -11,14 +11,9 @@ import pytest
 from delta.exceptions import ConcurrentTransactionException
 
 from tests.engine.statements import delivering, make, rows_of, statement, window
-from tidemark.engine.writes.exactly_once import (
-    APP_ID,
-    TXN_VERSION,
-    USER_METADATA,
-    fence_statement,
-    look,
-    write_statement,
-)
+from tidemark.delivery.driver.exactly_once import fence_statement, look, write_statement
+from tidemark.delivery.model.marks import MarkKind, parse_mark
+from tidemark.delivery.planning.delivery import Finding
 from tidemark.errors import (
     Fenced,
     JobCancelled,
@@ -29,9 +24,8 @@ from tidemark.errors import (
     TargetNotFound,
     TargetRewound,
 )
+from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.marks import MarkKind, parse_mark
-from tidemark.planning.delivery import Finding
 
 pytestmark = pytest.mark.spark
 

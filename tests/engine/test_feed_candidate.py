@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.lakes import Lake
-from tidemark.engine.changes.plan import plan_changes
-from tidemark.engine.changes.rows import read_changes
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.changes.planning.sets import folds
+from tidemark.changes.planning.sets.plan import Candidate, Origin
 from tidemark.errors import VersionVacuumed
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, StreamMode
 from tidemark.model.table_log import Commit
-from tidemark.planning.change_sets import folds
-from tidemark.planning.change_sets.plan import Candidate, Origin
 
 pytestmark = pytest.mark.spark
 

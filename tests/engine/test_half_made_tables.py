@@ -15,32 +15,32 @@ from pyspark.sql import SparkSession
 from tests.engine.change_streams.captured import CREATED, UID, Captured, on_one_table
 from tests.engine.lakes import Lake
 from tests.tiers import some
-from tidemark.engine.change_streams.capture import capture_batch
-from tidemark.engine.change_streams.read import read_change_stream
-from tidemark.engine.external_tables.refresh import refresh_external_table
-from tidemark.engine.replication.event_log import EVENT_COLUMNS, open_event_log
-from tidemark.engine.replication.target_table import Target
-from tidemark.engine.workspace import Workspace
-from tidemark.engine.writes.quarantine_table import create_quarantine_table
+from tidemark.change_streams.driver.capture import capture_batch
+from tidemark.change_streams.driver.read import read_change_stream
+from tidemark.change_streams.model.change_streams import CaptureResult
+from tidemark.changes.planning import source_schema
+from tidemark.delivery.driver.quarantine_table import create_quarantine_table
+from tidemark.delivery.model.quarantine import QUARANTINE_COLUMNS
 from tidemark.errors import TargetNotDelta
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import list_uri
-from tidemark.model.change_streams import CaptureResult
 from tidemark.model.external_tables import ExternalTableAsk, FileFormat
-from tidemark.model.quarantine import QUARANTINE_COLUMNS
-from tidemark.model.replication import (
+from tidemark.model.source_address import SourceKind
+from tidemark.model.streams import TableRef
+from tidemark.replication.driver.event_log import EVENT_COLUMNS, open_event_log
+from tidemark.replication.driver.target_table import Target
+from tidemark.replication.model.jobs import CaptureEvents
+from tidemark.replication.model.replication import (
     Column,
     LogPosition,
     ReplicationOptions,
-    SourceKind,
     TableSchema,
     TypeKind,
     UnifiedType,
     WriteMode,
 )
-from tidemark.model.replication_jobs import CaptureEvents
-from tidemark.model.streams import TableRef
-from tidemark.planning import source_schema
+from tidemark.streams.driver.external_tables.refresh import refresh_external_table
 
 pytestmark = pytest.mark.spark
 

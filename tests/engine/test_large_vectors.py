@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 
 from tests.benchmarks.answers import pairs
 from tests.engine.views.view_lake import NOW, ViewLake
-from tidemark.engine.changes.every_change import plan_pages
-from tidemark.engine.changes.plan import plan_changes
-from tidemark.engine.changes.rows import read_changes
-from tidemark.engine.views.read import read_view_changes
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.every_change import plan_pages
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.changes.driver.views.read import read_view_changes
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, COMMIT_VERSION, IS_UPDATE, BaseWindow, StreamMode, TableRef
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.statements import delivering, make, rows_of, statement
-from tidemark.engine.writes.exactly_once import open_target, target_schema, write_statement
-from tidemark.engine.writes.merge import prepare_merge
+from tidemark.delivery.driver.exactly_once import open_target, target_schema, write_statement
+from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.errors import AmbiguousMergeKey, MissingMergeKey, TargetDoesNotFit
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.transactions import SchemaEvolution, WriteAs
+from tidemark.model.statements import SchemaEvolution, WriteAs
 
 pytestmark = pytest.mark.spark
 

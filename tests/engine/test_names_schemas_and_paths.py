@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.lakes import Lake
-from tidemark.engine.workspace import Workspace
 from tidemark.errors import IncompatibleSchemaChange
+from tidemark.jobs.workspace import Workspace
 
 pytestmark = pytest.mark.spark
 

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tests.tiers import nightly
+from tidemark.changes.driver.window import plan_window
 from tidemark.client import Version, connect
 from tidemark.client.lake import Lake
-from tidemark.engine.changes.window import plan_window
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import table_ref
 from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode, StreamWindow, WindowKind

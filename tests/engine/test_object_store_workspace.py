@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.object_store import BUCKET, ObjectStore, running_object_store
-from tidemark.engine.workspace import Workspace
 from tidemark.errors import StorageUnreachable
+from tidemark.jobs.workspace import Workspace
 
 ODD = "it's 100% a+b #ü"
 

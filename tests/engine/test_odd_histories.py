@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tests.engine.lakes import Lake
 from tests.engine.oracle import assert_difference
-from tidemark.engine.changes.every_change import plan_pages
+from tidemark.changes.driver.every_change import plan_pages
 from tidemark.errors import FileNotDescribed, IncompatibleSchemaChange
 from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP
 
@@ -129,7 +129,7 @@ def test_a_plan_says_what_it_was_weighed_against_and_shows_no_files(lake: Lake) 
 
 
 def _times(lake: Lake, start: int) -> list[object]:
-    from tidemark.engine.changes.rows import read_changes
+    from tidemark.changes.driver.rows import read_changes
 
     (page,) = plan_pages(lake.log, start, 4)
     rows = read_changes(lake.spark, lake.log, page, lake.workspace).orderBy(COMMIT_TIMESTAMP)

@@ -11,7 +11,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from tests.engine.lakes import Lake
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.orphans import sweep_directories
 
 pytestmark = pytest.mark.spark

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.engine.quarantine_world import World, world
+from tidemark.delivery.model.quarantine import AT, CONSTRAINTS, FROM, QUARANTINE_COLUMNS, RUN, STREAM, TARGET, TO
 from tidemark.errors import ConstraintViolated, QuarantineDoesNotFit
-from tidemark.model.quarantine import AT, CONSTRAINTS, FROM, QUARANTINE_COLUMNS, RUN, STREAM, TARGET, TO
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
 
 pytestmark = pytest.mark.spark

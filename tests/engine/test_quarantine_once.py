@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from tests.engine.quarantine_world import World, world
+from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import ConstraintViolated, JobFailed, SplitUnreadable, TargetRewound
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.transactions import TransactionKey, TransactionState
-from tidemark.transactions.redo import redo
-from tidemark.transactions.replan import replan
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.submit import submit
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.worker.redo import redo
+from tidemark.streams.worker.replan import replan
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.submit import submit
 
 pytestmark = pytest.mark.spark
 __all__ = ["world"]
@@ -44,7 +45,7 @@ def die_at(world: World, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
             raise RuntimeError(f"died at {point}")
 
     with monkeypatch.context() as dying:
-        dying.setattr("tidemark.engine.writes.exactly_once.reach", reach)
+        dying.setattr("tidemark.delivery.driver.exactly_once.reach", reach)
         with pytest.raises(JobFailed, match="died at"):
             world.finish(world.begin("one"))
     rollback(world.lake._around.store, KEY)
@@ -107,7 +108,7 @@ def test_a_driver_that_outlives_its_worker_and_saw_other_constraints_is_followed
     around = world.lake._around
 
     def overtaken(spec: JobSpec) -> JobResult:
-        from tidemark.engine.writes.quarantine import Quarantine
+        from tidemark.streams.driver.quarantine import Quarantine
 
         prepare: Callable[[Quarantine], Any] = Quarantine.prepare_quarantine
 

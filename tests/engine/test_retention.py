@@ -16,7 +16,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import SourceRecreated, StreamStale, TableNotFound, VersionVacuumed
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION
-from tidemark.planning.staleness import EXTENSION, FILE_RETENTION, LOG_RETENTION, OWN_RETENTION, Staleness
+from tidemark.streams.planning.staleness import EXTENSION, FILE_RETENTION, LOG_RETENTION, OWN_RETENTION, Staleness
 
 pytestmark = pytest.mark.spark
 DAY = timedelta(days=1)

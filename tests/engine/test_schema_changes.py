@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 
 from tests.engine.lakes import Lake
 from tests.engine.oracle import assert_difference
+from tidemark.changes.planning.sets.plan import Candidate
 from tidemark.errors import IncompatibleSchemaChange
-from tidemark.planning.change_sets.plan import Candidate
 
 pytestmark = pytest.mark.spark
 

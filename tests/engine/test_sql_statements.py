@@ -8,18 +8,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.engine.statements import KEY, make, rows_of, statement
-from tidemark.engine.writes.sql import query_text
 from tidemark.errors import from_record
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.run import run
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.codec import from_json, to_json, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.statements import WriteAs
 from tidemark.model.streams import StreamMode, StreamWindow, TableRef, WindowKind
-from tidemark.model.table_jobs import PREPARE, TablePath, TableVersion
-from tidemark.model.transaction_jobs import DRY_RUN, FENCE, WRITE, StatementsRequest, WindowsRequest
-from tidemark.model.transactions import WriteAs
-from tidemark.planning.statements import parse_statement
+from tidemark.sql.statements import parse_statement
+from tidemark.streams.driver.sql import query_text
+from tidemark.streams.model.table_jobs import PREPARE, TablePath, TableVersion
+from tidemark.streams.model.transaction_jobs import DRY_RUN, FENCE, WRITE, StatementsRequest, WindowsRequest
 
 pytestmark = pytest.mark.spark
 

@@ -9,10 +9,10 @@ from pyspark.errors import SparkRuntimeException
 from pyspark.sql import functions as F
 
 from tests.engine.lakes import Lake
-from tidemark.engine.changes.net import net
-from tidemark.engine.changes.rows import read_changes, read_snapshot
+from tidemark.changes.driver.net import net
+from tidemark.changes.driver.rows import read_changes, read_snapshot
+from tidemark.changes.planning.sets.plan import Candidate, Netting
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
-from tidemark.planning.change_sets.plan import Candidate, Netting
 
 pytestmark = pytest.mark.spark
 

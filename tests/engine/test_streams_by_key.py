@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from tests.engine.lakes import Lake as Table
 from tidemark.client import Version, connect
 from tidemark.client.lake import Lake
-from tidemark.engine.workspace import Workspace
 from tidemark.errors import (
     IncompatibleSchemaChange,
     InvalidArgument,
@@ -21,6 +20,7 @@ from tidemark.errors import (
     KeyNotUnique,
     RowTrackingDisabled,
 )
+from tidemark.jobs.workspace import Workspace
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
 
 pytestmark = pytest.mark.spark

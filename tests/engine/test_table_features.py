@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.engine.lakes import Lake
 from tests.engine.oracle import assert_difference
-from tidemark.planning.source_support import READABLE_FEATURES
+from tidemark.changes.planning.source_support import READABLE_FEATURES
 
 pytestmark = pytest.mark.spark
 

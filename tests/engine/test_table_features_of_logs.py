@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from tests.engine.lakes import Lake
 from tests.engine.oracle import assert_difference
+from tidemark.changes.driver.rows import read_snapshot
 from tidemark.client import connect
-from tidemark.engine.changes.rows import read_snapshot
-from tidemark.engine.workspace import Workspace
 from tidemark.errors import LogIncomplete, RowTrackingDisabled, UnsupportedTableFeature, VersionVacuumed
+from tidemark.jobs.workspace import Workspace
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.lakes import Lake
-from tidemark.engine import windows
-from tidemark.engine.changes.window import plan_window, read_window
+from tidemark.changes.driver.window import plan_window, read_window
 from tidemark.errors import (
     ExternalTableNotFound,
     RowTrackingDisabled,
@@ -21,6 +20,7 @@ from tidemark.errors import (
     VersionVacuumed,
 )
 from tidemark.model.streams import ACTION, StreamMode, StreamWindow, TableRef, WindowKind
+from tidemark.streams.driver import windows
 
 pytestmark = pytest.mark.spark
 

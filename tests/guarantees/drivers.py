@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from tidemark.delivery.model.marks import MarkKind, mark_of
+from tidemark.delivery.planning.delivery import Delivery, Finding, judge
 from tidemark.errors import (
     Fenced,
     JobDeadlineExceeded,
@@ -22,10 +24,8 @@ from tidemark.errors import (
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.marks import MarkKind, mark_of
-from tidemark.model.transaction_jobs import FENCE, WRITE, FenceReport, WriteReport
-from tidemark.model.transactions import Evidence, Statement
-from tidemark.planning.delivery import Delivery, Finding, judge
+from tidemark.model.statements import Evidence, Statement
+from tidemark.streams.model.transaction_jobs import FENCE, WRITE, FenceReport, WriteReport
 
 from .synthetic_tables import SyntheticTable
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from tidemark.client import connect
 from tidemark.client.lake import Lake
 from tidemark.kill_points import KILL_AT
-from tidemark.model.transactions import PlannedWrite, TransactionKey, WriteAs
-from tidemark.planning.bounds import UNBOUNDED, Bound
+from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
+from tidemark.streams.planning.bounds import UNBOUNDED, Bound
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.replay import find_run, replay
 from tidemark.testing import local_spark
-from tidemark.transactions.consume import consume
-from tidemark.transactions.replay import find_run, replay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from pathlib import Path
 from tidemark.jobs.files import read_spec
 from tidemark.jobs.run import run
 from tidemark.model.codec import from_json
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
 
 
 def main(home: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.guarantees.replication_tables import source_tables
 from tests.guarantees.replication_world import ReplicationWorld
 from tests.postgresql import PASSWORD, USER
-from tidemark.model.replication import SourceAddress, SourceKind
+from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.model.spark import DELTA_PACKAGE, POSTGRESQL_PACKAGE
 from tidemark.testing import local_spark
 

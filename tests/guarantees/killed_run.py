@@ -16,7 +16,7 @@ from tests.guarantees.kill_point_writes import name_of
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
 from tidemark.operators.consume import ConsumeStreamOperator
-from tidemark.transactions.streams import create_stream
+from tidemark.streams.worker.streams import create_stream
 
 LOGICAL_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = "kill.source"

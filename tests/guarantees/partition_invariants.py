@@ -12,9 +12,7 @@ from itertools import pairwise
 
 import sqlalchemy as sa
 
-from tidemark.control import change_streams, chunks, consumer_groups, group_partitions, partitions, schema
-from tidemark.control.store import ControlStore
-from tidemark.model.change_streams import (
+from tidemark.change_streams.model.change_streams import (
     BUCKETS,
     BatchState,
     ChangeStream,
@@ -27,6 +25,8 @@ from tidemark.model.change_streams import (
     PartitionState,
     Position,
 )
+from tidemark.change_streams.store import change_streams, chunks, consumer_groups, group_partitions, partitions, schema
+from tidemark.control.store import ControlStore
 
 __all__ = ["GroupSnapshot", "Snapshot", "require_invariants", "snapshot", "violations"]
 

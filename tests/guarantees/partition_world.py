@@ -13,10 +13,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from tidemark.control import schema
-from tidemark.control.engines import _begin_sqlite, _configure_sqlite
-from tidemark.control.store import ControlStore
-from tidemark.model.change_streams import (
+from tidemark.change_streams.model.change_streams import (
     CaptureBatch,
     CaptureResult,
     ChangeStream,
@@ -26,14 +23,12 @@ from tidemark.model.change_streams import (
     Position,
     WatchedTable,
 )
-from tidemark.model.streams import TableRef
-from tidemark.planning.bounds import Bound
-from tidemark.planning.change_streams.churn import decide_churn, sub_bucket_width
-from tidemark.planning.change_streams.segments import SegmentStart, load_segments, sequence_text
-from tidemark.planning.change_streams.timestamps import SourceTransaction, publish, published_until
-from tidemark.transactions.change_streams.capture import close_batch, open_batch
-from tidemark.transactions.change_streams.definitions import create_change_stream, get_change_stream
-from tidemark.transactions.change_streams.waves import (
+from tidemark.change_streams.planning.churn import decide_churn, sub_bucket_width
+from tidemark.change_streams.planning.segments import SegmentStart, load_segments, sequence_text
+from tidemark.change_streams.planning.timestamps import SourceTransaction, publish, published_until
+from tidemark.change_streams.worker.capture import close_batch, open_batch
+from tidemark.change_streams.worker.definitions import create_change_stream, get_change_stream
+from tidemark.change_streams.worker.waves import (
     begin_chunks,
     chunk_failed,
     chunk_written,
@@ -41,6 +36,11 @@ from tidemark.transactions.change_streams.waves import (
     finish,
     plan_wave,
 )
+from tidemark.control.engines import _begin_sqlite, _configure_sqlite
+from tidemark.control.schema import all_tables, stores
+from tidemark.control.store import ControlStore
+from tidemark.model.streams import TableRef
+from tidemark.streams.planning.bounds import Bound
 
 from .partition_invariants import Snapshot, require_invariants
 
@@ -89,8 +89,8 @@ def clear(store: MortalStore) -> None:
     """No stream, no group, nothing is left."""
 
     def work(connection: sa.Connection) -> None:
-        for table in reversed(schema.metadata.sorted_tables):
-            if table is not schema.stores:
+        for table in reversed(all_tables().sorted_tables):
+            if table is not stores:
                 connection.execute(table.delete())
 
     store.write(work)

@@ -20,31 +20,30 @@ from tests.guarantees.replication_tables import SCHEMA, SETUP, SourceTable, sour
 from tests.guarantees.replication_writers import Writers, opened
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
-from tidemark.databases.sources import open_source
 from tidemark.errors import BackfillInterrupted
 from tidemark.jobs.run import run
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.replication import (
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.model.streams import Addressing, TableRef
+from tidemark.replication.model.replication import (
     By,
     ObjectName,
     Replicated,
     Replication,
     ReplicationOptions,
     Selection,
-    SourceAddress,
-    SourceKind,
 )
-from tidemark.model.streams import Addressing, TableRef
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.replication.backfill import run_backfill
-from tidemark.transactions.replication.capture import capture
-from tidemark.transactions.replication.definitions import create_replication, get_replication
-from tidemark.transactions.replication.objects import ask_backfill, objects_of
-from tidemark.transactions.replication.preparing import Prepared, prepare
-from tidemark.transactions.replication.retention import trim_events
-from tidemark.transactions.replication.write_down import run_write_down
-from tidemark.transactions.runtime import Runtime
+from tidemark.replication.sources.open import open_source
+from tidemark.replication.worker.backfill import run_backfill
+from tidemark.replication.worker.capture import capture
+from tidemark.replication.worker.definitions import create_replication, get_replication
+from tidemark.replication.worker.objects import ask_backfill, objects_of
+from tidemark.replication.worker.preparing import Prepared, prepare
+from tidemark.replication.worker.retention import trim_events
+from tidemark.replication.worker.write_down import run_write_down
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,7 +20,7 @@ import psycopg2.errors
 
 from tests.guarantees.replication_tables import SourceTable, quoted
 from tests.guarantees.replication_values import any_value, big_text
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
 
 __all__ = ["Writers", "opened"]
 

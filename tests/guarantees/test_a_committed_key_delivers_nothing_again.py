@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.model.transactions import TransactionState
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.commit import commit
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.submit import submit
+from tidemark.delivery.model.transactions import TransactionState
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.submit import submit
 
 from .world import World, key_of
 

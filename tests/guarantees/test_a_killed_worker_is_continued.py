@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.kill_points import KILL_AT, KILL_ONCE, POINTS, reach
-from tidemark.transactions.begin import get_transaction
+from tidemark.streams.worker.begin import get_transaction
 
 from .world import World, key_of
 

@@ -9,10 +9,10 @@ import pytest
 from tests.guarantees.drivers import WorkerDied
 from tests.guarantees.world import World, key_of
 from tidemark.errors import InvalidArgument, TransactionNotFound
-from tidemark.model.transactions import PlannedWrite, WriteAs
-from tidemark.transactions.outcomes import Consumed
-from tidemark.transactions.replay import find_run, replay
-from tidemark.transactions.runtime import Runtime
+from tidemark.model.statements import PlannedWrite, WriteAs
+from tidemark.streams.worker.outcomes import Consumed
+from tidemark.streams.worker.replay import find_run, replay
+from tidemark.streams.worker.runtime import Runtime
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import (
     ConstraintViolated,
     JobDied,
@@ -20,17 +21,17 @@ from tidemark.errors import (
 )
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.statements import PlannedWrite, WriteAs
 from tidemark.model.streams import TableRef
-from tidemark.model.transactions import PlannedWrite, TransactionState, WriteAs
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.consume import consume
-from tidemark.transactions.finish import finish
-from tidemark.transactions.replay import find_run, replay
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.streams import advance_stream, open_transaction
-from tidemark.transactions.unwritten import let_go, release_unwritten
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.finish import finish
+from tidemark.streams.worker.replay import find_run, replay
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.streams import advance_stream, open_transaction
+from tidemark.streams.worker.unwritten import let_go, release_unwritten
 
 from .world import LONG, SHORT, World, key_of
 

@@ -12,14 +12,14 @@ import pytest
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 from tidemark.errors import RecoveryRefused, StoreOlderThanLake, StreamLocked, TidemarkError
-from tidemark.planning.bounds import Bound
-from tidemark.transactions.begin import Opened
-from tidemark.transactions.recover import Recovered, recover_stream
-from tidemark.transactions.redo import redo
-from tidemark.transactions.replan import replan
-from tidemark.transactions.replay import find_run, replay
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.sources import open_table
+from tidemark.streams.planning.bounds import Bound
+from tidemark.streams.worker.begin import Opened
+from tidemark.streams.worker.recover import Recovered, recover_stream
+from tidemark.streams.worker.redo import redo
+from tidemark.streams.worker.replan import replan
+from tidemark.streams.worker.replay import find_run, replay
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.sources import open_table
 
 from .synthetic_tables import SyntheticTable
 from .world import LONG, SHORT, World, key_of

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import CommitRefused, Fenced, JobsMayBeAlive, StreamLocked, SubmitRefused
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.transactions import TransactionState
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.commit import commit
-from tidemark.transactions.replan import replan
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.replan import replan
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.runtime import Runtime
 
 from .world import LONG, SHORT, World, key_of
 

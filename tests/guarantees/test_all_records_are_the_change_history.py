@@ -22,23 +22,23 @@ from delta.exceptions import DeltaConcurrentModificationException
 
 from tests.guarantees.partition_invariants import Snapshot, require_invariants
 from tests.tiers import some
+from tidemark.change_streams.model.change_streams import ChangeStreamOptions, WatchedTable
+from tidemark.change_streams.model.sinks import Sink, SinkKind
+from tidemark.change_streams.worker.capture import capture
+from tidemark.change_streams.worker.definitions import create_change_stream
+from tidemark.change_streams.worker.groups import create_group, group_status
+from tidemark.change_streams.worker.reading import read_chunks
+from tidemark.change_streams.worker.waves import commit_wave, plan_wave
 from tidemark.control.store import ControlStore
-from tidemark.engine.writes.exactly_once import CONFLICTS
+from tidemark.delivery.driver.exactly_once import CONFLICTS
 from tidemark.jobs.run import run as run_job
 from tidemark.jobs.spark_work import own_session
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import ChangeStreamOptions, WatchedTable
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.partition_sinks import Sink, SinkKind
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, TableRef
-from tidemark.model.transactions import TransactionKey
-from tidemark.transactions.change_streams.capture import capture
-from tidemark.transactions.change_streams.definitions import create_change_stream
-from tidemark.transactions.change_streams.groups import create_group, group_status
-from tidemark.transactions.change_streams.reading import read_chunks
-from tidemark.transactions.change_streams.waves import commit_wave, plan_wave
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,14 +19,15 @@ from tests.guarantees.replication_world import made_source
 from tests.guarantees.replication_writers import Writers, opened
 from tests.postgresql import PostgresServer
 from tests.tiers import some
-from tidemark.databases.postgresql.change_log import read_by_functions, read_by_protocol
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.relations import CatalogSchemas
-from tidemark.databases.postgresql.slots import current_position
-from tidemark.databases.postgresql.transactions import TransactionReader
-from tidemark.model.replication import LogPosition, ObjectName, SourceAddress, TableSchema
-from tidemark.model.replication_jobs import CapturedObject
-from tidemark.planning.replication.positions import lsn_of, position_of_lsn
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.jobs import CapturedObject
+from tidemark.replication.model.replication import LogPosition, ObjectName, TableSchema
+from tidemark.replication.planning.positions import lsn_of, position_of_lsn
+from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.relations import CatalogSchemas
+from tidemark.replication.sources.postgresql.slots import current_position
+from tidemark.replication.sources.postgresql.transactions import TransactionReader
 
 
 class Told(NamedTuple):

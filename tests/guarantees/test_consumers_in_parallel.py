@@ -13,8 +13,8 @@ import pytest
 
 from tidemark.control.store import utc_now
 from tidemark.errors import StreamLocked, TidemarkError
-from tidemark.transactions.outcomes import Consumed, Opened
-from tidemark.transactions.streams import stream_transactions
+from tidemark.streams.worker.outcomes import Consumed, Opened
+from tidemark.streams.worker.streams import stream_transactions
 
 from .world import World, key_of
 

@@ -9,12 +9,12 @@ import pytest
 from tests.guarantees.world import SHORT, World, key_of
 from tidemark.control.store import ControlStore
 from tidemark.errors import CommitRefused, StoreUnreachable, StreamLocked, StreamStale
-from tidemark.model.health import StreamHealth
-from tidemark.model.transactions import Evidence, PlannedWrite, WriteAs
-from tidemark.transactions.commit import commit
-from tidemark.transactions.counting import changes_of, count_failure, stream_health, stream_healths
-from tidemark.transactions.replay import find_run, replay
-from tidemark.transactions.streams import get_stream
+from tidemark.model.statements import Evidence, PlannedWrite, WriteAs
+from tidemark.streams.model.health import StreamHealth
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.counting import changes_of, count_failure, stream_health, stream_healths
+from tidemark.streams.worker.replay import find_run, replay
+from tidemark.streams.worker.streams import get_stream
 
 STALE = StreamStale(stream="s", version=1, table="t", reason="gone")
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from tidemark.control.schema import metadata
-from tidemark.transactions.begin import NOTHING_IS_REMEMBERED
+from tidemark.control.schema import all_tables
+from tidemark.streams.worker.begin import NOTHING_IS_REMEMBERED
 
 from .world import World, key_of
 
@@ -18,7 +18,7 @@ REMEMBERED = NOTHING_IS_REMEMBERED // MINUTE
 
 def rows_of(world: World) -> dict[str, int]:
     def count(connection: sa.Connection) -> dict[str, int]:
-        tables = metadata.tables.values()
+        tables = all_tables().tables.values()
         return {t.name: connection.execute(sa.select(sa.func.count()).select_from(t)).scalar_one() for t in tables}
 
     return {name: number for name, number in world.store.read(count).items() if number}

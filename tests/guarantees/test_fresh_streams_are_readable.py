@@ -23,7 +23,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import StreamStale, VersionVacuumed
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION
-from tidemark.planning.staleness import Staleness
+from tidemark.streams.planning.staleness import Staleness
 
 pytestmark = pytest.mark.spark
 SCHEDULES = [(0, 6), (0, 14), (1, 14), *((seed, 40) for seed in range(2, 40))]  # a seed, and how many steps

@@ -22,10 +22,10 @@ from tests.postgresql import PostgresServer
 from tests.tiers import selected, some
 from tests.warm_spark import warm_path
 from tidemark.control.store import ControlStore
+from tidemark.delivery.model.marks import MarkKind, parse_mark
 from tidemark.kill_points import KILL_AT, KILL_ONCE, POINTS
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.marks import MarkKind, parse_mark
-from tidemark.transactions.streams import get_stream, stream_history
+from tidemark.streams.worker.streams import get_stream, stream_history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,10 +16,10 @@ import pytest
 from tests.guarantees.killed_capture import LATER, connected
 from tests.guarantees.partition_invariants import require_invariants
 from tests.tiers import nightly, some
+from tidemark.change_streams.model.change_streams import ChangeStream
+from tidemark.change_streams.worker.definitions import get_change_stream
 from tidemark.kill_points import CHANGE_STREAM_POINTS, KILL_AT
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import ChangeStream
-from tidemark.transactions.change_streams.definitions import get_change_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,15 +17,16 @@ import pytest
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
 from tests.tiers import nightly
-from tidemark.databases.postgresql.catalog import server_facts
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.slots import slot_status
 from tidemark.jobs.run import run
 from tidemark.kill_points import CAPTURE_EVENTS_POINTS, KILL_AT
 from tidemark.model.codec import from_plain, to_json, to_plain
 from tidemark.model.jobs import JobSpec
-from tidemark.model.replication import ReplicationOptions, SourceKind
-from tidemark.model.replication_jobs import CAPTURE_EVENTS, CaptureEvents, CaptureReport
+from tidemark.model.source_address import SourceKind
+from tidemark.replication.model.jobs import CAPTURE_EVENTS, CaptureEvents, CaptureReport
+from tidemark.replication.model.replication import ReplicationOptions
+from tidemark.replication.sources.postgresql.catalog import server_facts
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.slots import slot_status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

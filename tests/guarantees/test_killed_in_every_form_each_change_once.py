@@ -17,9 +17,9 @@ from tests.guarantees.killed_processes import CLIENT_POINTS, run_script
 from tests.tiers import nightly, selected
 from tidemark.client import connect
 from tidemark.control.store import ControlStore
+from tidemark.delivery.model.marks import MarkKind, parse_mark
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.marks import MarkKind, parse_mark
-from tidemark.transactions.streams import get_stream, stream_history
+from tidemark.streams.worker.streams import get_stream, stream_history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

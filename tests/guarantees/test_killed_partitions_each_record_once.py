@@ -22,16 +22,16 @@ from tests.guarantees.killed_partitions import STREAM
 from tests.guarantees.partition_invariants import require_invariants
 from tests.tiers import nightly, selected
 from tests.warm_spark import warm_path
+from tidemark.change_streams.model.change_streams import ChangeStreamOptions, WatchedTable
+from tidemark.change_streams.worker.capture import capture
+from tidemark.change_streams.worker.definitions import create_change_stream
+from tidemark.change_streams.worker.groups import create_group, group_status
 from tidemark.control.store import ControlStore
 from tidemark.kill_points import KILL_AT, KILL_ONCE, PARTITION_POINTS
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import ChangeStreamOptions, WatchedTable
 from tidemark.model.streams import Addressing, TableRef
-from tidemark.transactions.change_streams.capture import capture
-from tidemark.transactions.change_streams.definitions import create_change_stream
-from tidemark.transactions.change_streams.groups import create_group, group_status
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

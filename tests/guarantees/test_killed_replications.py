@@ -23,7 +23,7 @@ from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
 from tests.tiers import nightly, some
 from tidemark.errors import TidemarkError
 from tidemark.kill_points import KILL_AT, REPLICATION_POINTS
-from tidemark.transactions.replication.objects import ask_backfill
+from tidemark.replication.worker.objects import ask_backfill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

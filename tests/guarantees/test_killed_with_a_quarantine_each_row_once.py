@@ -17,8 +17,8 @@ from tests.guarantees.killed_quarantine import name_of
 from tests.tiers import nightly
 from tidemark.client import connect
 from tidemark.control.store import ControlStore
-from tidemark.model.quarantine import CONSTRAINTS, TARGET
-from tidemark.transactions.streams import get_stream
+from tidemark.delivery.model.quarantine import CONSTRAINTS, TARGET
+from tidemark.streams.worker.streams import get_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

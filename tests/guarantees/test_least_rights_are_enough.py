@@ -9,22 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-import tidemark.control
+import tidemark
 from tests.conftest import Documented
 from tests.control.change_stream_model import ChangeStreamWorld, segment
 from tests.control.replication_model import World as ReplicationWorld
 from tests.postgresql import PostgresServer
-from tidemark.control import schema
+from tidemark.change_streams.worker.definitions import drop_change_stream, watch
+from tidemark.change_streams.worker.groups import create_group
+from tidemark.change_streams.worker.retention import forget, trim_before
+from tidemark.control.schema import SUBJECTS
 from tidemark.control.store import ControlStore
 from tidemark.errors import StoreNotMigrated, StoreRefused
-from tidemark.transactions.change_streams.definitions import drop_change_stream, watch
-from tidemark.transactions.change_streams.groups import create_group
-from tidemark.transactions.change_streams.retention import forget, trim_before
+from tidemark.streams.store import schema
 
 from .world import World
 
@@ -71,10 +73,11 @@ def test_tasks_may_delete_from_those_tables_that_they_delete_from(
     )
     may = set(as_task.read(lambda connection: connection.execute(asked).scalars().all()))
     files = [
-        file for file in Path(tidemark.control.__path__[0]).glob("*.py") if file.name != "history.py"
+        file for file in Path(tidemark.__file__).parent.glob("*/store/*.py") if file.name != "history.py"
     ]  # see pruning
     code = "".join(file.read_text() for file in files)
-    assert may == {getattr(schema, name).name for name in re.findall(r"(\w+)\s*\.delete\(\)", code)}
+    tables = {name: table for one in SUBJECTS for name, table in vars(import_module(one)).items()}
+    assert may == {tables[name].name for name in re.findall(r"(\w+)\s*\.delete\(\)", code)}
 
 
 def test_a_change_stream_lives_and_ends_with_these_rights(as_task: ControlStore, tmp_path: Path) -> None:

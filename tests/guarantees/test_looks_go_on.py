@@ -12,11 +12,11 @@ import pytest
 from tests.guarantees.world import START, World
 from tidemark.lake import delta_log
 from tidemark.model.streams import StreamMode
-from tidemark.transactions import losses
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.standing import Standing, standing_of
-from tidemark.transactions.streams import get_stream
-from tidemark.transactions.unread_commits import LookedAt
+from tidemark.streams.worker import losses
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.standing import Standing, standing_of
+from tidemark.streams.worker.streams import get_stream
+from tidemark.streams.worker.unread_commits import LookedAt
 
 DAY = timedelta(days=1)
 

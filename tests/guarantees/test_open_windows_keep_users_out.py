@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tidemark.errors import InvalidArgument, StreamNotFound, TransactionOpen
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.streams import advance_stream, drop_stream, get_stream, stream_history
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.streams import advance_stream, drop_stream, get_stream, stream_history
 
 from .world import SHORT, World, key_of
 

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from tests.guarantees.partition_invariants import Snapshot, require_invariants, snapshot, violations
 from tests.guarantees.partition_world import MortalStore, PartitionWorld, clear, memory_store
-from tidemark.control import partitions, schema
-from tidemark.model.change_streams import ChunkState, PartitionState
-from tidemark.transactions.change_streams.groups import create_group
-from tidemark.transactions.change_streams.waves import begin_chunks, plan_wave
+from tidemark.change_streams.model.change_streams import ChunkState, PartitionState
+from tidemark.change_streams.store import partitions, schema
+from tidemark.change_streams.worker.groups import create_group
+from tidemark.change_streams.worker.waves import begin_chunks, plan_wave
 
 _group, _chunk, _partition = schema.group_partitions, schema.chunks, schema.partitions
 _load, _stream = schema.partition_load, schema.change_streams

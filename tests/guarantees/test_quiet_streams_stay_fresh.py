@@ -9,10 +9,10 @@ import pytest
 from tests.guarantees.world import World
 from tidemark.errors import StreamStale
 from tidemark.model.streams import StreamWindow
-from tidemark.transactions.has_data import RENEWED_EVERY, has_data, has_rows
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.standing import standing_of
-from tidemark.transactions.streams import get_stream, stream_history
+from tidemark.streams.worker.has_data import RENEWED_EVERY, has_data, has_rows
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.streams import get_stream, stream_history
 
 WEEK = timedelta(days=7)
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from tests.guarantees.partition_world import KEYS, MortalStore, PartitionWorld, clear, memory_store
 from tests.tiers import some
-from tidemark.control import change_streams, partitions
-from tidemark.model.change_streams import MICROSECOND, ConsumerGroup
-from tidemark.transactions.change_streams.groups import (
+from tidemark.change_streams.model.change_streams import MICROSECOND, ConsumerGroup
+from tidemark.change_streams.store import change_streams, partitions
+from tidemark.change_streams.worker.groups import (
     GroupStart,
     create_group,
     group_status,
@@ -27,7 +27,7 @@ from tidemark.transactions.change_streams.groups import (
     reset_group,
     resume_group,
 )
-from tidemark.transactions.change_streams.retention import forget
+from tidemark.change_streams.worker.retention import forget
 
 STEPS = st.lists(st.integers(0, 2**24), min_size=4, max_size=10)
 GROUPS = ("g", "h")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidemark.errors import SourceRecreated, StreamStale, TableNotFound, TrackingInterrupted
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.has_data import has_data
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.has_data import has_data
 
 from .world import World, key_of
 

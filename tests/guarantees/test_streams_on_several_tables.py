@@ -10,11 +10,11 @@ from tests.guarantees.world import World
 from tidemark.errors import InvalidArgument, SourceRecreated
 from tidemark.model.streams import BaseOffset, StreamMode, TableRef
 from tidemark.model.views import ViewQuery
-from tidemark.planning.bounds import Bound
-from tidemark.transactions.has_data import has_data
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.standing import standing_of
-from tidemark.transactions.streams import advance_stream, create_stream, get_stream
+from tidemark.streams.planning.bounds import Bound
+from tidemark.streams.worker.has_data import has_data
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.streams import advance_stream, create_stream, get_stream
 
 BOTH = ("source", "other")
 

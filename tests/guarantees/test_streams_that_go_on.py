@@ -19,12 +19,12 @@ from tidemark.errors import (
     VersionVacuumed,
 )
 from tidemark.model.streams import BaseOffset, Stream, TableRef
-from tidemark.transactions.commit import commit
-from tidemark.transactions.counting import count_failure, stream_health
-from tidemark.transactions.outcomes import Opened
-from tidemark.transactions.rebase import Ground, Rebased, loss_of, rebase_stream, relocate_stream
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.streams import get_stream, stream_history, stream_transactions
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.counting import count_failure, stream_health
+from tidemark.streams.worker.outcomes import Opened
+from tidemark.streams.worker.rebase import Ground, Rebased, loss_of, rebase_stream, relocate_stream
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.streams import get_stream, stream_history, stream_transactions
 
 
 def ref(table: SyntheticTable, name: str = "source") -> TableRef:

@@ -6,7 +6,7 @@ import pytest
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import StoreOlderThanLake
-from tidemark.transactions.transfer import export_streams, import_streams
+from tidemark.streams.worker.transfer import export_streams, import_streams
 
 from .world import World
 

@@ -7,15 +7,15 @@ from datetime import timedelta
 
 import pytest
 
+from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import JobDied, StreamLocked, Superseded
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.transactions import TransactionState
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.commit import commit
-from tidemark.transactions.limits import Limits
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.submit import submit
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.limits import Limits
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.submit import submit
 
 from .world import SHORT, World, key_of
 

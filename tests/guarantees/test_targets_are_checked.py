@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import (
     InvalidArgument,
     JobsMayBeAlive,
@@ -14,10 +15,9 @@ from tidemark.errors import (
     TargetNotFound,
     TargetRewound,
 )
-from tidemark.model.transactions import TransactionState
-from tidemark.transactions.redo import redo
-from tidemark.transactions.replan import replan
-from tidemark.transactions.targets import retention
+from tidemark.streams.worker.redo import redo
+from tidemark.streams.worker.replan import replan
+from tidemark.streams.worker.targets import retention
 
 from .world import LONG, SHORT, World, key_of
 

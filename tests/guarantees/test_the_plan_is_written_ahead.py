@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tidemark.delivery.model.transactions import TransactionState
 from tidemark.errors import CommitRefused, InvalidArgument, PlanChanged, StreamLocked, SubmitRefused
-from tidemark.model.transactions import TransactionState
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.commit import commit
-from tidemark.transactions.extend import extend
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.submit import submit
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.extend import extend
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.submit import submit
 
 from .world import World, key_of
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.tiers import nightly
-from tidemark.control import transactions
+from tidemark.delivery.model.marks import parse_mark
+from tidemark.delivery.model.transactions import Transaction, TransactionState
 from tidemark.errors import (
     CommitRefused,
     Fenced,
@@ -34,20 +35,19 @@ from tidemark.errors import (
     TransactionOpen,
 )
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.marks import parse_mark
-from tidemark.model.transactions import Transaction, TransactionState
-from tidemark.transactions.begin import begin
-from tidemark.transactions.commit import commit
-from tidemark.transactions.extend import extend
-from tidemark.transactions.finish import finish
-from tidemark.transactions.outcomes import Delivered
-from tidemark.transactions.redo import redo
-from tidemark.transactions.replan import replan
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.streams import advance_stream, get_stream
-from tidemark.transactions.submit import submit
-from tidemark.transactions.unwritten import end_attempt, let_go
+from tidemark.streams.store import transactions
+from tidemark.streams.worker.begin import begin
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.extend import extend
+from tidemark.streams.worker.finish import finish
+from tidemark.streams.worker.outcomes import Delivered
+from tidemark.streams.worker.redo import redo
+from tidemark.streams.worker.replan import replan
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.streams import advance_stream, get_stream
+from tidemark.streams.worker.submit import submit
+from tidemark.streams.worker.unwritten import end_attempt, let_go
 
 from .drivers import Driver, WorkerDied
 from .world import LONG, SHORT, World, key_of

@@ -19,12 +19,12 @@ from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 from tidemark.errors import JobDied, StoreUnreachable, StreamNotFound, TransactionNotFound
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.transactions.begin import get_transaction
-from tidemark.transactions.consume import consume
-from tidemark.transactions.replan import replan
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.streams import advance_stream, drop_stream, get_stream
+from tidemark.streams.worker.begin import get_transaction
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.replan import replan
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.streams import advance_stream, drop_stream, get_stream
 
 from .world import LONG, SHORT, World, key_of
 

@@ -10,12 +10,12 @@ from tests.guarantees.world import START, World
 from tidemark.control.store import ControlStore
 from tidemark.model.streams import BaseOffset, StreamMode, TableRef
 from tidemark.model.views import ViewQuery
-from tidemark.planning.retention import VacuumPlan
-from tidemark.planning.staleness import EXTENSION, FILE_RETENTION, Staleness
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.standing import standing_of
-from tidemark.transactions.streams import create_stream, drop_stream, get_stream
-from tidemark.transactions.vacuum import plan_table_vacuum
+from tidemark.streams.planning.retention import VacuumPlan
+from tidemark.streams.planning.staleness import EXTENSION, FILE_RETENTION, Staleness
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.streams import create_stream, drop_stream, get_stream
+from tidemark.streams.worker.vacuum import plan_table_vacuum
 
 DAY = timedelta(days=1)
 

@@ -10,10 +10,10 @@ import pytest
 from tests.guarantees.world import START, World
 from tidemark.model.streams import BaseOffset, StreamMode, TableRef
 from tidemark.model.views import ViewQuery
-from tidemark.planning.staleness import Staleness
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.standing import standing_of
-from tidemark.transactions.streams import create_stream, get_stream
+from tidemark.streams.planning.staleness import Staleness
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.streams import create_stream, get_stream
 
 DAY = timedelta(days=1)
 JOIN = "SELECT a.id FROM {0} AS a JOIN {1} AS b ON a.id = b.id"

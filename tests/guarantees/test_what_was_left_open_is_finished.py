@@ -8,17 +8,18 @@ from datetime import timedelta
 
 import pytest
 
+from tidemark.delivery.model.transactions import Transaction, TransactionState
 from tidemark.errors import JobDied, StreamLocked, TransactionNotFound
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.transactions import Transaction, TransactionKey, TransactionState
-from tidemark.transactions.begin import begin, get_transaction
-from tidemark.transactions.commit import commit
-from tidemark.transactions.extend import extend
-from tidemark.transactions.finish import finish
-from tidemark.transactions.limits import Limits
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.streams import advance_stream, open_transaction
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.worker.begin import begin, get_transaction
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.extend import extend
+from tidemark.streams.worker.finish import finish
+from tidemark.streams.worker.limits import Limits
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.streams import advance_stream, open_transaction
 
 from .world import SHORT, World, key_of
 

@@ -8,10 +8,10 @@ import pytest
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import WindowKind
-from tidemark.planning.bounds import Bound
-from tidemark.transactions.has_data import has_data
-from tidemark.transactions.sources import SourceHead, open_table, window_from
-from tidemark.transactions.streams import get_stream
+from tidemark.streams.planning.bounds import Bound
+from tidemark.streams.worker.has_data import has_data
+from tidemark.streams.worker.sources import SourceHead, open_table, window_from
+from tidemark.streams.worker.streams import get_stream
 
 from .world import World, key_of
 

@@ -15,17 +15,17 @@ from tidemark.errors import MissingMergeKey, TargetDoesNotFit
 from tidemark.model.codec import to_json
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY, ExternalTable, FileFormat
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.statements import PlannedWrite, WriteAs
 from tidemark.model.streams import StreamMode, TableRef
-from tidemark.model.transactions import PlannedWrite, WriteAs
-from tidemark.transactions.begin import begin
-from tidemark.transactions.fitting import require_columns_of_windows
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces
-from tidemark.transactions.outcomes import Begun, Delivered, Opened
-from tidemark.transactions.pinned import MOST_VERSIONS, facts_of_delivered, facts_of_pinned, tell_pinned
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.streams import create_stream, get_stream, stream_transactions
-from tidemark.transactions.targets import TargetHead, look_at_targets
+from tidemark.streams.worker.begin import begin
+from tidemark.streams.worker.fitting import require_columns_of_windows
+from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPlaces
+from tidemark.streams.worker.outcomes import Begun, Delivered, Opened
+from tidemark.streams.worker.pinned import MOST_VERSIONS, facts_of_delivered, facts_of_pinned, tell_pinned
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.streams import create_stream, get_stream, stream_transactions
+from tidemark.streams.worker.targets import TargetHead, look_at_targets
 
 from .world import key_of
 
@@ -106,7 +106,7 @@ def test_a_target_that_lacks_a_column_is_refused_before_anything_is_stored(store
 
 
 def test_the_columns_are_those_at_the_end_of_the_window(store: ControlStore, tmp_path: Path) -> None:
-    from tidemark.planning.bounds import Bound
+    from tidemark.streams.planning.bounds import Bound
 
     table(tmp_path / "target", "id", "amount")
     commit(tmp_path / "source", 1, add("a.parquet"))
@@ -168,7 +168,7 @@ def test_what_is_pinned_is_told_in_a_line_and_in_plain_values(
     commit(tmp_path / "source", 3, add("c.parquet", stats=STATS, data_change=False))
     opened = begun(store, tmp_path, "one")
     assert isinstance(opened, Opened)
-    with caplog.at_level(logging.INFO, "tidemark.transactions.pinned"):
+    with caplog.at_level(logging.INFO, "tidemark.streams.worker.pinned"):
         (pinned,) = tell_pinned(opened.transaction, open_table)
     assert caplog.messages == ["Stream s: pinned versions (0, 3], 3 commits, 3 files, about 20 change records"]
     counted = {"versions": 3, "files": 3, "estimated_rows": 20}
@@ -194,7 +194,7 @@ def test_the_first_window_is_told_with_the_rows_of_the_snapshot(
     commit(tmp_path / "source", 1, add("a.parquet", stats=STATS), add("b.parquet", stats=STATS))
     commit(tmp_path / "source", 2, add("c.parquet", stats=STATS), remove("a.parquet"))
     opened = initial(store, tmp_path)
-    with caplog.at_level(logging.INFO, "tidemark.transactions.pinned"):
+    with caplog.at_level(logging.INFO, "tidemark.streams.worker.pinned"):
         (pinned,) = tell_pinned(opened.transaction, open_table)
     assert caplog.messages == ["Stream s: pinned with the rows at version 2, 2 files, about 20 rows"]
     counted = {"versions": 0, "files": 2, "estimated_rows": 20}

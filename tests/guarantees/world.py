@@ -8,17 +8,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tidemark.control.store import ControlStore
+from tidemark.delivery.model.transactions import CommitResult, Transaction
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.statements import Evidence, PlannedWrite, TransactionKey, WriteAs
 from tidemark.model.streams import OffsetMove, Stream, StreamMode, TableRef
-from tidemark.model.transactions import CommitResult, Evidence, PlannedWrite, Transaction, TransactionKey, WriteAs
-from tidemark.transactions.begin import begin
-from tidemark.transactions.commit import commit
-from tidemark.transactions.consume import consume
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.outcomes import Begun, Consumed, Delivered, Opened
-from tidemark.transactions.runtime import Runtime
-from tidemark.transactions.streams import create_stream, get_stream, stream_history
-from tidemark.transactions.submit import submit
+from tidemark.streams.worker.begin import begin
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.outcomes import Begun, Consumed, Delivered, Opened
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.streams import create_stream, get_stream, stream_history
+from tidemark.streams.worker.submit import submit
 
 from .drivers import Driver, WorkerDied
 from .synthetic_tables import SyntheticTable

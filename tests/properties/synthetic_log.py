@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from tidemark.changes.planning.sets.folds import Fold
+from tidemark.changes.planning.sets.forms import ADDED, REMOVED, Form
 from tidemark.model.table_log import AddFile, ChangeFile, Commit, DeletionVector, Metadata, RemoveFile
-from tidemark.planning.change_sets.folds import Fold
-from tidemark.planning.change_sets.forms import ADDED, REMOVED, Form
 
 METADATA = Metadata("t", '{"type":"struct","fields":[]}', (), {"delta.enableRowTracking": "true"})
 

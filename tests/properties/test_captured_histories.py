@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from tests.engine.change_streams.captured import Captured, on_one_table
 from tests.engine.lakes import Lake
 from tests.tiers import some
-from tidemark.engine.workspace import Workspace
-from tidemark.model.change_streams import ChangeStreamOptions, ValueCaptureType
+from tidemark.change_streams.model.change_streams import ChangeStreamOptions, ValueCaptureType
+from tidemark.jobs.workspace import Workspace
 
 pytestmark = pytest.mark.spark
 

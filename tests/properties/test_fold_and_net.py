@@ -19,7 +19,7 @@ from tests.properties.synthetic_log import (
     without_carried,
 )
 from tests.tiers import some
-from tidemark.planning.change_sets.folds import (
+from tidemark.changes.planning.sets.folds import (
     brings_rows_back,
     choose,
     fold_births,

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 
 from tests.properties.histories import Table, act, create, quoted, random_shape
 from tests.tiers import some
-from tidemark.engine.changes.every_change import plan_pages
-from tidemark.engine.changes.plan import plan_changes
-from tidemark.engine.changes.rows import read_changes
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.every_change import plan_pages
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.changes.planning import source_schema
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, COMMIT_VERSION, IS_UPDATE, ROW_ID, StreamMode
-from tidemark.planning import source_schema
 
 pytestmark = pytest.mark.spark
 

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from tests.properties.histories import OF_ROWS, Table, act, create, random_shape
 from tests.properties.test_histories import as_json
 from tests.tiers import some
-from tidemark.engine.changes.plan import plan_changes
-from tidemark.engine.changes.rows import read_changes
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode
 

@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 
 from tests.properties.view_trees import Bag, Node, random_tree
 from tests.tiers import some
-from tidemark.engine.views.catalog import resolve_view
-from tidemark.engine.views.read import read_view_changes, read_view_rows
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.views.catalog import resolve_view
+from tidemark.changes.driver.views.read import read_view_changes, read_view_rows
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, BaseWindow, StreamMode, TableRef
 

@@ -25,13 +25,13 @@ from tests.engine.replication.event_histories import (
     write_events,
 )
 from tests.tiers import some
-from tidemark.engine.replication.event_log import EVENT_COLUMNS, EVENT_DDL
-from tidemark.engine.replication.fold import Folding
-from tidemark.engine.replication.object_events import ObjectEvents
-from tidemark.engine.replication.segments import merge_rows
-from tidemark.engine.replication.target_table import Target
-from tidemark.model.replication import LogPosition, TypeKind, WriteMode
-from tidemark.planning.replication.barriers import Barrier, Segment, SegmentKind, plan_segments
+from tidemark.replication.driver.event_log import EVENT_COLUMNS, EVENT_DDL
+from tidemark.replication.driver.fold import Folding
+from tidemark.replication.driver.object_events import ObjectEvents
+from tidemark.replication.driver.segments import merge_rows
+from tidemark.replication.driver.target_table import Target
+from tidemark.replication.model.replication import LogPosition, TypeKind, WriteMode
+from tidemark.replication.planning.barriers import Barrier, Segment, SegmentKind, plan_segments
 
 pytestmark = pytest.mark.spark
 

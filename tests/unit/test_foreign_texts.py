@@ -11,24 +11,24 @@ from typing import Any
 import pytest
 
 from tests.unit.lake.delta_directories import PROTOCOL, add, commit, metadata, remove
-from tidemark.engine.replication.target_table import Target
-from tidemark.lake.change_logs import MARK as CAPTURE_MARK
-from tidemark.lake.change_logs import LogEntry, entries, has_batch
+from tidemark.change_streams.planning.commit_facts import NOTHING_SAID, commit_facts
+from tidemark.changes.planning.sets.forms import physical_rows
+from tidemark.delivery.model.marks import ENVELOPE, SPLIT, Mark, MarkKind, parse_mark, parse_split
+from tidemark.delivery.planning.delivery import Finding, judge, row_counts
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.event_logs import MARK as EVENTS_MARK
 from tidemark.lake.event_logs import batches, capture_app_id, parse_batch
+from tidemark.lake.log_places import MARK as CAPTURE_MARK
+from tidemark.lake.log_places import LogEntry, entries, has_batch
 from tidemark.model.foreign_json import foreign_object, whole_number
-from tidemark.model.marks import ENVELOPE, SPLIT, Mark, MarkKind, parse_mark, parse_split
-from tidemark.model.replication_marks import ENVELOPE as OBJECT_ENVELOPE
-from tidemark.model.replication_marks import object_app_id, parse_object_mark
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import TableState
-from tidemark.planning.alterations import alterations
-from tidemark.planning.backlog import change_records, operation_of
-from tidemark.planning.change_sets.forms import physical_rows
-from tidemark.planning.change_streams.commit_facts import NOTHING_SAID, commit_facts
-from tidemark.planning.delivery import Finding, judge, row_counts
-from tidemark.planning.staleness import (
+from tidemark.replication.driver.target_table import Target
+from tidemark.replication.model.marks import ENVELOPE as OBJECT_ENVELOPE
+from tidemark.replication.model.marks import object_app_id, parse_object_mark
+from tidemark.streams.planning.alterations import alterations
+from tidemark.streams.planning.backlog import change_records, operation_of
+from tidemark.streams.planning.staleness import (
     FILE_RETENTION,
     FOR_EVER,
     OWN_RETENTION,
@@ -36,8 +36,8 @@ from tidemark.planning.staleness import (
     file_retention,
     stretched_from,
 )
-from tidemark.transactions.targets import retention
-from tidemark.transactions.unread_commits import LookedAt, UnreadCommits
+from tidemark.streams.worker.targets import retention
+from tidemark.streams.worker.unread_commits import LookedAt, UnreadCommits
 
 APP = "tidemark/uid/1"
 OURS = Mark("store", (), 1, "digest", APP, 7, MarkKind.WRITE)

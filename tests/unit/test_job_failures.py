@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import tidemark.changes.driver.by_key  # noqa: F401 - registers its parser
 from tidemark.errors import DataFileUnreadable, JobFailed, KeyNotUnique, from_record
 from tidemark.jobs.failures import named_failure
 

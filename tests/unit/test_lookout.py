@@ -15,7 +15,7 @@ from tests.unit.lake.delta_directories import born, commit
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import BaseOffset, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.plugins.monitor.lookout import Lookout, NotYet, Sight, Unreadable
-from tidemark.transactions.standing import Standing
+from tidemark.streams.worker.standing import Standing
 
 START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 

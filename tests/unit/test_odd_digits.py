@@ -8,9 +8,9 @@ import pytest
 
 from tidemark.errors import InvalidArgument, SqlCompilationError
 from tidemark.operators._base import version_or_time, whole_number_of
-from tidemark.planning.stream_sql.constants import Constants, NotConstant
-from tidemark.planning.stream_sql.text import Cursor
-from tidemark.planning.vacuum_results import extension_of
+from tidemark.sql.text import Cursor
+from tidemark.streams.planning.stream_sql.constants import Constants, NotConstant
+from tidemark.streams.planning.vacuum_results import extension_of
 
 ODD = ("²", "1²", "①", "9" * 5000)
 

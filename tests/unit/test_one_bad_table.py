@@ -19,11 +19,11 @@ from tidemark.client.transaction import LakeTransaction
 from tidemark.control.store import ControlStore
 from tidemark.errors import StorageRefused
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Stream, StreamMode, TableRef
-from tidemark.model.transactions import TransactionKey
-from tidemark.planning.staleness import Staleness
-from tidemark.transactions import threads
-from tidemark.transactions.streams import create_stream, list_streams
+from tidemark.streams.planning.staleness import Staleness
+from tidemark.streams.worker import threads
+from tidemark.streams.worker.streams import create_stream, list_streams
 
 SHORT = timedelta(seconds=0.3)
 KEY = TransactionKey("client", "run", "transaction")

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidemark.model.health import StreamHealth
-from tidemark.planning.stream_state import LogSaid, NoLog, StreamState, state_of
+from tidemark.streams.model.health import StreamHealth
+from tidemark.streams.planning.stream_state import LogSaid, NoLog, StreamState, state_of
 
 NOW = datetime(2026, 11, 23, 8, tzinfo=UTC)
 NEW = StreamHealth()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import TidemarkError
 
 if TYPE_CHECKING:
-    from tidemark.control.transactions import StoredTransaction
     from tidemark.hooks.tidemark import TidemarkHook
-    from tidemark.model.health import StreamHealth
     from tidemark.model.streams import OffsetMove, Stream
-    from tidemark.transactions.standing import Standing
+    from tidemark.streams.model.health import StreamHealth
+    from tidemark.streams.store.transactions import StoredTransaction
+    from tidemark.streams.worker.standing import Standing
 
 __all__ = ["counts_of", "move_facts", "rows_of", "transaction_facts"]
 
@@ -24,9 +24,9 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
     """`head`: for a table that cannot be read the name of the error, or that it has not answered, so that a list goes
     on; how long is waited for it is bounded.
     """
-    from tidemark.model.health import StreamHealth
-    from tidemark.transactions.standing import standing_of
-    from tidemark.transactions.threads import PATIENCE, each_looked_at
+    from tidemark.streams.model.health import StreamHealth
+    from tidemark.streams.worker.standing import standing_of
+    from tidemark.streams.worker.threads import PATIENCE, each_looked_at
 
     def look(stream: Stream) -> Standing | str:
         try:
@@ -42,7 +42,7 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
 
 
 def _row(stream: Stream, health: StreamHealth, found: Standing | str | None) -> dict[str, Any]:
-    from tidemark.planning.stream_state import LogSaid, NoLog, state_of
+    from tidemark.streams.planning.stream_state import LogSaid, NoLog, state_of
 
     now = datetime.now(UTC)
     said: LogSaid | NoLog
@@ -80,7 +80,7 @@ def counts_of(health: StreamHealth) -> dict[str, Any]:
 
 def transaction_facts(stored: StoredTransaction, stream: Stream) -> dict[str, Any]:
     """`rows`: of the stream's change set, None where nobody counted them; `targets`: what each of them says it took."""
-    from tidemark.transactions.counting import changes_of
+    from tidemark.streams.worker.counting import changes_of
 
     found, evidence = stored.transaction, stored.all_evidence
     statements = found.plan.statements

@@ -14,8 +14,8 @@ from tidemark.hooks.tidemark import TidemarkHook
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from tidemark.model.replication import ReplicationMove
-    from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
+    from tidemark.replication.model.replication import ReplicationMove
+    from tidemark.replication.worker.status import ObjectStatus, ReplicationStatus
 
 __all__ = ["replication_commands"]
 
@@ -43,7 +43,7 @@ def replication_commands() -> tuple[ActionCommand, ...]:
 @suppress_logs_and_warning
 def list_replications(args: Namespace) -> None:
     """One row per replication: name, state, source, objects, behind, lag in seconds and bytes, alerts (a number)."""
-    from tidemark.transactions.replication.status import describe_all
+    from tidemark.replication.worker.status import describe_all
 
     with errors_in_words():
         found = describe_all(TidemarkHook(args.conn_id).open_store())
@@ -53,7 +53,7 @@ def list_replications(args: Namespace) -> None:
 @suppress_logs_and_warning
 def show_replication(args: Namespace) -> None:
     """Its facts, then its alerts, objects and moves; as JSON and YAML one document with these three keys, too."""
-    from tidemark.transactions.replication.status import describe, history
+    from tidemark.replication.worker.status import describe, history
 
     with errors_in_words():
         store = TidemarkHook(args.conn_id).open_store()

@@ -76,8 +76,8 @@ def prune(args: Namespace) -> None:
     """What was dropped, one row for each kind. Streams, their places and what is open stay; consumers wait for no more
     than one small step. Stopped in the middle it has dropped what it dropped; a second run goes on.
     """
-    from tidemark.planning.history import keep_of
-    from tidemark.transactions.pruning import prune as prune_store
+    from tidemark.streams.planning.history import keep_of
+    from tidemark.streams.worker.pruning import prune as prune_store
 
     with errors_in_words():
         keep = keep_of("--keep", args.keep)

@@ -18,8 +18,8 @@ from tidemark.hooks.tidemark import TidemarkHook
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from tidemark.model.transactions import Transaction
-    from tidemark.transactions.transfer import ImportedStream
+    from tidemark.delivery.model.transactions import Transaction
+    from tidemark.streams.worker.transfer import ImportedStream
 
 __all__ = ["stream_commands"]
 
@@ -136,8 +136,8 @@ def list_streams(args: Namespace) -> None:
 
     A table that does not answer keeps no others from the list.
     """
-    from tidemark.transactions.counting import stream_healths
-    from tidemark.transactions.streams import list_streams as all_streams
+    from tidemark.streams.worker.counting import stream_healths
+    from tidemark.streams.worker.streams import list_streams as all_streams
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -151,8 +151,8 @@ def show_stream(args: Namespace) -> None:
     """The stream's facts, its newest transactions with the rows of their change sets and of each target, and every move
     of its offset; as JSON and YAML one document with the keys `transactions` and `history`.
     """
-    from tidemark.transactions.counting import stream_health
-    from tidemark.transactions.streams import get_stream, newest_transactions, stream_history
+    from tidemark.streams.worker.counting import stream_health
+    from tidemark.streams.worker.streams import get_stream, newest_transactions, stream_history
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -171,7 +171,7 @@ def show_stream(args: Namespace) -> None:
 @suppress_logs_and_warning
 def relocate(args: Namespace) -> None:
     """Refused where another table lies there; a second run changes nothing."""
-    from tidemark.transactions.rebase import relocate_stream
+    from tidemark.streams.worker.rebase import relocate_stream
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -186,8 +186,8 @@ def finish(args: Namespace) -> None:
     Refused while the holder's lease is valid: it may be at work. Exit code 1 where the plan fails again.
     """
     from tidemark.hooks.spark_job import SparkJob
-    from tidemark.model.transactions import TransactionKey
-    from tidemark.transactions.finish import finish as finish_transaction
+    from tidemark.model.statements import TransactionKey
+    from tidemark.streams.worker.finish import finish as finish_transaction
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -207,10 +207,10 @@ def release(args: Namespace) -> None:
 
     Exit code 1 where a target holds its part already: the next run on the stream finishes the transaction.
     """
+    from tidemark.delivery.model.transactions import TransactionState
     from tidemark.hooks.spark_job import SparkJob
-    from tidemark.model.transactions import TransactionState
-    from tidemark.transactions.replan import replan
-    from tidemark.transactions.streams import open_transaction
+    from tidemark.streams.worker.replan import replan
+    from tidemark.streams.worker.streams import open_transaction
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -228,8 +228,8 @@ def release(args: Namespace) -> None:
 @suppress_logs_and_warning
 def redo(args: Namespace) -> None:
     """Writes nothing itself; the next run of the task, or the next one on the stream, does."""
-    from tidemark.transactions.redo import redo as redo_transaction
-    from tidemark.transactions.streams import open_transaction
+    from tidemark.streams.worker.redo import redo as redo_transaction
+    from tidemark.streams.worker.streams import open_transaction
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -242,7 +242,7 @@ def redo(args: Namespace) -> None:
 @suppress_logs_and_warning
 def recover(args: Namespace) -> None:
     """Says what each target has, then where the stream goes on. A second run finds nothing to recover."""
-    from tidemark.transactions.recover import recover_stream
+    from tidemark.streams.worker.recover import recover_stream
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -266,7 +266,7 @@ def recover(args: Namespace) -> None:
 @suppress_logs_and_warning
 def export_streams(args: Namespace) -> None:
     """JSON to stdout or a file; streams that an open transaction holds are named on stderr. Changes nothing."""
-    from tidemark.transactions.transfer import export_streams as export
+    from tidemark.streams.worker.transfer import export_streams as export
 
     with errors_in_words():
         document = export(TidemarkHook(args.conn_id).open_store(), args.streams)
@@ -285,7 +285,7 @@ def export_streams(args: Namespace) -> None:
 @suppress_logs_and_warning
 def import_streams(args: Namespace) -> None:
     """One line per stream; all of them are stored, or none. With --if-not-exists a second run changes nothing."""
-    from tidemark.transactions.transfer import import_streams as bring_in
+    from tidemark.streams.worker.transfer import import_streams as bring_in
 
     with file_errors_in_words(args.file):
         text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8")

@@ -13,8 +13,8 @@ from tidemark.errors import NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.tables import open_registered, resolve
 from tidemark.model.streams import Addressing, TableRef
-from tidemark.planning.alike import alike
-from tidemark.planning.identifiers import spelled
+from tidemark.sql.alike import alike
+from tidemark.sql.identifiers import spelled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

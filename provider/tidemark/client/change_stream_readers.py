@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tidemark.change_streams.driver.read import read_change_stream
+from tidemark.change_streams.driver.reassembly import read_transactions
+from tidemark.change_streams.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
+from tidemark.change_streams.model.sinks import Sink
+from tidemark.change_streams.worker import groups, waves
+from tidemark.change_streams.worker.capture import capture
+from tidemark.change_streams.worker.defining import open_partitions
+from tidemark.change_streams.worker.definitions import get_change_stream
+from tidemark.change_streams.worker.reading import read_chunks
+from tidemark.change_streams.worker.retention import LogTrimmed, trim
+from tidemark.change_streams.worker.sinks import request_sink, require_target
+from tidemark.change_streams.worker.watching import find_new_tables
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.points import as_group_start, as_moment
 from tidemark.client.surroundings import Surroundings
-from tidemark.engine.change_streams.read import read_change_stream
-from tidemark.engine.change_streams.reassembly import read_transactions
 from tidemark.errors import InvalidArgument, NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
-from tidemark.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
-from tidemark.model.partition_sinks import Sink
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
-from tidemark.model.transactions import TransactionKey
-from tidemark.planning.bounds import Bound
-from tidemark.transactions.change_streams import groups, waves
-from tidemark.transactions.change_streams.capture import capture
-from tidemark.transactions.change_streams.defining import open_partitions
-from tidemark.transactions.change_streams.definitions import get_change_stream
-from tidemark.transactions.change_streams.reading import read_chunks
-from tidemark.transactions.change_streams.retention import LogTrimmed, trim
-from tidemark.transactions.change_streams.sinks import request_sink, require_target
-from tidemark.transactions.change_streams.watching import find_new_tables
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.planning.bounds import Bound
+from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,30 +7,30 @@ from contextlib import contextmanager
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from tidemark.client.lake_tables import lake_tables
-from tidemark.client.sql_answers import status_answer
-from tidemark.client.temporary_views import TemporaryViews
-from tidemark.engine.change_streams.functions import drop_read_functions, register_read_functions
-from tidemark.lake.change_logs import logs_root
-from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
-from tidemark.planning.change_stream_sql.queries import (
+from tidemark.change_streams.driver.functions import drop_read_functions, register_read_functions
+from tidemark.change_streams.planning import catalog
+from tidemark.change_streams.planning.sql.parse import parse_change_stream_sql
+from tidemark.change_streams.planning.sql.queries import (
     CatalogView,
     ChangeStreamMention,
     find_mentions,
     may_mention,
     with_mentions,
 )
-from tidemark.planning.change_stream_sql.statements import ChangeStreamStatement, DropChangeStream
-from tidemark.planning.change_streams import catalog
-from tidemark.transactions.change_streams import defining
-from tidemark.transactions.change_streams.definitions import list_change_streams
-from tidemark.transactions.change_streams.statements import run_statement
+from tidemark.change_streams.planning.sql.statements import ChangeStreamStatement, DropChangeStream
+from tidemark.change_streams.worker import defining
+from tidemark.change_streams.worker.definitions import list_change_streams
+from tidemark.change_streams.worker.statements import run_statement
+from tidemark.client.lake_tables import lake_tables
+from tidemark.client.sql_answers import status_answer
+from tidemark.client.temporary_views import TemporaryViews
+from tidemark.lake.log_places import logs_root
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from tidemark.change_streams.model.change_streams import ChangeStream
     from tidemark.client.surroundings import Surroundings
-    from tidemark.model.change_streams import ChangeStream
 
 __all__ = ["define_change_stream", "with_change_streams"]
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tidemark.change_streams.driver.functions import drop_read_functions
+from tidemark.change_streams.model.change_streams import ChangeStream
+from tidemark.change_streams.planning import catalog
+from tidemark.change_streams.planning.catalog import CatalogColumn, CatalogOption, CatalogStream, CatalogTable
+from tidemark.change_streams.worker import defining, definitions
+from tidemark.change_streams.worker.watching import LeftOut, tables_left_out
 from tidemark.client.change_stream_readers import ReadersOfChangeStreams
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.surroundings import Surroundings
-from tidemark.engine.change_streams.functions import drop_read_functions
-from tidemark.lake.change_logs import logs_root
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import ChangeStream
-from tidemark.planning.change_streams import catalog
-from tidemark.planning.change_streams.catalog import CatalogColumn, CatalogOption, CatalogStream, CatalogTable
-from tidemark.transactions.change_streams import defining, definitions
-from tidemark.transactions.change_streams.watching import LeftOut, tables_left_out
+from tidemark.lake.log_places import logs_root
 
 __all__ = ["ChangeStreamsOfALake"]
 

@@ -14,8 +14,8 @@ from tidemark.client.catalog import SparkTables
 from tidemark.client.lake import Lake
 from tidemark.client.surroundings import Surroundings
 from tidemark.control.store import ControlStore, utc_now
-from tidemark.engine.workspace import Workspace
-from tidemark.transactions.limits import DEFAULT_LIMITS, JobPlaces, Limits
+from tidemark.jobs.workspace import Workspace
+from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPlaces, Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

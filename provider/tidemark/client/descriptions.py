@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidemark.errors import LakeError, SourceError, SourceRecreated
-from tidemark.model.health import StreamHealth
 from tidemark.model.streams import Stream, StreamMode
-from tidemark.planning.staleness import Staleness
-from tidemark.planning.stream_sql.listing import name_parts
-from tidemark.transactions.counting import stream_healths
-from tidemark.transactions.sources import Tables
-from tidemark.transactions.standing import Standing, standing_of
-from tidemark.transactions.threads import PATIENCE, each_looked_at
+from tidemark.streams.model.health import StreamHealth
+from tidemark.streams.planning.staleness import Staleness
+from tidemark.streams.planning.stream_sql.listing import name_parts
+from tidemark.streams.worker.counting import stream_healths
+from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.standing import Standing, standing_of
+from tidemark.streams.worker.threads import PATIENCE, each_looked_at
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings

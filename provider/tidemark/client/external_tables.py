@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tidemark.engine.external_tables.refresh import refresh_external_table
 from tidemark.errors import InvalidArgument
 from tidemark.model.external_tables import ExternalTableAsk, Refreshed
-from tidemark.planning.external_tables import file_format_of
+from tidemark.streams.driver.external_tables.refresh import refresh_external_table
+from tidemark.streams.planning.external_tables import file_format_of
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemark.changes.driver.every_change import ROWS_PER_PAGE, plan_pages
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.changes.driver.views.read import read_view_changes
+from tidemark.changes.planning.source_keys import require_fitting_mode
 from tidemark.client.change_streams import ChangeStreamsOfALake
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
@@ -17,31 +22,27 @@ from tidemark.client.sql import run_sql
 from tidemark.client.surroundings import Surroundings
 from tidemark.client.transaction import LakeTransaction
 from tidemark.client.vacuum import vacuum_table
-from tidemark.engine.changes.every_change import ROWS_PER_PAGE, plan_pages
-from tidemark.engine.changes.plan import plan_changes
-from tidemark.engine.changes.rows import read_changes
-from tidemark.engine.views.read import read_view_changes
-from tidemark.engine.windows import read_window
+from tidemark.delivery.model.transactions import CommitResult
 from tidemark.errors import InvalidArgument, NotYetSupported, StreamNotFound
+from tidemark.model.statements import TransactionKey, WriteAs
 from tidemark.model.streams import BaseOffset, BaseWindow, StreamMode, StreamWindow
 from tidemark.model.streams import Stream as StoredStream
-from tidemark.model.transactions import CommitResult, TransactionKey, WriteAs
-from tidemark.planning.bounds import UNBOUNDED
-from tidemark.planning.source_keys import require_fitting_mode
-from tidemark.planning.stream_sql.listing import listed
-from tidemark.planning.vacuum_results import VacuumResult
-from tidemark.transactions import streams
-from tidemark.transactions.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
-from tidemark.transactions.has_data import has_data, has_rows
-from tidemark.transactions.sources import look_at_sources, window_from
-from tidemark.transactions.transfer import ImportedStream, export_streams, import_streams
+from tidemark.streams.driver.windows import read_window
+from tidemark.streams.planning.bounds import UNBOUNDED
+from tidemark.streams.planning.stream_sql.listing import listed
+from tidemark.streams.planning.vacuum_results import VacuumResult
+from tidemark.streams.worker import streams
+from tidemark.streams.worker.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
+from tidemark.streams.worker.has_data import has_data, has_rows
+from tidemark.streams.worker.sources import look_at_sources, window_from
+from tidemark.streams.worker.transfer import ImportedStream, export_streams, import_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
-    from tidemark.planning.stream_sql.constants import Constant
+    from tidemark.streams.planning.stream_sql.constants import Constant
 
 __all__ = ["Lake"]
 
@@ -230,7 +231,7 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
     def import_streams(self, document: str | Mapping[str, Any], **how: bool) -> tuple[ImportedStream, ...]:
         """Make the streams of an exported document, all or none; with `if_not_exists` a second run changes nothing.
 
-        `how`, promises and errors: those of `tidemark.transactions.transfer.import_streams`.
+        `how`, promises and errors: those of `tidemark.streams.worker.transfer.import_streams`.
         """
         around = self._around
         return import_streams(around.store, document, who=around.who, tables=around.tables, **how)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemark.change_streams.worker.watching import LakeTables
 from tidemark.lake.listing import table_names
-from tidemark.planning.statements import path_name
-from tidemark.transactions.change_streams.watching import LakeTables
+from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings

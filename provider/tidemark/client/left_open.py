@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tidemark.client.surroundings import Surroundings
-from tidemark.model.transactions import CommitResult, TransactionKey
-from tidemark.transactions.finish import finish
+from tidemark.delivery.model.transactions import CommitResult
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.worker.finish import finish
 
 __all__ = ["LeftOpen"]
 

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from tidemark.client.catalog import VIEWS
 from tidemark.client.sources import is_external_table
 from tidemark.errors import StreamNotFound, TidemarkError
-from tidemark.transactions.streams import get_stream
+from tidemark.streams.worker.streams import get_stream
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.client.catalog import PATH
 from tidemark.client.surroundings import Surroundings
-from tidemark.engine.writes.quarantine_table import create_in_catalog, create_quarantine_table
+from tidemark.delivery.driver.quarantine_table import create_in_catalog, create_quarantine_table
 from tidemark.errors import TableNotFound
 from tidemark.lake.tables import place_of
 

@@ -9,8 +9,8 @@ from tidemark.client.sources import find_files, find_source, place_now
 from tidemark.client.surroundings import Surroundings
 from tidemark.errors import TableNotFound
 from tidemark.model.streams import Stream, StreamMode
-from tidemark.transactions.rebase import Ground, rebase_stream, relocate_stream
-from tidemark.transactions.streams import get_stream
+from tidemark.streams.worker.rebase import Ground, rebase_stream, relocate_stream
+from tidemark.streams.worker.streams import get_stream
 
 __all__ = ["StreamsThatGoOn"]
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from tidemark.client.quarantine import make_quarantine
 from tidemark.client.surroundings import Surroundings
+from tidemark.delivery.model.transactions import CommitResult
+from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import InvalidArgument
-from tidemark.model.transactions import CommitResult, PlannedWrite, TransactionKey, WriteAs
-from tidemark.planning.quarantine import with_quarantine
-from tidemark.transactions.replay import find_run, replay
+from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
+from tidemark.streams.worker.replay import find_run, replay
 
 __all__ = ["replay_window"]
 

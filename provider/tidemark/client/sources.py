@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidemark.changes.driver.views.catalog import resolve_view
+from tidemark.changes.planning.source_keys import require_keys
+from tidemark.changes.worker.sources import require_stream_source, require_tracked_at
 from tidemark.client.points import Point, Stream, Version, as_point, version_at
-from tidemark.engine.views.catalog import resolve_view
 from tidemark.errors import (
     ExternalTableNotFound,
     InvalidArgument,
@@ -19,13 +21,11 @@ from tidemark.errors import (
     TableNotFound,
 )
 from tidemark.lake.external_tables import external_table_ref
-from tidemark.lake.sources import require_stream_source, require_tracked_at
 from tidemark.model.streams import Addressing, BaseOffset, TableRef
 from tidemark.model.streams import Stream as StoredStream
 from tidemark.model.views import ViewQuery
-from tidemark.planning.source_keys import require_keys
-from tidemark.planning.statements import path_name
-from tidemark.transactions.streams import get_stream
+from tidemark.sql.statements import path_name
+from tidemark.streams.worker.streams import get_stream
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings

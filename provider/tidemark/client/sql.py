@@ -13,9 +13,10 @@ from tidemark.client.sql_answers import show_answer, status_answer, terse_answer
 from tidemark.client.sql_points import start_of
 from tidemark.client.sql_queries import pass_on, run_query
 from tidemark.errors import NotYetSupported, StreamExists, StreamNotFound
-from tidemark.planning.stream_sql.names import external_table_name, sql_name
-from tidemark.planning.stream_sql.parse import parse_stream_sql
-from tidemark.planning.stream_sql.statements import (
+from tidemark.sql.names import external_table_name, sql_name
+from tidemark.sql.text import compilation_error
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
+from tidemark.streams.planning.stream_sql.statements import (
     AlterStream,
     CloneStream,
     CreateStream,
@@ -28,9 +29,8 @@ from tidemark.planning.stream_sql.statements import (
     StreamQuery,
     StreamStatement,
 )
-from tidemark.planning.stream_sql.text import compilation_error
-from tidemark.planning.stream_sql.wording import worded
-from tidemark.transactions.streams import get_stream
+from tidemark.streams.planning.stream_sql.wording import worded
+from tidemark.streams.worker.streams import get_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidemark.client.lake import Lake
     from tidemark.client.surroundings import Surroundings
     from tidemark.model.streams import Stream
-    from tidemark.planning.stream_sql.constants import Constant
+    from tidemark.streams.planning.stream_sql.constants import Constant
 
 __all__ = ["run_sql"]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tidemark.client.descriptions import StreamDescription
-from tidemark.planning.stream_sql.listing import name_parts
-from tidemark.transactions.backlog import WaitingVersion
+from tidemark.streams.planning.stream_sql.listing import name_parts
+from tidemark.streams.worker.backlog import WaitingVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemark.model.transactions import CommitResult
+    from tidemark.delivery.model.transactions import CommitResult
 
 __all__ = ["backlog_answer", "rows_answer", "show_answer", "status_answer", "terse_answer"]
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from tidemark.client.points import Offset, Point, Stream, Timestamp, Version
-from tidemark.planning.stream_sql.statements import PointKind, SqlPoint
-from tidemark.planning.stream_sql.text import compilation_error
-from tidemark.transactions.statement_ids import versions_of_statement
+from tidemark.sql.text import compilation_error
+from tidemark.streams.planning.stream_sql.statements import PointKind, SqlPoint
+from tidemark.streams.worker.statement_ids import versions_of_statement
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings

@@ -12,19 +12,13 @@ from tidemark.client.sql_points import point_of, start_of
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
 from tidemark.errors import StatementRefused, TidemarkError
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, StreamMode
-from tidemark.model.transactions import TransactionKey
-from tidemark.planning.statements import (
-    ParsedStatement,
-    parse_statement,
-    path_name,
-    splice,
-    with_quoted_metadata_columns,
-)
-from tidemark.planning.stream_sql.mentions import tables_read
-from tidemark.planning.stream_sql.names import sql_name
-from tidemark.planning.stream_sql.queries import spliced
-from tidemark.planning.stream_sql.statements import (
+from tidemark.sql.names import sql_name
+from tidemark.sql.statements import ParsedStatement, parse_statement, path_name, splice, with_quoted_metadata_columns
+from tidemark.streams.planning.stream_sql.mentions import tables_read
+from tidemark.streams.planning.stream_sql.queries import spliced
+from tidemark.streams.planning.stream_sql.statements import (
     BacklogCall,
     ChangesClause,
     HasDataCall,
@@ -33,9 +27,9 @@ from tidemark.planning.stream_sql.statements import (
     TableTimestampCall,
     TimeTravel,
 )
-from tidemark.planning.stream_sql.tables import table_statement
-from tidemark.planning.stream_sql.wording import worded
-from tidemark.transactions.streams import list_streams
+from tidemark.streams.planning.stream_sql.tables import table_statement
+from tidemark.streams.planning.stream_sql.wording import worded
+from tidemark.streams.worker.streams import list_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

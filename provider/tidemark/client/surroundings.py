@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from tidemark.client.catalog import SparkTables
 from tidemark.control.store import ControlStore
-from tidemark.engine.workspace import Workspace
 from tidemark.jobs.run import run as run_job
+from tidemark.jobs.workspace import Workspace
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.transactions.limits import JobPlaces, Limits
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.limits import JobPlaces, Limits
+from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

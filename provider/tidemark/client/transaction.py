@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from tidemark.client.quarantine import make_quarantine
 from tidemark.client.surroundings import Surroundings, logger
-from tidemark.engine.writes.check import check_write
-from tidemark.engine.writes.pinned_streams import PinnedStreams
-from tidemark.engine.writes.sql import query_text
+from tidemark.delivery.model.transactions import CommitResult, TransactionState
+from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import (
     CommitRefused,
     InvalidArgument,
@@ -21,28 +20,23 @@ from tidemark.errors import (
     TidemarkError,
 )
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.statements import PlannedWrite, SchemaEvolution, TransactionKey, WriteAs
 from tidemark.model.streams import Stream, StreamWindow, TableRef
-from tidemark.model.transactions import (
-    CommitResult,
-    PlannedWrite,
-    SchemaEvolution,
-    TransactionKey,
-    TransactionState,
-    WriteAs,
-)
-from tidemark.planning.quarantine import with_quarantine
-from tidemark.planning.statements import ParsedStatement, StatementKind, parse_statement
-from tidemark.transactions.begin import begin, get_transaction
-from tidemark.transactions.commit import commit
-from tidemark.transactions.counting import count_failure
-from tidemark.transactions.extend import extend
-from tidemark.transactions.replan import replan
-from tidemark.transactions.rollback import rollback
-from tidemark.transactions.sources import window_from
-from tidemark.transactions.streams import get_stream, list_streams
-from tidemark.transactions.submit import submit
-from tidemark.transactions.targets import open_target
-from tidemark.transactions.threads import PATIENCE, each_looked_at
+from tidemark.sql.statements import ParsedStatement, StatementKind, parse_statement
+from tidemark.streams.driver.check import check_write
+from tidemark.streams.driver.pinned_streams import PinnedStreams
+from tidemark.streams.driver.sql import query_text
+from tidemark.streams.worker.begin import begin, get_transaction
+from tidemark.streams.worker.commit import commit
+from tidemark.streams.worker.counting import count_failure
+from tidemark.streams.worker.extend import extend
+from tidemark.streams.worker.replan import replan
+from tidemark.streams.worker.rollback import rollback
+from tidemark.streams.worker.sources import window_from
+from tidemark.streams.worker.streams import get_stream, list_streams
+from tidemark.streams.worker.submit import submit
+from tidemark.streams.worker.targets import open_target
+from tidemark.streams.worker.threads import PATIENCE, each_looked_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

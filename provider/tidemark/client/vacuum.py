@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemark.engine.remote import is_remote
-from tidemark.engine.retention.vacuum import vacuum
+from tidemark.jobs.remote import is_remote
 from tidemark.jobs.spark_work import own_session
-from tidemark.planning.vacuum_results import VacuumResult, extension_of, result_of
-from tidemark.transactions.vacuum import plan_table_vacuum
+from tidemark.streams.driver.vacuum import vacuum
+from tidemark.streams.planning.vacuum_results import VacuumResult, extension_of, result_of
+from tidemark.streams.worker.vacuum import plan_table_vacuum
 
 if TYPE_CHECKING:
     from tidemark.client.surroundings import Surroundings

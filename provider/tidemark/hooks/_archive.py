@@ -13,7 +13,9 @@ import tidemark
 
 __all__ = ["forgetting_the_archive", "spark_side_archive"]
 
-_ROOMS = ("databases", "engine", "errors", "jobs", "lake", "model", "planning")
+_TOOLS = ("errors", "jobs", "lake", "model", "sql")
+_ROOMS = ("change_streams", "changes", "delivery", "replication", "streams")
+_FLOORS = ("model", "planning", "sources", "driver")  # of each room; the others are the worker's
 _MODULES = ("__init__.py", "kill_points.py")
 _MADE = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold: equal content makes equal bytes
 
@@ -45,7 +47,11 @@ def forgetting_the_archive(directory: Path) -> Iterator[None]:
 
 def _sources(package: Path) -> Iterator[tuple[str, bytes]]:
     files = [package / name for name in _MODULES]
-    files += [file for room in _ROOMS for file in (package / room).rglob("*.py")]
+    files += [file for tool in _TOOLS for file in (package / tool).rglob("*.py")]
+    floors = [package / room / floor for room in _ROOMS for floor in _FLOORS]
+    files += [package / room / "__init__.py" for room in _ROOMS]
+    files += [file for floor in floors for file in floor.rglob("*.py")]
+    files += [file for floor in floors if (file := floor.with_suffix(".py")).exists()]
     for file in sorted(files):
         yield f"tidemark/{file.relative_to(package).as_posix()}", file.read_bytes()
 

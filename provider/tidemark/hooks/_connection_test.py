@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tidemark.errors import TidemarkError, from_record
 from tidemark.model.jobs import JobSpec
-from tidemark.model.table_jobs import PROBE, ProbeRequest
+from tidemark.model.probe import PROBE, ProbeRequest
 
 if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook

@@ -144,7 +144,7 @@ def _text(extra: Mapping[str, Any], name: str) -> str | None:
 
 
 def _length(extra: Mapping[str, Any], name: str) -> timedelta | None:
-    from tidemark.planning.history import keep_of
+    from tidemark.streams.planning.history import keep_of
 
     text = _text(extra, name)
     return None if text is None else keep_of(name, text)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.replication import SourceAddress, SourceKind
+from tidemark.model.source_address import SourceAddress, SourceKind
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection

@@ -36,7 +36,7 @@ from tidemark.hooks._job_files import alive, sweep_hourly
 from tidemark.metrics import job_ended
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
 from tidemark.model.spark import DELTA_SETTINGS
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Driver(Protocol):
 
 
 class SparkJob:
-    """A submitter: `run` is what `tidemark.transactions` calls, `cancel` what `on_kill` calls.
+    """A submitter: `run` is what `tidemark.streams.worker` calls, `cancel` what `on_kill` calls.
 
     The driver runs on this host, on the Spark of the settings: a JVM that spark-submit starts for it, whose executors
     may be on a cluster, or a Spark Connect server that is up already. `python_path` is added to the driver's

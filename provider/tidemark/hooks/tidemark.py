@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.streams import TableRef
-    from tidemark.transactions.limits import JobPlaces, RunJob
-    from tidemark.transactions.runtime import Runtime
+    from tidemark.streams.worker.limits import JobPlaces, RunJob
+    from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["DEFAULT_CONN_ID", "TidemarkHook"]
 
@@ -109,7 +109,7 @@ class TidemarkHook(BaseHook):
 
     def runtime(self, run: RunJob) -> Runtime:
         """What steps on the worker's side act through, with `run` to run their jobs. Raises as `open_store`."""
-        from tidemark.transactions.runtime import Runtime
+        from tidemark.streams.worker.runtime import Runtime
 
         return Runtime(self.open_store(), run, self.job_places(), self.open_table)
 
@@ -162,7 +162,7 @@ class TidemarkHook(BaseHook):
 
     def job_places(self) -> JobPlaces:
         """Where jobs keep log-only tables, and where they and the worker exchange files."""
-        from tidemark.transactions.limits import JobPlaces
+        from tidemark.streams.worker.limits import JobPlaces
 
         return JobPlaces(workspace=self.settings.workspace, exchange=str(self.settings.jobs_root))
 

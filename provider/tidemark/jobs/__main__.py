@@ -24,7 +24,7 @@ from tidemark.jobs.run import run
 from tidemark.kill_points import reach
 from tidemark.model.codec import from_json
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from tidemark.engine.workspace import Workspace
 from tidemark.errors import InvalidArgument, StorageRefused, StorageUnreachable
 from tidemark.jobs.progress import Progress
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.orphans import sweep_directories
 from tidemark.model.jobs import JobSpec
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from tidemark.engine.changes.by_key import named_key_error
 from tidemark.errors import ConstraintViolated, DataFileUnreadable, JobFailed, TidemarkError
 
-__all__ = ["named_failure"]
+__all__ = ["named_failure", "read_failures_by"]
+
+Parser = Callable[[str], TidemarkError | None]
+
+_PARSERS: list[Parser] = []
 
 _UNREAD = re.compile(r"\[FAILED_READ_FILE[^\]]*\] Encountered error while reading file (.+?)\.?\s*(?: SQLSTATE|\n|\Z)")
 _CONSTRAINT = re.compile(
@@ -18,11 +22,21 @@ _CALL = re.compile(r"^An error occurred while calling [^\n]*\n:? ?")
 _LONGEST = 600
 
 
+def read_failures_by(parser: Parser) -> Parser:
+    """Ask `parser` first, from now on: it knows an error that queries of its module raise. A decorator."""
+    if parser not in _PARSERS:
+        _PARSERS.append(parser)
+    return parser
+
+
 def named_failure(error: Exception) -> TidemarkError:
-    """KeyNotUnique; ConstraintViolated; DataFileUnreadable with the file and the deepest cause; else JobFailed."""
+    """What a registered parser knows; else ConstraintViolated, DataFileUnreadable with the file and the deepest
+    cause, or JobFailed.
+    """
     text = _CALL.sub("", str(error).strip())
-    if (by_key := named_key_error(text)) is not None:
-        return by_key
+    for parser in _PARSERS:
+        if (found := parser(text)) is not None:
+            return found
     if broken := _CONSTRAINT.search(text):
         return ConstraintViolated(problem=broken[1].rstrip(" .:")[:_LONGEST])
     unread = _UNREAD.search(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.errors import LakeNotShared
 from tidemark.jobs.context import JobContext
 from tidemark.lake.storage import Storage
-from tidemark.model.table_jobs import ProbeReport, ProbeRequest
+from tidemark.model.probe import ProbeReport, ProbeRequest
 
 __all__ = ["probe"]
 

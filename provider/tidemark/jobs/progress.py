@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tidemark.jobs.spark_work import ActiveStage
-from tidemark.model.transactions import Evidence, Statement
+from tidemark.model.statements import Evidence, Statement
 
 __all__ = ["Progress", "print_line"]
 

@@ -16,7 +16,7 @@ from tidemark.jobs.spark_work import work_in
 from tidemark.jobs.watch import Watch
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

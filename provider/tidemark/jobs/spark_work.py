@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidemark.engine.remote import is_remote
-from tidemark.engine.writes.exactly_once import APP_ID, TXN_VERSION, USER_METADATA
+from tidemark.jobs.remote import is_remote
+from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

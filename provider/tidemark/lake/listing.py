@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from tidemark.errors import StorageRefused, StorageUnreachable
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage
-from tidemark.planning.identifiers import spelled
+from tidemark.sql.identifiers import spelled
 
 __all__ = ["table_names"]
 

@@ -8,8 +8,8 @@ from itertools import islice
 from tidemark.errors import LakeError
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage
-from tidemark.planning.alike import alike
-from tidemark.planning.identifiers import spelled
+from tidemark.sql.alike import alike
+from tidemark.sql.identifiers import spelled
 
 __all__ = ["hint_for"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from openlineage.client.facet_v2 import column_lineage_dataset, schema_dataset
 
+from tidemark.changes.planning.source_schema import Field, fields
+from tidemark.model.statements import PlannedWrite, WriteAs
 from tidemark.model.table_log import Metadata
-from tidemark.model.transactions import PlannedWrite, WriteAs
-from tidemark.planning.source_schema import Field, fields
 
 __all__ = ["column_lineage", "schema"]
 

@@ -17,16 +17,17 @@ from openlineage.client.facet_v2 import (
     sql_job,
 )
 
-from tidemark.control import transactions
 from tidemark.control.store import ControlStore
+from tidemark.delivery.model.transactions import QUARANTINED
 from tidemark.errors import TidemarkError
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lineage.columns import column_lineage, schema
 from tidemark.lineage.datasets import name_of
+from tidemark.model.statements import Evidence, PlannedWrite, Statement, TransactionKey, WriteAs
 from tidemark.model.streams import BaseWindow, StreamWindow, TableRef
 from tidemark.model.table_log import Metadata
-from tidemark.model.transactions import QUARANTINED, Evidence, PlannedWrite, Statement, TransactionKey, WriteAs
-from tidemark.transactions.streams import get_stream
+from tidemark.streams.store import transactions
+from tidemark.streams.worker.streams import get_stream
 
 __all__ = ["DeliveryFacet", "WindowFacet", "lineage_of_plan", "lineage_of_transaction"]
 

@@ -10,7 +10,7 @@ from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import output_statistics_output_dataset
 
 from tidemark.lineage.datasets import name_of
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
 
 __all__ = ["lineage_of_move", "source_dataset"]
 

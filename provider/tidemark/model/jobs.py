@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from tidemark.model.codec import from_plain
-from tidemark.model.transactions import TransactionKey
+from tidemark.model.statements import TransactionKey
 
 __all__ = ["ErrorRecord", "Job", "JobResult", "JobSpec"]
 

@@ -15,7 +15,7 @@ from tidemark.sensors.stale import check_limit, limit_of
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.transactions.outlook import Outlook
+    from tidemark.streams.worker.outlook import Outlook
 
 __all__ = ["StaleStreamNotifier"]
 
@@ -87,7 +87,7 @@ class StaleStreamNotifier(BaseNotifier):
             await notifier
 
     def _look(self) -> Outlook:
-        from tidemark.transactions.outlook import outlook
+        from tidemark.streams.worker.outlook import outlook
 
         hook = TidemarkHook(self.conn_id)
         names = [self.stream] if isinstance(self.stream, str) else self.stream

@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark import metrics
 from tidemark.assets import stream_asset
+from tidemark.delivery.model.transactions import CommitResult, DeliveredWindow
 from tidemark.errors import StreamNotFound, TidemarkError
 from tidemark.kill_points import reach
-from tidemark.model.transactions import CommitResult, DeliveredWindow
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -75,7 +75,7 @@ def announce(
 
 def taken_over(store: ControlStore, result: CommitResult) -> tuple[CommitResult, ...]:
     """Results of others' transactions on the same streams that were finished under this key on the way (step 4)."""
-    from tidemark.transactions.streams import stream_transactions
+    from tidemark.streams.worker.streams import stream_transactions
 
     found: dict[str, CommitResult] = {}
     for window in result.windows:
@@ -92,7 +92,7 @@ def tell_lag(hook: TidemarkHook, result: CommitResult) -> None:
     """
     if not metrics.wanted():
         return
-    from tidemark.transactions.streams import get_stream
+    from tidemark.streams.worker.streams import get_stream
 
     store = hook.open_store()
     for window in result.windows:

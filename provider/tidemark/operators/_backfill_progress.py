@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidemark.model.jobs import JobSpec
-    from tidemark.model.replication import BackfillProgress
+    from tidemark.replication.model.replication import BackfillProgress
 
 __all__ = ["read_progress"]
 
@@ -21,7 +21,7 @@ def read_progress(spec: JobSpec) -> BackfillProgress | None:
     """
     from tidemark.hooks.spark_job import local_path
     from tidemark.model.codec import from_json
-    from tidemark.model.replication import BackfillProgress
+    from tidemark.replication.model.replication import BackfillProgress
 
     try:
         return from_json(BackfillProgress, Path(f"{local_path(spec.result_uri)}.progress").read_text(encoding="utf-8"))

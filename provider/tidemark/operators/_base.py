@@ -17,7 +17,7 @@ from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.links.streams import SparkUiLink, WindowLink, push_links
 from tidemark.model.foreign_json import whole_number
-from tidemark.model.transactions import TransactionKey
+from tidemark.model.statements import TransactionKey
 from tidemark.operators._history import drop_old_history
 from tidemark.operators._retries import retry_policy
 from tidemark.operators._told import useful_line_first
@@ -112,7 +112,7 @@ def _count_in_store(operator: Any, named: Sequence[str], context: Context, error
     """As well as it can be: the error of the attempt is the one to be seen."""
     from airflow.sdk.log import redact  # type: ignore[attr-defined]
 
-    from tidemark.transactions.counting import count_failure
+    from tidemark.streams.worker.counting import count_failure
 
     group = getattr(operator, "transaction", None)
     try:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import version_or_time, whole_number_of
-from tidemark.planning.bounds import Bound
+from tidemark.streams.planning.bounds import Bound
 
 __all__ = ["bound_of"]
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.transactions import SchemaEvolution, WriteAs
+from tidemark.model.statements import SchemaEvolution, WriteAs
 from tidemark.operators._plans import WriteRequest, parsed_sql, planned_writes
 
 __all__ = ["check_bounds", "check_constants", "check_options", "check_write", "check_writes", "is_constant"]

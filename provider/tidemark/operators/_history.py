@@ -17,7 +17,7 @@ def drop_old_history(operator: Any) -> None:
         keep = operator.hook.settings.keep_history
         if keep is None:
             return
-        from tidemark.transactions.pruning import prune_in_passing
+        from tidemark.streams.worker.pruning import prune_in_passing
 
         dropped = prune_in_passing(operator.hook.open_store(), keep)
     except (TidemarkError, AirflowException) as problem:

@@ -7,31 +7,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tidemark.change_streams.model.backfill import BACKFILL_TABLE, BackfilledTable
 from tidemark.errors import TableNotFound
 from tidemark.model.external_tables import ExternalTableAsk, Refreshed
+from tidemark.model.statements import PlannedWrite, TransactionKey
 from tidemark.model.streams import StreamWindow, TableRef, WindowKind
-from tidemark.model.table_jobs import (
-    BACKFILL_TABLE,
+from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.streams.model.table_jobs import (
     CREATE_QUARANTINE,
     PREPARE,
     REFRESH_EXTERNAL_TABLE,
     RESOLVE_VIEW,
-    BackfilledTable,
     ResolvedView,
     TablePath,
     ViewRequest,
 )
-from tidemark.model.transaction_jobs import DRY_RUN, HAS_ROWS, WindowsRequest
-from tidemark.model.transactions import PlannedWrite, TransactionKey
-from tidemark.operators._plans import WriteRequest, planned_writes
-from tidemark.planning.vacuum_job import VACUUM, Vacuumed, VacuumRequest
+from tidemark.streams.model.transaction_jobs import DRY_RUN, HAS_ROWS, WindowsRequest
+from tidemark.streams.planning.vacuum_job import VACUUM, Vacuumed, VacuumRequest
 
 if TYPE_CHECKING:
+    from tidemark.change_streams.model.backfill import BackfillAsk
     from tidemark.hooks.tidemark import TidemarkHook
-    from tidemark.model.backfill import BackfillAsk
-    from tidemark.planning.bounds import Bound
-    from tidemark.planning.retention import VacuumPlan
-    from tidemark.transactions.runtime import Runtime
+    from tidemark.streams.planning.bounds import Bound
+    from tidemark.streams.planning.retention import VacuumPlan
+    from tidemark.streams.worker.runtime import Runtime
 
 __all__ = [
     "backfill_table",
@@ -108,8 +107,8 @@ def explain(runtime: Runtime, streams: Sequence[str], *, key: TransactionKey, bo
 
     {"windows": [{stream, from, to, initial_rows}], "reads": what the job found, by stream, or {}}.
     """
-    from tidemark.transactions.sources import look_at_sources, window_from
-    from tidemark.transactions.streams import get_stream
+    from tidemark.streams.worker.sources import look_at_sources, window_from
+    from tidemark.streams.worker.streams import get_stream
 
     store = runtime.store
     sources = look_at_sources(store, streams, runtime.tables, bound)

@@ -13,9 +13,9 @@ from tidemark.operators._constants import is_constant
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.change_streams.model.sinks import Sink
     from tidemark.control.store import ControlStore
     from tidemark.hooks.tidemark import TidemarkHook
-    from tidemark.model.partition_sinks import Sink
     from tidemark.model.streams import TableRef
 
 __all__ = ["TaskLimits", "check_sink", "number_of", "run_of", "sink_of", "target_of", "task_limits"]
@@ -58,7 +58,7 @@ def task_limits(
     max_map_length: int,
 ) -> TaskLimits:
     """Raises InvalidArgument."""
-    from tidemark.planning.change_streams.bundles import most_chunks
+    from tidemark.change_streams.planning.bundles import most_chunks
 
     each = number_of("chunks_per_task", chunks_per_task)
     asked = whole_number_of("max_chunks", max_chunks)
@@ -73,7 +73,7 @@ def task_limits(
 
 def check_sink(write_as: Any, target: Any, keys: Any) -> None:
     """What goes together as a sink, as far as it is constants. Raises InvalidArgument."""
-    from tidemark.planning.change_streams.sinks import keys_of_sink, kind_of_sink
+    from tidemark.change_streams.planning.sinks import keys_of_sink, kind_of_sink
 
     if is_constant([write_as, target]):
         kind = kind_of_sink(write_as, target)
@@ -94,8 +94,8 @@ def sink_of(
     """The sink with its target's identity. Raises InvalidArgument, MissingMergeKey, ChangeStreamNotFound,
     TargetNotFound, TargetNotDelta.
     """
-    from tidemark.model.partition_sinks import Sink
-    from tidemark.transactions.change_streams.sinks import request_sink, require_target
+    from tidemark.change_streams.model.sinks import Sink
+    from tidemark.change_streams.worker.sinks import request_sink, require_target
 
     asked = request_sink(store, change_stream, write_as=write_as, target=target, table=table, keys=keys)
     place = None if asked.target is None else target_of(hook, asked.target)

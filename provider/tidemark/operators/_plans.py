@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import InvalidArgument, StatementRefused, TableNotFound, TargetNotFound
-from tidemark.model.transactions import PlannedWrite, SchemaEvolution, WriteAs
-from tidemark.planning.quarantine import with_quarantine
+from tidemark.model.statements import PlannedWrite, SchemaEvolution, WriteAs
 
 if TYPE_CHECKING:
-    from tidemark.planning.statements import ParsedStatement
+    from tidemark.sql.statements import ParsedStatement
 
 __all__ = ["TableUri", "WriteRequest", "names_of", "parsed_sql", "planned_writes", "quarantine_of"]
 
@@ -111,7 +111,7 @@ def parsed_sql(request: WriteRequest, streams: Sequence[str] | None) -> ParsedSt
     """The statement of the request. It reads one of the `streams`, if they are known. Raises InvalidArgument,
     StatementRefused.
     """
-    from tidemark.planning.statements import parse_write
+    from tidemark.sql.statements import parse_write
 
     if not request.sql or not isinstance(request.sql, str):
         raise InvalidArgument(argument="sql", value=request.sql, problem="write_as='sql' needs a statement")

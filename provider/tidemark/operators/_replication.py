@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.control.store import ControlStore
-    from tidemark.databases.sources import Source
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.lake.delta_log import DeltaLog
-    from tidemark.model.replication import (
+    from tidemark.model.source_address import SourceAddress
+    from tidemark.model.streams import TableRef
+    from tidemark.replication.model.replication import (
         By,
         LogPosition,
         ObjectName,
         Replication,
         ReplicationOptions,
         Selection,
-        SourceAddress,
     )
-    from tidemark.model.streams import TableRef
+    from tidemark.replication.sources.open import Source
 
 __all__ = [
     "Move",
@@ -103,7 +103,7 @@ class Move:
 
 def by_of(context: Context, why: str = "") -> By:
     """The task; the run tells a retry of it from another run."""
-    from tidemark.model.replication import By
+    from tidemark.replication.model.replication import By
 
     key = str(key_of(context))
     return By(who=key, why=why, run=key)
@@ -136,7 +136,7 @@ def names_of(argument: str, value: Names) -> tuple[str, ...]:
 
 def patterns_of(argument: str, value: Names) -> tuple[str, ...]:
     """Names of `schema`, `schema.table` or `schema.table.column`, each with `*`. Raises InvalidArgument."""
-    from tidemark.planning.replication.patterns import parts_of
+    from tidemark.replication.planning.patterns import parts_of
 
     names = names_of(argument, value)
     if bad := [name for name in names if not 1 <= len(parts_of(name)) <= 3]:
@@ -147,15 +147,15 @@ def patterns_of(argument: str, value: Names) -> tuple[str, ...]:
 
 def selection_of(include: Names, exclude: Names) -> Selection:
     """Raises InvalidArgument."""
-    from tidemark.model.replication import Selection
+    from tidemark.replication.model.replication import Selection
 
     return Selection(patterns_of("include", include), patterns_of("exclude", exclude))
 
 
 def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> ReplicationOptions:
     """Raises InvalidArgument for an option that is not there, and for a value that is none of its own."""
-    from tidemark.model.replication import ReplicationOptions, WriteMode
-    from tidemark.planning.replication.options import require_options
+    from tidemark.replication.model.replication import ReplicationOptions, WriteMode
+    from tidemark.replication.planning.options import require_options
 
     if given is not None and not isinstance(given, Mapping):
         raise InvalidArgument(argument="options", value=given, problem="give a mapping from options to values")
@@ -172,7 +172,7 @@ def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> Repli
 
 
 def _option(name: str, value: Any) -> Any:
-    from tidemark.model.replication import UnfitValues, WriteMode
+    from tidemark.replication.model.replication import UnfitValues, WriteMode
 
     read: Mapping[str, Callable[[], Any]] = {
         "unfit_values": lambda: _one_of(name, value, UnfitValues),
@@ -199,15 +199,15 @@ def _one_of(argument: str, value: Any, kind: Any) -> Any:
 
 def source_of(replication: Replication) -> Source:
     """The database of the replication, for the worker. Raises what `source_address` does, and NotYetSupported."""
-    from tidemark.databases.sources import open_source
     from tidemark.hooks.source_connection import source_address
+    from tidemark.replication.sources.open import open_source
 
     return open_source(source_address(replication.source_conn_id))
 
 
 def event_log_place(hook: TidemarkHook) -> Callable[[str], str]:
     """Where the event log of the replication with that uid lies."""
-    from tidemark.lake.change_logs import event_logs_root
+    from tidemark.lake.log_places import event_logs_root
 
     root = event_logs_root(hook.settings.workspace)
     return lambda uid: f"{root}/{uid}"
@@ -227,8 +227,8 @@ def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[
     it has no id yet. Raises InvalidArgument for a place with a password in it.
     """
     from tidemark.model.streams import Addressing, TableRef
-    from tidemark.planning.replication.target_names import table_of
-    from tidemark.transactions.replication.definitions import get_replication
+    from tidemark.replication.planning.target_names import table_of
+    from tidemark.replication.worker.definitions import get_replication
 
     target = get_replication(store, name).options.target
 
@@ -265,6 +265,6 @@ def require_room(replication: str, names: Sequence[str]) -> None:
 
 def place_text(position: LogPosition | None) -> str | None:
     """A position as the source writes it, and RecoverReplicationOperator takes it; None before the start."""
-    from tidemark.planning.replication.positions import position_text
+    from tidemark.replication.planning.positions import position_text
 
     return None if position is None else position_text(position)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.operators._replication import place_text
 
 if TYPE_CHECKING:
-    from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
+    from tidemark.replication.worker.status import ObjectStatus, ReplicationStatus
 
 __all__ = ["in_words", "told", "told_of"]
 

@@ -9,8 +9,8 @@ from tidemark.operators._base import TidemarkOperator, python_path_of
 
 if TYPE_CHECKING:
     from tidemark.hooks.spark_job import SparkJob
-    from tidemark.model.replication import SourceAddress
-    from tidemark.transactions.runtime import Runtime
+    from tidemark.model.source_address import SourceAddress
+    from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["SparkOperator"]
 

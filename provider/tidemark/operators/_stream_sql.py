@@ -7,15 +7,16 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from tidemark.changes.worker.sources import require_stream_source
 from tidemark.control.store import ControlStore
 from tidemark.errors import NotYetSupported, StatementRefused, StreamExists, StreamNotFound, TableNotFound
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.lake.sources import require_stream_source
 from tidemark.model.streams import Stream, TableRef
-from tidemark.planning.statements import path_name
-from tidemark.planning.stream_sql.names import external_table_name, sql_name
-from tidemark.planning.stream_sql.queries import spliced
-from tidemark.planning.stream_sql.statements import (
+from tidemark.sql.names import external_table_name, sql_name
+from tidemark.sql.statements import path_name
+from tidemark.sql.text import compilation_error
+from tidemark.streams.planning.stream_sql.queries import spliced
+from tidemark.streams.planning.stream_sql.statements import (
     AlterStream,
     BacklogCall,
     CloneStream,
@@ -30,12 +31,11 @@ from tidemark.planning.stream_sql.statements import (
     StreamStatement,
     TableTimestampCall,
 )
-from tidemark.planning.stream_sql.text import compilation_error
-from tidemark.planning.stream_sql.wording import worded
-from tidemark.transactions import streams
-from tidemark.transactions.backlog import stream_backlog, stream_table_timestamp
-from tidemark.transactions.has_data import has_data
-from tidemark.transactions.sql_points import start_version
+from tidemark.streams.planning.stream_sql.wording import worded
+from tidemark.streams.worker import streams
+from tidemark.streams.worker.backlog import stream_backlog, stream_table_timestamp
+from tidemark.streams.worker.has_data import has_data
+from tidemark.streams.worker.sql_points import start_version
 
 __all__ = ["StreamDefinitions", "answer"]
 

@@ -12,7 +12,7 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.transactions.change_streams.backfill import BackfillPoint
+    from tidemark.change_streams.worker.backfill import BackfillPoint
 
 __all__ = ["BackfillTableOperator"]
 
@@ -55,10 +55,10 @@ class BackfillTableOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was put there: the version, its rows, and whether an earlier run had done it."""
-        from tidemark.model.backfill import BackfillAsk
+        from tidemark.change_streams.model.backfill import BackfillAsk
+        from tidemark.change_streams.worker.backfill import begin_backfill, finish_backfill
         from tidemark.operators._jobs import backfill_table
         from tidemark.operators._partitions import target_of
-        from tidemark.transactions.change_streams.backfill import begin_backfill, finish_backfill
 
         overwrite, target = flag_of("overwrite", self.overwrite), target_of(self.hook, self.target)
         runtime = self.runtime()

@@ -15,7 +15,7 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.model.change_streams import CaptureResult
+    from tidemark.change_streams.model.change_streams import CaptureResult
 
 __all__ = ["CaptureChangesOperator"]
 
@@ -74,11 +74,11 @@ class CaptureChangesOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What the batch brought; of nothing new only {change_stream, batch: None, left_out}."""
+        from tidemark.change_streams.worker.capture import capture
+        from tidemark.change_streams.worker.definitions import get_change_stream
+        from tidemark.change_streams.worker.watching import find_new_tables
         from tidemark.operators._bounds import bound_of
         from tidemark.operators._lake_tables import lake_tables_of
-        from tidemark.transactions.change_streams.capture import capture
-        from tidemark.transactions.change_streams.definitions import get_change_stream
-        from tidemark.transactions.change_streams.watching import find_new_tables
 
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows)
         split, merge = number_of("split_rows", self.split_rows), number_of("merge_rows", self.merge_rows)

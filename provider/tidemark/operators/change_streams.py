@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemark.change_streams.planning.definition import require_name
 from tidemark.errors import ChangeStreamNotFound, InvalidArgument
 from tidemark.operators._base import TidemarkOperator, flag_of, whole_number_of
 from tidemark.operators._constants import check_constants, check_options, is_constant
 from tidemark.operators._lake_tables import lake_tables_of
-from tidemark.planning.change_streams.definition import require_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.change_streams.model.change_streams import ChangeStream
     from tidemark.hooks.tidemark import TidemarkHook
-    from tidemark.model.change_streams import ChangeStream
 
 __all__ = ["AlterChangeStreamOperator", "CreateChangeStreamOperator", "DropChangeStreamOperator"]
 
@@ -33,7 +33,7 @@ class _WithOptions(TidemarkOperator):
 
     def _check_watch(self, *, new: bool) -> None:
         """`watch`, and `keys` of it, as far as they are constants. Raises InvalidArgument."""
-        from tidemark.planning.change_streams.definition import TableAsk, parse_keys, parse_watch, require_asked
+        from tidemark.change_streams.planning.definition import TableAsk, parse_keys, parse_watch, require_asked
 
         ends = self.template_ext
         asked = parse_watch(self.watch) if is_constant(self.watch, ends) else None
@@ -48,7 +48,7 @@ class _WithOptions(TidemarkOperator):
 
     def _check_options(self, _: str, given: Mapping[str, Any] | None) -> None:
         """Raises ChangeStreamRefused, as the change stream itself would."""
-        from tidemark.planning.change_streams.options import parse_options
+        from tidemark.change_streams.planning.options import parse_options
 
         parse_options(self.change_stream, options_of(given))
 
@@ -97,8 +97,8 @@ class CreateChangeStreamOperator(_WithOptions):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable."""
-        from tidemark.lake.change_logs import logs_root
-        from tidemark.transactions.change_streams import defining
+        from tidemark.change_streams.worker import defining
+        from tidemark.lake.log_places import logs_root
 
         store = self.hook.open_store()
         kept = defining.find(store, self.change_stream)
@@ -170,8 +170,8 @@ class AlterChangeStreamOperator(_WithOptions):
         """
         from functools import partial
 
+        from tidemark.change_streams.worker import defining
         from tidemark.lake.delta_log import DeltaLog
-        from tidemark.transactions.change_streams import defining
 
         suspend = flag_of("suspend", self.suspend)
         _require_one_wish(suspend, self.watch, self.restart)
@@ -206,7 +206,7 @@ class DropChangeStreamOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> bool:
         """Whether there was one to drop. A second run drops nothing."""
-        from tidemark.transactions.change_streams import defining
+        from tidemark.change_streams.worker import defining
 
         if_exists = flag_of("if_exists", self.if_exists)
         try:
@@ -230,7 +230,7 @@ def _require_one_wish(suspend: bool, watch: Watch | None, restart: str | Sequenc
 
 def _partitions_of(argument: str, value: int | str) -> int:
     """How many partitions it begins with, also as a template renders it. Raises InvalidArgument."""
-    from tidemark.planning.change_streams.definition import require_partitions
+    from tidemark.change_streams.planning.definition import require_partitions
 
     count = whole_number_of(argument, value) or 1
     require_partitions(count)
@@ -238,14 +238,14 @@ def _partitions_of(argument: str, value: int | str) -> int:
 
 
 def _restart_of(_: str, value: Any) -> None:
-    from tidemark.planning.change_streams.definition import names_of_restart
+    from tidemark.change_streams.planning.definition import names_of_restart
 
     names_of_restart(value)
 
 
 def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options, with flags as templates render them. Raises InvalidArgument for what is no mapping."""
-    from tidemark.planning.change_streams.options import OPTIONS
+    from tidemark.change_streams.planning.options import OPTIONS
 
     if not given:
         return {}
@@ -261,8 +261,8 @@ def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def left_out_of(hook: TidemarkHook, stream: ChangeStream) -> list[str]:
     """Names of the tables that FOR ALL cannot watch now."""
+    from tidemark.change_streams.worker.watching import tables_left_out
     from tidemark.operators._lake_tables import lake_tables_of
-    from tidemark.transactions.change_streams.watching import tables_left_out
 
     return [one.name for one in tables_left_out(hook.open_store(), stream, lake_tables_of(hook))]
 

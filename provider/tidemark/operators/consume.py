@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from tidemark.model.transactions import TransactionKey
+    from tidemark.model.statements import TransactionKey
     from tidemark.operators._base import Lineage
 
 __all__ = ["ConsumeStreamOperator"]
@@ -105,8 +105,8 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
     @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:
         """The window that was delivered; for a dry run what would be read."""
-        from tidemark.transactions.consume import consume
-        from tidemark.transactions.fitting import require_columns_of_writes
+        from tidemark.streams.worker.consume import consume
+        from tidemark.streams.worker.fitting import require_columns_of_writes
 
         request = WriteRequest.parse(vars(self))
         hook = self.hook

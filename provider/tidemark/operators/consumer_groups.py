@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import TidemarkOperator, one_of, version_or_time
 from tidemark.operators._constants import check_constants, is_constant
-from tidemark.planning.names import require_name
+from tidemark.streams.planning.names import require_name
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -46,7 +46,7 @@ class CreateConsumerGroupOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The group as it stands."""
-        from tidemark.transactions.change_streams.groups import create_group
+        from tidemark.change_streams.worker.groups import create_group
 
         group = create_group(
             self.hook.open_store(),
@@ -94,7 +94,7 @@ class AlterConsumerGroupOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was done."""
-        from tidemark.transactions.change_streams.groups import pause_group, reset_group, resume_group
+        from tidemark.change_streams.worker.groups import pause_group, reset_group, resume_group
 
         action, store = one_of(_ACTIONS, "action", self.action), self.hook.open_store()
         start = _start_for(action, self.start)

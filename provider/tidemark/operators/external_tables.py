@@ -10,7 +10,7 @@ from tidemark.model.external_tables import ExternalTableAsk, FileFormat
 from tidemark.operators._base import key_of
 from tidemark.operators._constants import check_constants, check_options, is_constant
 from tidemark.operators._spark import SparkOperator
-from tidemark.planning.external_tables import file_format_of
+from tidemark.streams.planning.external_tables import file_format_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

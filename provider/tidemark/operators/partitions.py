@@ -14,7 +14,7 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.transactions.change_streams.reading import BundleResult
+    from tidemark.change_streams.worker.reading import BundleResult
 
 __all__ = [
     "CommitPartitionsOperator",
@@ -81,10 +81,10 @@ class PlanPartitionsOperator(TidemarkOperator):
         """The bundles, as JSON has them; [] where nothing can be read now."""
         from airflow.sdk.configuration import conf
 
+        from tidemark.change_streams.planning.bundles import in_bundles
+        from tidemark.change_streams.planning.tokens import parse_token
+        from tidemark.change_streams.worker.waves import plan_wave
         from tidemark.model.codec import to_plain
-        from tidemark.planning.change_streams.bundles import in_bundles
-        from tidemark.planning.change_streams.tokens import parse_token
-        from tidemark.transactions.change_streams.waves import plan_wave
 
         limits = task_limits(
             chunks_per_task=self.chunks_per_task,
@@ -167,9 +167,9 @@ class ReadPartitionOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{range, chunks, rows, found}: `rows` that the sinks took, `found` chunks that were there already."""
+        from tidemark.change_streams.model.sinks import Bundle
+        from tidemark.change_streams.worker.reading import read_chunks
         from tidemark.model.codec import from_plain
-        from tidemark.model.partition_sinks import Bundle
-        from tidemark.transactions.change_streams.reading import read_chunks
 
         bundle = from_plain(Bundle, self.bundle)
         store = self.hook.open_store()
@@ -221,8 +221,8 @@ class CommitPartitionsOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> Mapping[str, Any]:
         """How many partitions advanced, the tokens that finished and their children, and the group's low watermark."""
+        from tidemark.change_streams.worker.waves import commit_wave
         from tidemark.model.codec import to_plain
-        from tidemark.transactions.change_streams.waves import commit_wave
 
         reach("commit_wave.before")
         result = commit_wave(self.hook.open_store(), self.change_stream, self.consumer_group, run=run_of(context))
@@ -252,8 +252,8 @@ class FinishPartitionsOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> Mapping[str, Any]:
         """What is left."""
-        from tidemark.transactions.change_streams.groups import group_status
-        from tidemark.transactions.change_streams.waves import finish
+        from tidemark.change_streams.worker.groups import group_status
+        from tidemark.change_streams.worker.waves import finish
 
         store = self.hook.open_store()
         left = finish(store, self.change_stream, self.consumer_group, run=run_of(context))
@@ -270,7 +270,7 @@ class FinishPartitionsOperator(TidemarkOperator):
 
 def _require_token(_: str, value: str | None) -> None:
     """Raises PartitionTokenInvalid for a text that is no partition's token."""
-    from tidemark.planning.change_streams.tokens import parse_token
+    from tidemark.change_streams.planning.tokens import parse_token
 
     if value:
         parse_token(value)

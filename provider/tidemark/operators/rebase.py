@@ -65,10 +65,10 @@ class RebaseStreamOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands afterwards: {stream, table, mode, version, created}."""
-        from tidemark.lake.sources import require_stream_source
-        from tidemark.planning.source_keys import require_keys
-        from tidemark.transactions.rebase import Ground, rebase_stream
-        from tidemark.transactions.streams import get_stream
+        from tidemark.changes.planning.source_keys import require_keys
+        from tidemark.changes.worker.sources import require_stream_source
+        from tidemark.streams.worker.rebase import Ground, rebase_stream
+        from tidemark.streams.worker.streams import get_stream
 
         _reason_of("why", self.why)
         store = self.hook.open_store()

@@ -80,7 +80,7 @@ class ReplayWindowOperator(SparkOperator):
     @failures_counted("stream", consuming=False)
     def execute(self, context: Context) -> dict[str, Any]:
         """What was delivered again: {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}."""
-        from tidemark.transactions.replay import find_run, replay, require_replayable
+        from tidemark.streams.worker.replay import find_run, replay, require_replayable
 
         hook = self.hook
         request = WriteRequest.parse(vars(self))

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from tidemark.databases.sources import Source
-    from tidemark.model.replication_jobs import CaptureReport
-    from tidemark.transactions.runtime import Runtime
+    from tidemark.replication.model.jobs import CaptureReport
+    from tidemark.replication.sources.open import Source
+    from tidemark.streams.worker.runtime import Runtime
 
     Lineage = OperatorLineage[Any, Any]
 
@@ -55,9 +55,9 @@ class CaptureEventsOperator(SparkOperator, ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was captured; of nothing new {replication, captured, transactions: 0, events: 0, …}."""
-        from tidemark.databases.sources import open_source
         from tidemark.hooks.source_connection import source_address
-        from tidemark.transactions.replication.definitions import get_replication
+        from tidemark.replication.sources.open import open_source
+        from tidemark.replication.worker.definitions import get_replication
 
         skip = flag_of("skip_when_empty", self.skip_when_empty)
         store = self.hook.open_store()
@@ -77,8 +77,8 @@ class CaptureEventsOperator(SparkOperator, ReplicationOperator):
     def _capture(self, context: Context, runtime: Runtime, source: Source) -> CaptureReport | None:
         """Raises AirflowSkipException where another run is at it; SlotBusy where it is nobody of ours."""
         from tidemark.errors import SlotBusy
-        from tidemark.transactions.replication.capture import capture
-        from tidemark.transactions.replication.overlapping import is_captured_now
+        from tidemark.replication.worker.capture import capture
+        from tidemark.replication.worker.overlapping import is_captured_now
 
         try:
             return capture(

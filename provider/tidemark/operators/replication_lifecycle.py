@@ -20,7 +20,7 @@ from tidemark.operators._replication import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.model.replication import Replication
+    from tidemark.replication.model.replication import Replication
 
 __all__ = ["PauseReplicationOperator", "RecoverReplicationOperator", "ResumeReplicationOperator"]
 
@@ -48,7 +48,7 @@ class PauseReplicationOperator(ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Its state after it: draining, or paused."""
-        from tidemark.transactions.replication.lifecycle import drained, pause
+        from tidemark.replication.worker.lifecycle import drained, pause
 
         store, by = self.hook.open_store(), by_of(context, self.why)
         pause(store, self.replication, by=by, at_once=flag_of("at_once", self.at_once))
@@ -76,7 +76,7 @@ class ResumeReplicationOperator(ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Its state after it."""
-        from tidemark.transactions.replication.lifecycle import resume
+        from tidemark.replication.worker.lifecycle import resume
 
         after = resume(self.hook.open_store(), self.replication, by=by_of(context, self.why))
         self.log.info("Replication %s is %s.", after.name, after.state)
@@ -114,8 +114,8 @@ class RecoverReplicationOperator(ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Where it goes on."""
-        from tidemark.transactions.replication.definitions import get_replication
-        from tidemark.transactions.replication.recovering import recover_from
+        from tidemark.replication.worker.definitions import get_replication
+        from tidemark.replication.worker.recovering import recover_from
 
         store = self.hook.open_store()
         replication = get_replication(store, self.replication)
@@ -134,7 +134,7 @@ class RecoverReplicationOperator(ReplicationOperator):
 
 def _require_position(_: str, value: str) -> None:
     """As the source reads it. Raises InvalidArgument."""
-    from tidemark.planning.replication.positions import NOW, parse_lsn
+    from tidemark.replication.planning.positions import NOW, parse_lsn
 
     if str(value).strip().lower() != NOW:
         parse_lsn(str(value))

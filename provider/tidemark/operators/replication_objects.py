@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from tidemark.model.replication import Replicated
+    from tidemark.replication.model.replication import Replicated
 
     Lineage = OperatorLineage[Any, Any]
 
@@ -54,7 +54,7 @@ class _OfObject(SparkOperator, ReplicationOperator):
         return None if self._moved is None else self._moved.lineage()
 
     def _object(self) -> Replicated:
-        from tidemark.transactions.replication.objects import get_object
+        from tidemark.replication.worker.objects import get_object
 
         return get_object(self.hook.open_store(), self.replication, self.object_name)
 
@@ -98,8 +98,8 @@ class BackfillObjectOperator(_OfObject):
         from tidemark.hooks.source_connection import source_address
         from tidemark.model.spark import POSTGRESQL_PACKAGE
         from tidemark.operators._backfill_progress import read_progress
-        from tidemark.transactions.replication.backfill import run_backfill
-        from tidemark.transactions.replication.definitions import get_replication
+        from tidemark.replication.worker.backfill import run_backfill
+        from tidemark.replication.worker.definitions import get_replication
 
         partitions = number_of("partitions", self.partitions)
         store, wanted = self.hook.open_store(), self._object()
@@ -146,9 +146,9 @@ class WriteDownOperator(_OfObject):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was applied; of nothing new the same with `events` 0."""
-        from tidemark.transactions.replication.definitions import get_replication
-        from tidemark.transactions.replication.overlapping import look_elsewhere
-        from tidemark.transactions.replication.write_down import run_write_down
+        from tidemark.replication.worker.definitions import get_replication
+        from tidemark.replication.worker.overlapping import look_elsewhere
+        from tidemark.replication.worker.write_down import run_write_down
 
         store, before = self.hook.open_store(), self._object()
         other = look_elsewhere(store, self.replication, key=key_of(context)).written_down.get(before.uid)
@@ -182,7 +182,7 @@ class WriteDownOperator(_OfObject):
         return facts
 
     def _lag_seconds(self) -> float | None:
-        from tidemark.transactions.replication.status import describe_object
+        from tidemark.replication.worker.status import describe_object
 
         return describe_object(self.hook.open_store(), self.replication, self.object_name).lag_seconds
 
@@ -212,7 +212,7 @@ class AskBackfillOperator(ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The state of each object after it."""
-        from tidemark.transactions.replication.objects import ask_backfill, stop_backfill
+        from tidemark.replication.worker.objects import ask_backfill, stop_backfill
 
         names, action = names_of("objects", self.objects), one_of(_ACTIONS, "action", self.action)
         if not names:

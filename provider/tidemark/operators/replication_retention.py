@@ -40,7 +40,7 @@ class TrimEventLogOperator(SparkOperator, ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What went, and what is held back."""
-        from tidemark.transactions.replication.retention import trim_events
+        from tidemark.replication.worker.retention import trim_events
 
         keep = days_of("keep_days", self.keep_days)
         done = trim_events(self.runtime(), self.replication, keep=keep, key=key_of(context))

@@ -23,13 +23,13 @@ from tidemark.operators._replication import (
     source_of,
     targets_of,
 )
-from tidemark.planning.names import require_name
+from tidemark.streams.planning.names import require_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.model.replication import Replication
-    from tidemark.transactions.replication.preparing import Prepared
+    from tidemark.replication.model.replication import Replication
+    from tidemark.replication.worker.preparing import Prepared
 
 __all__ = [
     "CreateReplicationOperator",
@@ -102,8 +102,8 @@ class CreateReplicationOperator(ReplicationOperator):
         from tidemark.errors import ReplicationNotFound
         from tidemark.hooks._secrets import require_no_password
         from tidemark.hooks.source_connection import source_address
-        from tidemark.planning.replication.hiding import marked
-        from tidemark.transactions.replication import definitions
+        from tidemark.replication.planning.hiding import marked
+        from tidemark.replication.worker import definitions
 
         selection, options = selection_of(self.include, self.exclude), options_of(self.target, self.mode, self.options)
         require_conn_id("source_conn_id", self.source_conn_id)
@@ -167,9 +167,9 @@ class PrepareReplicationOperator(ReplicationOperator):
 
     def execute(self, context: Context) -> list[str]:
         """The objects to work at; [] where there is nothing to do for any."""
-        from tidemark.model.replication import ReplicationState
-        from tidemark.transactions.replication.definitions import get_replication
-        from tidemark.transactions.replication.preparing import prepare
+        from tidemark.replication.model.replication import ReplicationState
+        from tidemark.replication.worker.definitions import get_replication
+        from tidemark.replication.worker.preparing import prepare
 
         patience, store = seconds_of("slot_patience_seconds", self.slot_patience_seconds), self.hook.open_store()
         replication = get_replication(store, self.replication)
@@ -224,10 +224,10 @@ class FinishReplicationOperator(ReplicationOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """How it stands now."""
         from tidemark.errors import BackfillNeeded
-        from tidemark.model.replication import ObjectState
         from tidemark.operators._replication_status import in_words, told
-        from tidemark.transactions.replication.lifecycle import drained
-        from tidemark.transactions.replication.status import describe
+        from tidemark.replication.model.replication import ObjectState
+        from tidemark.replication.worker.lifecycle import drained
+        from tidemark.replication.worker.status import describe
 
         fails = flag_of("fail_on_flagged", self.fail_on_flagged)
         store = self.hook.open_store()
@@ -252,7 +252,7 @@ class FinishReplicationOperator(ReplicationOperator):
 
 def _alerts_of_source(replication: Replication) -> tuple[str, ...]:
     from tidemark.errors import SourceDriverNotInstalled, SourceRefused, SourceUnreachable
-    from tidemark.model.replication import ReplicationState
+    from tidemark.replication.model.replication import ReplicationState
 
     if replication.state is ReplicationState.NOT_STARTED:
         return ()
@@ -297,8 +297,8 @@ class DropReplicationOperator(ReplicationOperator):
     def execute(self, context: Context) -> bool:
         """Whether there was one to drop. A second run drops nothing."""
         from tidemark.errors import ReplicationNotFound
-        from tidemark.lake.change_logs import remove_log
-        from tidemark.transactions.replication.definitions import begin_drop, drop_replication
+        from tidemark.lake.log_places import remove_log
+        from tidemark.replication.worker.definitions import begin_drop, drop_replication
 
         if_exists = flag_of("if_exists", self.if_exists)
         alone, force = flag_of("without_source", self.without_source), flag_of("force", self.force)

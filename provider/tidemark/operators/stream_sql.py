@@ -24,12 +24,12 @@ from tidemark.operators._spark import SparkOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.change_streams.planning.sql.statements import ChangeStreamStatement
+    from tidemark.model.statements import TransactionKey
     from tidemark.model.streams import TableRef
-    from tidemark.model.transactions import TransactionKey
     from tidemark.operators._base import Lineage
-    from tidemark.planning.change_stream_sql.statements import ChangeStreamStatement
-    from tidemark.planning.statements import ParsedStatement
-    from tidemark.planning.stream_sql.statements import StreamStatement
+    from tidemark.sql.statements import ParsedStatement
+    from tidemark.streams.planning.stream_sql.statements import StreamStatement
 
 __all__ = ["StreamSQLOperator"]
 
@@ -88,10 +88,10 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
     @failures_counted("stream")
     def execute(self, context: Context) -> Any:
         """Rows as a list of dictionaries, or the window that was delivered."""
+        from tidemark.change_streams.planning.sql.statements import ChangeStreamStatement
         from tidemark.operators._stream_sql import StreamDefinitions, answer
-        from tidemark.planning.change_stream_sql.statements import ChangeStreamStatement
-        from tidemark.planning.statements import ParsedStatement
-        from tidemark.planning.stream_sql.statements import StreamQuery
+        from tidemark.sql.statements import ParsedStatement
+        from tidemark.streams.planning.stream_sql.statements import StreamQuery
 
         statement = _statement_of("sql", self.sql)
         if isinstance(statement, ChangeStreamStatement):
@@ -115,7 +115,7 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
     def planned_lineage(self) -> Lineage | None:
         """The streams' sources and the target of a write; None for anything else."""
         from tidemark.lineage.facets import lineage_of_plan
-        from tidemark.planning.statements import ParsedStatement
+        from tidemark.sql.statements import ParsedStatement
 
         statement = _statement_of("sql", self.sql)
         if not isinstance(statement, ParsedStatement):
@@ -131,9 +131,9 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
         return lineage_of_transaction(hook.open_store(), key_of_task(None), slice(None), hook.open_table)
 
     def _define_change_stream(self, context: Context, statement: ChangeStreamStatement) -> list[dict[str, str]]:
-        from tidemark.lake.change_logs import logs_root
+        from tidemark.change_streams.worker.statements import run_statement
+        from tidemark.lake.log_places import logs_root
         from tidemark.operators._lake_tables import lake_tables_of
-        from tidemark.transactions.change_streams.statements import run_statement
 
         hook = self.hook
         status = run_statement(
@@ -147,7 +147,7 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
         return [{"status": status}]
 
     def _write(self, context: Context, statement: ParsedStatement) -> dict[str, Any]:
-        from tidemark.transactions.consume import consume
+        from tidemark.streams.worker.consume import consume
 
         hook = self.hook
         request = self._request(statement)
@@ -173,7 +173,7 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
 
     def _request(self, parsed: ParsedStatement) -> WriteRequest:
         """The write, with the streams that it reads. Raises StatementRefused, InvalidArgument."""
-        from tidemark.transactions.streams import list_streams
+        from tidemark.streams.worker.streams import list_streams
 
         known = {stream.name.casefold(): stream.name for stream in list_streams(self.hook.open_store())}
         target = None if parsed.target is None else parsed.target.name
@@ -199,9 +199,9 @@ def _statement_of(argument: str, sql: str) -> ChangeStreamStatement | StreamStat
     """What the text says: a definition, a query, or a write. Raises SqlCompilationError, StatementRefused,
     InvalidArgument.
     """
-    from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
-    from tidemark.planning.statements import parse_write
-    from tidemark.planning.stream_sql.parse import parse_stream_sql
+    from tidemark.change_streams.planning.sql.parse import parse_change_stream_sql
+    from tidemark.sql.statements import parse_write
+    from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
 
     if not isinstance(sql, str) or not sql.strip():
         raise InvalidArgument(argument=argument, value=sql, problem="give one statement")

@@ -17,7 +17,7 @@ from tidemark.model.streams import Stream, StreamMode
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
-from tidemark.planning.names import require_name
+from tidemark.streams.planning.names import require_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -89,9 +89,9 @@ class CreateStreamOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}."""
-        from tidemark.lake.sources import require_stream_source
-        from tidemark.planning.source_keys import require_keys
-        from tidemark.transactions import streams
+        from tidemark.changes.planning.source_keys import require_keys
+        from tidemark.changes.worker.sources import require_stream_source
+        from tidemark.streams.worker import streams
 
         mode, wanted = mode_of(self.mode), self._keys()
         store = self.hook.open_store()
@@ -162,7 +162,7 @@ class DropStreamOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> bool:
         """Whether there was a stream to drop. A second run drops nothing."""
-        from tidemark.transactions import streams
+        from tidemark.streams.worker import streams
 
         try:
             streams.drop_stream(self.hook.open_store(), self.stream, who=str(key_of(context)))
@@ -198,7 +198,7 @@ class AdvanceStreamOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands afterwards: {stream, table, mode, version, created}."""
-        from tidemark.transactions import streams
+        from tidemark.streams.worker import streams
 
         _reason_of("why", self.why)
         store = self.hook.open_store()

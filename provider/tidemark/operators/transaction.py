@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark import metrics
+from tidemark.delivery.model.transactions import QUARANTINED
 from tidemark.errors import InvalidArgument, PlanChanged, TransactionNotFound
-from tidemark.model.transactions import QUARANTINED
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag, warn_of_quarantine
 from tidemark.operators._base import (
     TidemarkOperator,
@@ -23,7 +23,7 @@ from tidemark.operators._constants import check_bounds, check_constants, check_w
 from tidemark.operators._jobs import create_quarantine
 from tidemark.operators._plans import WriteRequest, names_of, planned_writes
 from tidemark.operators._spark import SparkOperator
-from tidemark.planning.plan_differences import differences
+from tidemark.streams.planning.plan_differences import differences
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.control.store import ControlStore
-    from tidemark.model.transactions import PlannedWrite, Transaction, TransactionKey
+    from tidemark.delivery.model.transactions import Transaction
+    from tidemark.model.statements import PlannedWrite, TransactionKey
     from tidemark.operators._base import Lineage
 
 __all__ = [
@@ -85,10 +86,10 @@ class BeginTransactionOperator(SparkOperator):
         """The pinned windows: [{stream, from, to, initial_rows, versions, files, estimated_rows}]; of the last three as
         far as the logs tell.
         """
-        from tidemark.transactions.begin import begin
-        from tidemark.transactions.fitting import require_columns_of_writes
-        from tidemark.transactions.outcomes import Delivered
-        from tidemark.transactions.pinned import facts_of_delivered, facts_of_pinned, tell_pinned
+        from tidemark.streams.worker.begin import begin
+        from tidemark.streams.worker.fitting import require_columns_of_writes
+        from tidemark.streams.worker.outcomes import Delivered
+        from tidemark.streams.worker.pinned import facts_of_delivered, facts_of_pinned, tell_pinned
 
         hook = self.hook
         runtime = self.runtime(functions=True)
@@ -179,7 +180,7 @@ class WriteStreamOperator(ToldAsLineage, SparkOperator):
     @failures_counted("stream")
     def execute(self, context: Context) -> dict[str, Any]:
         """Rows written by target: {target: {inserted, updated, deleted}}; {} where there was nothing to deliver."""
-        from tidemark.transactions.submit import submit
+        from tidemark.streams.worker.submit import submit
 
         hook = self.hook
         found = self._transaction(context)
@@ -211,7 +212,7 @@ class WriteStreamOperator(ToldAsLineage, SparkOperator):
         return lineage_of_transaction(hook.open_store(), key_of_task(self.transaction), own, hook.open_table)
 
     def _transaction(self, context: Context) -> Transaction:
-        from tidemark.transactions.begin import get_transaction
+        from tidemark.streams.worker.begin import get_transaction
 
         if self.transaction is None:
             raise InvalidArgument(
@@ -250,8 +251,8 @@ class CommitTransactionOperator(TidemarkOperator):
     @failures_counted("streams")
     def execute(self, context: Context) -> dict[str, Any]:
         """The windows that were delivered, as ConsumeStreamOperator returns them."""
-        from tidemark.transactions.begin import get_transaction
-        from tidemark.transactions.commit import commit
+        from tidemark.streams.worker.begin import get_transaction
+        from tidemark.streams.worker.commit import commit
 
         hook = self.hook
         store = hook.open_store()
@@ -289,7 +290,7 @@ class RollbackTransactionOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> None:
         """A second run changes nothing."""
-        from tidemark.transactions.unwritten import let_go
+        from tidemark.streams.worker.unwritten import let_go
 
         hook = self.hook
         store = hook.open_store()
@@ -312,8 +313,8 @@ def _numbers(transaction: Transaction, first: int, writes: Sequence[PlannedWrite
 
 
 def _streams_held(store: ControlStore, key: TransactionKey) -> tuple[str, ...]:
-    from tidemark.model.transactions import TransactionState
-    from tidemark.transactions.begin import get_transaction
+    from tidemark.delivery.model.transactions import TransactionState
+    from tidemark.streams.worker.begin import get_transaction
 
     try:
         found = get_transaction(store, key)

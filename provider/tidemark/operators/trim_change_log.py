@@ -33,7 +33,7 @@ class TrimChangeLogOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{change_stream, until, rows, partitions, batches}: rows that left the log, and what the store forgot."""
-        from tidemark.transactions.change_streams.retention import trim
+        from tidemark.change_streams.worker.retention import trim
 
         done = trim(self.runtime(), self.change_stream)
         self.log.info("%s rows left the log; records before %s are gone.", done.rows, done.until.isoformat())

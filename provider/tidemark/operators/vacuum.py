@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
-from tidemark.planning.vacuum_results import extension_of, result_of
+from tidemark.streams.planning.vacuum_results import extension_of, result_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.planning.vacuum_results import VacuumResult
+    from tidemark.streams.planning.vacuum_results import VacuumResult
 
 __all__ = ["VacuumTableOperator"]
 
@@ -63,7 +63,7 @@ class VacuumTableOperator(SparkOperator):
         """
         from tidemark.model.codec import to_plain
         from tidemark.operators._jobs import vacuum
-        from tidemark.transactions.vacuum import plan_table_vacuum
+        from tidemark.streams.worker.vacuum import plan_table_vacuum
 
         dry_run, stretch = flag_of("dry_run", self.only_plan), flag_of("stretch", self.stretch)
         extension = extension_of(self.max_extension_days)

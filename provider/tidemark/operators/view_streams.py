@@ -11,7 +11,7 @@ from tidemark.operators._base import flag_of, key_of, version_or_time
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
 from tidemark.operators.streams import facts_of_stream, mode_of
-from tidemark.planning.names import require_name
+from tidemark.streams.planning.names import require_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -80,7 +80,7 @@ class CreateViewStreamOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}; `version` sums those of the base tables."""
-        from tidemark.transactions import streams
+        from tidemark.streams.worker import streams
 
         mode, moment = _mode_of_view("mode", self.mode), _moment_of("at", self.at)
         view, tables = self._resolved(context)
@@ -116,7 +116,7 @@ class CreateViewStreamOperator(SparkOperator):
 
     def _start(self, table: TableRef, moment: datetime | None) -> BaseOffset:
         """The table's place, if a stream can read it there. Raises RowTrackingDisabled, TrackingInterrupted (R8g)."""
-        from tidemark.lake.sources import require_stream_source, require_tracked_at
+        from tidemark.changes.worker.sources import require_stream_source, require_tracked_at
         from tidemark.model.streams import BaseOffset
 
         log = self.hook.open_table(table)
@@ -149,7 +149,7 @@ def _moment_of(argument: str, value: str | datetime | None) -> datetime | None:
 
 
 def _mode_of_view(_: str, value: str) -> StreamMode:
-    from tidemark.planning.source_keys import require_fitting_mode
+    from tidemark.changes.planning.source_keys import require_fitting_mode
 
     mode = mode_of(value)
     require_fitting_mode(mode, (), on_view=True)

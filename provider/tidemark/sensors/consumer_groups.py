@@ -16,7 +16,7 @@ from tidemark.operators._told import useful_line_first
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.model.change_streams import GroupStatus
+    from tidemark.change_streams.model.change_streams import GroupStatus
 
 __all__ = ["ConsumerGroupStaleSensor"]
 
@@ -73,8 +73,8 @@ class ConsumerGroupStaleSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=bool(told), xcom_value=told)
 
     def _groups(self) -> list[GroupStatus]:
-        from tidemark.transactions.change_streams.definitions import list_change_streams
-        from tidemark.transactions.change_streams.groups import group_status, list_groups
+        from tidemark.change_streams.worker.definitions import list_change_streams
+        from tidemark.change_streams.worker.groups import group_status, list_groups
 
         _require_stream(self.change_stream, self.consumer_group)
         store = TidemarkHook(self.conn_id).open_store()

@@ -17,8 +17,8 @@ from tidemark.operators._told import useful_line_first
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.model.replication import Replicated
-    from tidemark.transactions.replication.status import ObjectStatus, ReplicationStatus
+    from tidemark.replication.model.replication import Replicated
+    from tidemark.replication.worker.status import ObjectStatus, ReplicationStatus
 
 __all__ = ["BackfillDoneSensor", "ReplicationLagSensor"]
 
@@ -48,9 +48,9 @@ class _ReplicationSensor(BaseSensorOperator):
         """How it stands, and those of its objects that were asked for, without such as are not replicated: gone,
         unsupported, or selected no more. Raises ReplicationNotFound, ObjectNotFound.
         """
-        from tidemark.planning.replication.lifecycle import why_no_backfill
-        from tidemark.transactions.replication.objects import get_object
-        from tidemark.transactions.replication.status import describe
+        from tidemark.replication.planning.lifecycle import why_no_backfill
+        from tidemark.replication.worker.objects import get_object
+        from tidemark.replication.worker.status import describe
 
         store = TidemarkHook(self.conn_id).open_store()
         status = describe(store, self.replication)
@@ -178,7 +178,7 @@ def _require_limit(lag_seconds: float | str | None, lag_bytes: int | str | None)
 
 def _has_target(one: Replicated) -> bool:
     """Whether its backfill is done, or none is needed: it began with what was captured from then on."""
-    from tidemark.model.replication import ObjectState
+    from tidemark.replication.model.replication import ObjectState
 
     if one.state is ObjectState.NOT_STARTED:
         return one.applied is not None and one.flagged is None

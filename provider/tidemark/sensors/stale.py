@@ -18,7 +18,7 @@ from tidemark.sensors._deferring import StreamSensor
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.transactions.outlook import Limit
+    from tidemark.streams.worker.outlook import Limit
     from tidemark.triggers.stale import StreamStaleTrigger
 
 __all__ = ["StreamStaleSensor", "check_limit", "limit_of"]
@@ -66,7 +66,7 @@ class StreamStaleSensor(StreamSensor):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether any stream is at risk now. Raises StreamNotFound, StoreError, InvalidArgument."""
-        from tidemark.transactions.outlook import outlook
+        from tidemark.streams.worker.outlook import outlook
 
         hook = TidemarkHook(self.conn_id)
         names = [self.stream] if isinstance(self.stream, str) else self.stream
@@ -97,7 +97,7 @@ class StreamStaleSensor(StreamSensor):
 
 def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours: float | str | None) -> Limit:
     """From where on a stream is at risk, also as templates render it. Raises InvalidArgument."""
-    from tidemark.transactions.outlook import Limit
+    from tidemark.streams.worker.outlook import Limit
 
     return Limit(
         time_left=_hours_of("hours_left", hours_left),

@@ -51,7 +51,7 @@ class StreamHasDataSensor(StreamSensor):
 
     def poke(self, context: Context) -> bool:
         """Whether there is something to deliver now."""
-        from tidemark.transactions.has_data import has_data
+        from tidemark.streams.worker.has_data import has_data
 
         hook = TidemarkHook(self.conn_id)
         if flag_of("exact", self.exact):
@@ -86,7 +86,7 @@ class StreamHasDataSensor(StreamSensor):
     def _has_rows(self, hook: TidemarkHook, context: Context) -> bool:
         from tidemark.hooks.spark_job import SparkJob
         from tidemark.operators._jobs import holds_rows
-        from tidemark.transactions.has_data import has_rows
+        from tidemark.streams.worker.has_data import has_rows
 
         key, self._job = key_of(context), SparkJob(hook.settings)
         runtime = hook.runtime(self._job.run)

@@ -116,8 +116,8 @@ class _ObjectsToDo(ReplicationOperator):
     def execute(self, context: Context) -> list[str]:
         """Names; [] where there is nothing to do. Raises ReplicationNotFound, InvalidArgument."""
         from tidemark.operators._replication import require_room
-        from tidemark.transactions.replication.objects import is_due, to_work_at
-        from tidemark.transactions.replication.overlapping import look_elsewhere
+        from tidemark.replication.worker.objects import is_due, to_work_at
+        from tidemark.replication.worker.overlapping import look_elsewhere
 
         store = self.hook.open_store()
         elsewhere = look_elsewhere(store, self.replication, key=key_of(context))

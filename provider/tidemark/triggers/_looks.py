@@ -12,15 +12,15 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from tidemark.control import overview
-from tidemark.control import streams as stored_streams
 from tidemark.control.store import ControlStore
 from tidemark.errors import StreamNotFound
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import Stream
-from tidemark.transactions.has_data import renew_anchor
-from tidemark.transactions.outlook import LOGS_AT_ONCE, Found, Limit, Outlook, outlook
-from tidemark.transactions.turns import Turns
+from tidemark.streams.store import overview
+from tidemark.streams.store import streams as stored_streams
+from tidemark.streams.worker.has_data import renew_anchor
+from tidemark.streams.worker.outlook import LOGS_AT_ONCE, Found, Limit, Outlook, outlook
+from tidemark.streams.worker.turns import Turns
 from tidemark.triggers._sight import Sight, Sights
 
 if TYPE_CHECKING:

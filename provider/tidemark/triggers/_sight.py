@@ -15,8 +15,8 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.segments import commit_name
 from tidemark.lake.storage import Storage
 from tidemark.model.streams import BaseOffset, Stream, TableRef
-from tidemark.planning.bounds import UNBOUNDED
-from tidemark.transactions.sources import SourceHead, Tables, head_of, window_from
+from tidemark.streams.planning.bounds import UNBOUNDED
+from tidemark.streams.worker.sources import SourceHead, Tables, head_of, window_from
 
 __all__ = ["Sight", "Sights"]
 

@@ -11,7 +11,7 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.triggers._waiting import WaitTrigger
 
 if TYPE_CHECKING:
-    from tidemark.transactions.outlook import Outlook
+    from tidemark.streams.worker.outlook import Outlook
     from tidemark.triggers._looks import Looks
 
 __all__ = ["StreamStaleTrigger"]
@@ -59,7 +59,7 @@ class StreamStaleTrigger(WaitTrigger):
 
     def ask(self, looks: Looks) -> Future[Outlook]:
         """A look at all of them."""
-        from tidemark.transactions.outlook import Limit
+        from tidemark.streams.worker.outlook import Limit
 
         unmoved = None if self.unmoved_hours is None else timedelta(hours=self.unmoved_hours)
         return looks.outlook(self.names, Limit(timedelta(hours=self.hours_left), self.failures, unmoved))

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.change_log import read_by_functions, read_by_protocol
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.relations import CatalogSchemas
-from tidemark.databases.postgresql.slots import current_position
-from tidemark.databases.postgresql.transactions import EventRow, TransactionReader
-from tidemark.model.replication import LogPosition, ObjectName, SourceAddress, TableSchema
-from tidemark.model.replication_jobs import CapturedObject
-from tidemark.planning.replication.hiding import hasher
-from tidemark.planning.replication.positions import lsn_of
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.jobs import CapturedObject
+from tidemark.replication.model.replication import LogPosition, ObjectName, TableSchema
+from tidemark.replication.planning.hiding import hasher
+from tidemark.replication.planning.positions import lsn_of
+from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.relations import CatalogSchemas
+from tidemark.replication.sources.postgresql.slots import current_position
+from tidemark.replication.sources.postgresql.transactions import EventRow, TransactionReader
 
 __all__ = ["SourceWorld"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.postgresql import LOGICAL, postgresql_or_skip
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.publication import PublishedTable, ensure_publication, publication_state
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.publication import PublishedTable, ensure_publication, publication_state
 
 SLOW = ("autovacuum_vacuum_cost_limit=1", "autovacuum_vacuum_cost_delay=100ms")
 ALWAYS = ("autovacuum=on", "autovacuum_naptime=1s", *SLOW)

@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.catalog import (
+from tidemark.errors import InvalidArgument, ObjectNotReplicable
+from tidemark.replication.model.replication import Column, ObjectName, TypeKind, UnifiedType
+from tidemark.replication.sources.postgresql.catalog import (
     CatalogTable,
     columns_of,
     discover,
@@ -19,12 +21,10 @@ from tidemark.databases.postgresql.catalog import (
     server_facts,
     types_of,
 )
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.identities import Identity, RelationKind
-from tidemark.databases.postgresql.names import qualified, quoted
-from tidemark.databases.postgresql.publication import PublishedTable, drop_publication, ensure_publication
-from tidemark.errors import InvalidArgument, ObjectNotReplicable
-from tidemark.model.replication import Column, ObjectName, TypeKind, UnifiedType
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.identities import Identity, RelationKind
+from tidemark.replication.sources.postgresql.names import qualified, quoted
+from tidemark.replication.sources.postgresql.publication import PublishedTable, drop_publication, ensure_publication
 
 K = TypeKind
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=15).filter(

@@ -10,10 +10,10 @@ import pytest
 
 from tests.ports import free_port
 from tests.postgresql import PASSWORD, PostgresServer
-from tidemark.databases.postgresql.connection import SESSION, connect
 from tidemark.errors import SourceRefused, SourceUnreachable
 from tidemark.errors.tree import TidemarkError
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.sources.postgresql.connection import SESSION, connect
 
 SHORT = timedelta(seconds=3)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg2
 import pytest
 
-from tidemark.databases.postgresql.failures import connect_failure, source_text
 from tidemark.errors import SourceRefused, SourceUnreachable
-from tidemark.model.replication import SourceAddress, SourceKind
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.replication.sources.postgresql.failures import connect_failure, source_text
 
 ADDRESS = SourceAddress(SourceKind.POSTGRESQL, "db.example", 5432, "Shop", 'an"n', "s3cret", {"sslpassword": "k3y"})
 AT = 'connection to server at "db.example", port 5432 failed: '

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pytest
 
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.fingerprints import seen_tables
 from tidemark.model.codec import from_json, to_json
-from tidemark.model.replication_catalog import SeenTable
-from tidemark.planning.replication.seen_tables import carried, hidden, parts_notices, why_unlike
+from tidemark.replication.model.catalog import SeenTable
+from tidemark.replication.planning.seen_tables import carried, hidden, parts_notices, why_unlike
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 
 TYPES = (
     "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int, b text); CREATE DOMAIN moods AS mood[];"

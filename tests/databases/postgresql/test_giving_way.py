@@ -16,27 +16,26 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.change_log import read_by_functions, read_by_protocol
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.giving_way import Waiter, Waits
-from tidemark.databases.postgresql.pinned import PinnedTable, pinned_table
-from tidemark.databases.postgresql.slots import create_slot, current_position
-from tidemark.databases.postgresql.source import PostgresSource
-from tidemark.databases.postgresql.statistics import lag_of
-from tidemark.databases.sources import Source
 from tidemark.errors import BackfillGaveWay, SlotBlocked, SourceLocked
-from tidemark.model.replication import (
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.replication.model.replication import (
     LogPosition,
     ObjectName,
     Replication,
     ReplicationOptions,
     ReplicationState,
     Selection,
-    SourceAddress,
-    SourceKind,
     TableSchema,
 )
-from tidemark.planning.replication.positions import lsn_of
+from tidemark.replication.planning.positions import lsn_of
+from tidemark.replication.sources.open import Source
+from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.giving_way import Waiter, Waits
+from tidemark.replication.sources.postgresql.pinned import PinnedTable, pinned_table
+from tidemark.replication.sources.postgresql.slots import create_slot, current_position
+from tidemark.replication.sources.postgresql.source import PostgresSource
+from tidemark.replication.sources.postgresql.statistics import lag_of
 
 SHORT = timedelta(milliseconds=300)
 LONG = timedelta(seconds=60)

@@ -13,15 +13,15 @@ import pytest
 
 from tests.databases.postgresql.captured import ROW, SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.catalog import columns_of
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.fingerprints import seen_tables
 from tidemark.model.codec import from_plain
-from tidemark.model.replication import Selection, TableSchema
-from tidemark.model.replication_jobs import ColumnRules
-from tidemark.planning.replication.seen_tables import carried
-from tidemark.planning.replication.showing import chosen_columns, held_columns
-from tidemark.planning.replication.types import change_of
+from tidemark.replication.model.jobs import ColumnRules
+from tidemark.replication.model.replication import Selection, TableSchema
+from tidemark.replication.planning.seen_tables import carried
+from tidemark.replication.planning.showing import chosen_columns, held_columns
+from tidemark.replication.planning.types import change_of
+from tidemark.replication.sources.postgresql.catalog import columns_of
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 
 SECRET = "a secret of sixteen"
 PRIVATE = "123-45-6789"

@@ -10,11 +10,11 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.catalog import columns_of
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.pinned import as_read, hash_properties
-from tidemark.model.replication import Shown
-from tidemark.planning.replication.hiding import hasher
+from tidemark.replication.model.replication import Shown
+from tidemark.replication.planning.hiding import hasher
+from tidemark.replication.sources.postgresql.catalog import columns_of
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.pinned import as_read, hash_properties
 
 ITEMS = {  # type → two items as literals of SQL
     "mood": ("sad", "it''s {so}, \"so\""),

@@ -13,9 +13,11 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.catalog import CatalogTable, discover
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.publication import (
+from tidemark.errors import ObjectNotReplicable, SourceRefused
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.sources.postgresql.catalog import CatalogTable, discover
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.publication import (
     COLUMN_LISTS,
     GENERATED,
     PublishedTable,
@@ -23,8 +25,6 @@ from tidemark.databases.postgresql.publication import (
     ensure_publication,
     publication_state,
 )
-from tidemark.errors import ObjectNotReplicable, SourceRefused
-from tidemark.model.replication import SourceAddress
 
 NAME = 'tidemark "P"'
 _TABLES = """

@@ -10,13 +10,13 @@ import pytest
 
 from tests.databases.postgresql.captured import ROW, SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.catalog import columns_of
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.fingerprints import seen_tables
 from tidemark.model.codec import from_plain
-from tidemark.model.replication import TableSchema
-from tidemark.planning.replication.seen_tables import beyond, carried
-from tidemark.planning.replication.types import SchemaChange, change_of
+from tidemark.replication.model.replication import TableSchema
+from tidemark.replication.planning.seen_tables import beyond, carried
+from tidemark.replication.planning.types import SchemaChange, change_of
+from tidemark.replication.sources.postgresql.catalog import columns_of
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 
 UNKNOWN = "column c was added with a default that its log does not tell"
 

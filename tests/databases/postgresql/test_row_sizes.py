@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.databases.postgresql.row_sizes import (
+from tidemark.replication.driver.wide_rows import settings_for
+from tidemark.replication.model.replication import Column, TypeKind, UnifiedType
+from tidemark.replication.sources.postgresql.row_sizes import (
     AT_ONCE,
     MOST_ROWS,
     WIDE,
@@ -15,8 +17,6 @@ from tidemark.databases.postgresql.row_sizes import (
     row_bytes,
     sample_percent,
 )
-from tidemark.engine.replication.wide_rows import settings_for
-from tidemark.model.replication import Column, TypeKind, UnifiedType
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,20 @@ import pytest
 
 from tests.databases.postgresql.captured import ROW, SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.catalog import columns_of, discover
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.source import PostgresSource
 from tidemark.model.codec import from_json
-from tidemark.model.replication import (
+from tidemark.model.source_address import SourceKind
+from tidemark.replication.model.replication import (
     Replication,
     ReplicationOptions,
     ReplicationState,
     Selection,
-    SourceKind,
     TableSchema,
 )
-from tidemark.planning.replication.selection import select
-from tidemark.planning.replication.types import SchemaChange, change_of
+from tidemark.replication.planning.selection import select
+from tidemark.replication.planning.types import SchemaChange, change_of
+from tidemark.replication.sources.postgresql.catalog import columns_of, discover
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.source import PostgresSource
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.slots import SlotStatus, create_slot
-from tidemark.databases.postgresql.source import _RETAINED, _SAFE, PostgresSource, _alerts
-from tidemark.model.replication import START, Replication, ReplicationOptions, ReplicationState, Selection, SourceKind
+from tidemark.model.source_address import SourceKind
+from tidemark.replication.model.replication import START, Replication, ReplicationOptions, ReplicationState, Selection
+from tidemark.replication.sources.postgresql.slots import SlotStatus, create_slot
+from tidemark.replication.sources.postgresql.source import _RETAINED, _SAFE, PostgresSource, _alerts
 
 WELL = SlotStatus("tidemark_shop", "shop", wal_status="reserved", retained_bytes=_RETAINED)
 

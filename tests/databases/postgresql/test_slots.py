@@ -16,9 +16,13 @@ import psycopg2.extensions
 import pytest
 
 from tests.postgresql import LOGICAL, PASSWORD, USER, PostgresServer, postgresql_or_skip
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.publication import PublishedTable, ensure_publication
-from tidemark.databases.postgresql.slots import (
+from tidemark.errors import SlotAhead, SlotBlocked, SlotBusy, SlotForeign, SlotLost, SourceRefused, SourceUnreachable
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.replication import LogPosition
+from tidemark.replication.planning.positions import lsn_of, lsn_text, parse_lsn, position_of_lsn
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.publication import PublishedTable, ensure_publication
+from tidemark.replication.sources.postgresql.slots import (
     advance_slot,
     create_slot,
     current_position,
@@ -30,10 +34,7 @@ from tidemark.databases.postgresql.slots import (
     require_ours,
     slot_status,
 )
-from tidemark.databases.postgresql.statistics import lag_of
-from tidemark.errors import SlotAhead, SlotBlocked, SlotBusy, SlotForeign, SlotLost, SourceRefused, SourceUnreachable
-from tidemark.model.replication import LogPosition, SourceAddress
-from tidemark.planning.replication.positions import lsn_of, lsn_text, parse_lsn, position_of_lsn
+from tidemark.replication.sources.postgresql.statistics import lag_of
 
 PATIENCE = timedelta(seconds=20)
 IMPATIENCE = timedelta(seconds=1)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.texts import array_text, canonical
-from tidemark.model.replication import TypeKind, UnifiedType
+from tidemark.replication.model.replication import TypeKind, UnifiedType
+from tidemark.replication.sources.postgresql.texts import array_text, canonical
 
 VALUES = {  # type → (SQL literal, text)
     "bool": ("'t'", "true"),

@@ -10,11 +10,11 @@ import pytest
 
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.change_log import read_by_functions
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.slots import current_position
 from tidemark.model.codec import from_json
-from tidemark.model.replication import TableSchema
+from tidemark.replication.model.replication import TableSchema
+from tidemark.replication.sources.postgresql.change_log import read_by_functions
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.slots import current_position
 
 LARGE = "(SELECT string_agg(md5(i::text || random()), '') FROM generate_series(1, 300) AS i)"
 
@@ -228,7 +228,7 @@ def test_messages_are_events_and_one_sign_of_life_is_enough(world: SourceWorld) 
 
 
 def test_a_batch_begins_and_ends_between_transactions(world: SourceWorld) -> None:
-    from tidemark.databases.postgresql.change_log import read_by_functions
+    from tidemark.replication.sources.postgresql.change_log import read_by_functions
 
     world.sql("CREATE TABLE t (id int PRIMARY KEY)")
     world.replicate("t")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.databases.postgresql.types import array_element, decimal_of, numeric_choice, unified_type
 from tidemark.errors import InvalidArgument
-from tidemark.model.replication import TypeKind, UnifiedType
+from tidemark.replication.model.replication import TypeKind, UnifiedType
+from tidemark.replication.sources.postgresql.types import array_element, decimal_of, numeric_choice, unified_type
 
 STRING = UnifiedType(TypeKind.STRING)
 

@@ -18,12 +18,12 @@ import psycopg
 import pytest
 
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql import giving_way
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.pinned import jdbc_properties, pinned_table
-from tidemark.databases.postgresql.snapshots import exported_snapshot
 from tidemark.errors import SourceUnreachable
-from tidemark.model.replication import SourceAddress
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.sources.postgresql import giving_way
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.pinned import jdbc_properties, pinned_table
+from tidemark.replication.sources.postgresql.snapshots import exported_snapshot
 
 BOUND = timedelta(seconds=1)
 FEW = 12.0  # seconds: a few of these bounds, and what a busy machine adds

@@ -10,13 +10,14 @@ import psycopg2.extensions
 import pytest
 
 from tests.postgresql import PostgresServer, postgresql_or_skip
-from tidemark.databases.postgresql.catalog import CatalogTable, discover
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.publication import PublishedTable, ensure_publication
-from tidemark.databases.postgresql.slots import create_slot, current_position, drop_slot, exported_snapshot
-from tidemark.databases.postgresql.validation import Problem, validate
 from tidemark.errors import SourceRefused
-from tidemark.model.replication import SourceAddress, TableSchema, WriteMode
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.replication import TableSchema, WriteMode
+from tidemark.replication.sources.postgresql.catalog import CatalogTable, discover
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.publication import PublishedTable, ensure_publication
+from tidemark.replication.sources.postgresql.slots import create_slot, current_position, drop_slot, exported_snapshot
+from tidemark.replication.sources.postgresql.validation import Problem, validate
 
 PATIENCE = timedelta(seconds=20)
 SLOT, PUBLICATION = "tidemark_validated", "tidemark_validated"

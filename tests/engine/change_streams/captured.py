@@ -13,9 +13,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from tests.engine.lakes import Lake
-from tidemark.engine.change_streams.capture import capture_batch
-from tidemark.engine.workspace import Workspace
-from tidemark.model.change_streams import (
+from tidemark.change_streams.driver.capture import capture_batch
+from tidemark.change_streams.model.change_streams import (
     CaptureBatch,
     CaptureResult,
     ChangeStream,
@@ -24,8 +23,9 @@ from tidemark.model.change_streams import (
     TableRange,
     WatchedTable,
 )
+from tidemark.change_streams.planning.tokens import first_partitions
+from tidemark.jobs.workspace import Workspace
 from tidemark.model.streams import TableRef
-from tidemark.planning.change_streams.tokens import first_partitions
 
 __all__ = ["CREATED", "UID", "Captured", "on_one_table", "table_ref"]
 

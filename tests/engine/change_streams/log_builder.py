@@ -12,8 +12,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tests.table_templates import put_table
-from tidemark.engine.change_streams.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN
-from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, TableRef, WatchedTable
+from tidemark.change_streams.driver.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN
+from tidemark.change_streams.model.change_streams import ChangeStream, ChangeStreamOptions, TableRef, WatchedTable
 
 __all__ = ["BEGIN", "TYPES", "LogBuilder", "at"]
 

@@ -10,25 +10,25 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.table_templates import put_table
+from tidemark.change_streams.driver.backfill import backfill_table
+from tidemark.change_streams.driver.sinks import ChunkSink
+from tidemark.change_streams.model.backfill import BackfillAsk
+from tidemark.change_streams.model.change_streams import ChangeStreamOptions, WatchedTable
+from tidemark.change_streams.model.sinks import ChunkWrite, Sink, SinkKind
+from tidemark.change_streams.worker.backfill import BackfillPoint, begin_backfill, finish_backfill
+from tidemark.change_streams.worker.capture import capture
+from tidemark.change_streams.worker.definitions import create_change_stream, get_change_stream, watch
+from tidemark.change_streams.worker.groups import create_group, reset_group
+from tidemark.change_streams.worker.waves import plan_wave
 from tidemark.control.store import ControlStore
-from tidemark.engine.change_streams.backfill import backfill_table
-from tidemark.engine.change_streams.sinks import ChunkSink
 from tidemark.errors import InvalidArgument, TargetDoesNotFit
 from tidemark.jobs.run import run as run_job
 from tidemark.jobs.spark_work import own_session
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.backfill import BackfillAsk
-from tidemark.model.change_streams import ChangeStreamOptions, WatchedTable
-from tidemark.model.partition_sinks import ChunkWrite, Sink, SinkKind
+from tidemark.model.statements import Evidence
 from tidemark.model.streams import Addressing, TableRef
-from tidemark.model.transactions import Evidence
-from tidemark.transactions.change_streams.backfill import BackfillPoint, begin_backfill, finish_backfill
-from tidemark.transactions.change_streams.capture import capture
-from tidemark.transactions.change_streams.definitions import create_change_stream, get_change_stream, watch
-from tidemark.transactions.change_streams.groups import create_group, reset_group
-from tidemark.transactions.change_streams.waves import plan_wave
-from tidemark.transactions.limits import JobPlaces
-from tidemark.transactions.runtime import Runtime
+from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.runtime import Runtime
 
 pytestmark = pytest.mark.spark
 

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from tests.engine.change_streams.captured import Captured, on_one_table
 from tests.engine.lakes import Lake
 from tidemark.change_metadata import transaction_metadata
-from tidemark.engine.workspace import Workspace
-from tidemark.engine.writes.exactly_once import USER_METADATA
+from tidemark.change_streams.model.change_streams import ChangeStreamOptions, ValueCaptureType
 from tidemark.errors import KeyTwiceInTransaction
-from tidemark.model.change_streams import ChangeStreamOptions, ValueCaptureType
+from tidemark.jobs.settings import USER_METADATA
+from tidemark.jobs.workspace import Workspace
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from tests.engine.change_streams.captured import Captured, on_one_table
 from tests.engine.lakes import Lake
-from tidemark.engine.workspace import Workspace
-from tidemark.model.change_streams import EPOCH, MICROSECOND, CaptureResult, Position
+from tidemark.change_streams.model.change_streams import EPOCH, MICROSECOND, CaptureResult, Position
+from tidemark.jobs.workspace import Workspace
 
 pytestmark = pytest.mark.spark
 

@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 from tests.engine.change_streams.captured import Captured, on_one_table, table_ref
 from tests.engine.lakes import Lake
 from tests.tiers import some_rows
-from tidemark.engine.change_streams.capture import FEW_ROWS, capture_batch, settings_for
-from tidemark.engine.workspace import Workspace
+from tidemark.change_streams.driver.capture import FEW_ROWS, capture_batch, settings_for
+from tidemark.change_streams.model.change_streams import CLOCKS_DIFFER, MICROSECOND, CaptureResult, WatchedTable
+from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
 from tidemark.errors import ChangeStreamRefused, WatchedTableChanged
 from tidemark.jobs.run import run
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_stream_jobs import CAPTURE_CHANGES
-from tidemark.model.change_streams import CLOCKS_DIFFER, MICROSECOND, CaptureResult, WatchedTable
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobSpec
 

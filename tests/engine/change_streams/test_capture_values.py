@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.change_streams.captured import on_one_table
 from tests.engine.lakes import Lake
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,9 @@ from tests.engine.change_streams.captured import Captured, on_one_table
 from tests.engine.change_streams.test_client_change_streams import KEYED, SINGERS, Bench
 from tests.engine.lakes import Lake
 from tests.tiers import some
-from tidemark.engine.change_streams.batch_log import bar_discarded, open_log
-from tidemark.engine.workspace import Workspace
+from tidemark.change_streams.driver.batch_log import bar_discarded, open_log
+from tidemark.change_streams.model.change_streams import CaptureBatch
+from tidemark.change_streams.worker.capture import open_batch
 from tidemark.errors import (
     BatchBarred,
     DiscardedBatchCaptured,
@@ -23,9 +24,8 @@ from tidemark.errors import (
     KeyTwiceInTransaction,
     WatchedTableChanged,
 )
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_streams import CaptureBatch
-from tidemark.transactions.change_streams.capture import open_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -152,7 +152,7 @@ def test_a_barrier_and_a_late_capture_at_once_leave_one_of_them(
             barred.append(point)
             bar_discarded(lake.spark, log, after, "other")
 
-    monkeypatch.setattr("tidemark.engine.change_streams.batch_log.reach", meanwhile)
+    monkeypatch.setattr("tidemark.change_streams.driver.batch_log.reach", meanwhile)
     with pytest.raises(BatchBarred, match="discarded"):
         captured.run(batch)
     assert barred

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame
 
 from tests.engine.change_streams.captured import CREATED, on_one_table
 from tests.engine.lakes import Lake
-from tidemark.engine.change_streams.read import read_change_stream, read_records
-from tidemark.engine.change_streams.reassembly import assemble_transactions
-from tidemark.engine.workspace import Workspace
-from tidemark.model.change_streams import MICROSECOND, ChangeStreamOptions, Position
+from tidemark.change_streams.driver.read import read_change_stream, read_records
+from tidemark.change_streams.driver.reassembly import assemble_transactions
+from tidemark.change_streams.model.change_streams import MICROSECOND, ChangeStreamOptions, Position
+from tidemark.jobs.workspace import Workspace
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tests.engine.change_streams.log_builder import LogBuilder, at
-from tidemark.engine.change_streams.read import read_change_stream
-from tidemark.engine.change_streams.records import CHANGE_RECORD
+from tidemark.change_streams.driver.read import read_change_stream
+from tidemark.change_streams.driver.records import CHANGE_RECORD
+from tidemark.change_streams.planning.tokens import first_partitions, make_token
 from tidemark.errors import (
     ChangeStreamNotFound,
     InvalidArgument,
@@ -23,7 +24,6 @@ from tidemark.errors import (
     TidemarkError,
     Unimplemented,
 )
-from tidemark.planning.change_streams.tokens import first_partitions, make_token
 
 pytestmark = pytest.mark.spark
 

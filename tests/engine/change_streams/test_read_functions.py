@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from tests.engine.change_streams.log_builder import LogBuilder
 from tests.tiers import some_rows
-from tidemark.engine.change_streams.functions import register_read_functions
-from tidemark.engine.change_streams.read import read_change_stream
+from tidemark.change_streams.driver.functions import register_read_functions
+from tidemark.change_streams.driver.read import read_change_stream
+from tidemark.change_streams.planning.tokens import first_partitions, make_token
 from tidemark.errors import ChangeStreamNotFound
-from tidemark.planning.change_streams.tokens import first_partitions, make_token
 
 pytestmark = pytest.mark.spark
 

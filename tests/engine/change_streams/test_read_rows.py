@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.engine.change_streams.log_builder import LogBuilder, at
-from tidemark.engine.change_streams.read import read_mods, read_records
-from tidemark.engine.change_streams.records import RECORD_COLUMNS
+from tidemark.change_streams.driver.read import read_mods, read_records
+from tidemark.change_streams.driver.records import RECORD_COLUMNS
+from tidemark.change_streams.model.change_streams import Position
 from tidemark.errors import TableNotFound
-from tidemark.model.change_streams import Position
 
 pytestmark = pytest.mark.spark
 

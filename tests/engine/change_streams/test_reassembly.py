@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.engine.change_streams.log_builder import LogBuilder, at
-from tidemark.engine.change_streams.read import read_records
-from tidemark.engine.change_streams.reassembly import assemble_transactions, net_effect, read_transactions
-from tidemark.engine.change_streams.records import RECORD_COLUMNS
+from tidemark.change_streams.driver.read import read_records
+from tidemark.change_streams.driver.reassembly import assemble_transactions, net_effect, read_transactions
+from tidemark.change_streams.driver.records import RECORD_COLUMNS
+from tidemark.change_streams.model.change_streams import Position
 from tidemark.errors import InvalidArgument, OutOfRange, TransactionIncomplete
-from tidemark.model.change_streams import Position
 
 pytestmark = pytest.mark.spark
 

@@ -14,9 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.engine.change_streams.log_builder import LogBuilder, at
 from tests.table_templates import put_table
-from tidemark.engine.change_streams.apply import named_apply_error
-from tidemark.engine.change_streams.records import RECORD_COLUMNS
-from tidemark.engine.change_streams.sinks import ChunkSink
+from tidemark.change_streams.driver.apply import named_apply_error
+from tidemark.change_streams.driver.job_read_partitions import read_partitions
+from tidemark.change_streams.driver.records import RECORD_COLUMNS
+from tidemark.change_streams.driver.sinks import ChunkSink
+from tidemark.change_streams.model.change_streams import Chunk, Position
+from tidemark.change_streams.model.jobs import READ_PARTITIONS
+from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkFacts, ChunkWrite, ReadAsk, Sink, SinkKind
 from tidemark.errors import (
     InvalidArgument,
     MissingMergeKey,
@@ -28,13 +32,9 @@ from tidemark.errors import (
 )
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.progress import Progress
-from tidemark.jobs.read_partitions import read_partitions
 from tidemark.jobs.spark_work import own_session
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.change_stream_jobs import READ_PARTITIONS
-from tidemark.model.change_streams import Chunk, Position
 from tidemark.model.jobs import JobSpec
-from tidemark.model.partition_sinks import ChunkAnswer, ChunkFacts, ChunkWrite, ReadAsk, Sink, SinkKind
 from tidemark.model.streams import Addressing, TableRef
 
 pytestmark = pytest.mark.spark

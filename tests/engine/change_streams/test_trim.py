@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.change_streams.log_builder import LogBuilder, at
-from tidemark.engine.change_streams.log_table import META_TOKEN, TOKEN_COLUMN, TRIM_TOKEN
-from tidemark.engine.change_streams.read import read_change_stream, read_mods, read_records
-from tidemark.engine.change_streams.trim import trim_change_log
+from tidemark.change_streams.driver.log_table import META_TOKEN, TOKEN_COLUMN, TRIM_TOKEN
+from tidemark.change_streams.driver.read import read_change_stream, read_mods, read_records
+from tidemark.change_streams.driver.trim import trim_change_log
+from tidemark.change_streams.model.change_streams import Position
+from tidemark.change_streams.model.jobs import Trimmed
+from tidemark.change_streams.planning.tokens import make_token
 from tidemark.errors import OutOfRange, PartitionExpired
-from tidemark.model.change_stream_jobs import Trimmed
-from tidemark.model.change_streams import Position
-from tidemark.planning.change_streams.tokens import make_token
 
 pytestmark = pytest.mark.spark
 

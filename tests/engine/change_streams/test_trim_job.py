@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engine.change_streams.test_client_change_streams import Bench
+from tidemark.change_streams.model.change_streams import ChangeStream
+from tidemark.change_streams.worker.waves import plan_wave
 from tidemark.errors import PartitionExpired
-from tidemark.model.change_streams import ChangeStream
-from tidemark.transactions.change_streams.waves import plan_wave
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

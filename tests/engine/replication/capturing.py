@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.databases.postgresql.captured import SourceWorld
-from tidemark.databases.postgresql.catalog import server_facts
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.slots import slot_status
-from tidemark.engine.replication.capture import FUNCTIONS_UP_TO, capture_events
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.replication import LogPosition, ReplicationOptions, SourceKind, TableSchema
-from tidemark.model.replication_jobs import CaptureEvents, CaptureReport
+from tidemark.model.source_address import SourceKind
+from tidemark.replication.driver.capture import FUNCTIONS_UP_TO, capture_events
+from tidemark.replication.model.jobs import CaptureEvents, CaptureReport
+from tidemark.replication.model.replication import LogPosition, ReplicationOptions, TableSchema
+from tidemark.replication.sources.postgresql.catalog import server_facts
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.slots import slot_status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,9 +12,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidemark.engine.replication.event_log import EVENT_COLUMNS, EVENT_DDL
 from tidemark.model.codec import to_json
-from tidemark.model.replication import (
+from tidemark.model.streams import TableRef
+from tidemark.replication.driver.event_log import EVENT_COLUMNS, EVENT_DDL
+from tidemark.replication.model.jobs import WriteDown
+from tidemark.replication.model.replication import (
     START,
     Column,
     LogPosition,
@@ -25,8 +27,6 @@ from tidemark.model.replication import (
     UnifiedType,
     WriteMode,
 )
-from tidemark.model.replication_jobs import WriteDown
-from tidemark.model.streams import TableRef
 
 __all__ = ["STORE", "SourceTable", "column", "schema_of", "write_down_of", "write_events"]
 

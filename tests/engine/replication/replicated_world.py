@@ -13,25 +13,25 @@ from tests.databases.postgresql.captured import SourceWorld
 from tests.engine.replication.capturing import CaptureWorld
 from tests.engine.replication.event_histories import STORE
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.catalog import columns_of
-from tidemark.databases.postgresql.connection import connect
-from tidemark.engine.replication.backfill import backfill_object
-from tidemark.engine.replication.write_down import write_down
-from tidemark.engine.workspace import Workspace
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.replication import (
+from tidemark.model.source_address import SourceKind
+from tidemark.model.streams import TableRef
+from tidemark.replication.driver.backfill import backfill_object
+from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.model.jobs import BackfillObject, BackfillReport, WriteDown, WriteDownReport
+from tidemark.replication.model.replication import (
     BackfillProgress,
     LogPosition,
     ObjectName,
     ObjectState,
     Replicated,
-    SourceKind,
     TableSchema,
     UnfitValues,
     WriteMode,
 )
-from tidemark.model.replication_jobs import BackfillObject, BackfillReport, WriteDown, WriteDownReport
-from tidemark.model.streams import TableRef
+from tidemark.replication.sources.postgresql.catalog import columns_of
+from tidemark.replication.sources.postgresql.connection import connect
 
 __all__ = ["ReplicatedWorld"]
 

@@ -14,7 +14,7 @@ from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.engine.replication.test_backfill_object import SIMPLE, opened
 from tests.postgresql import PostgresServer
 from tidemark.errors import BackfillGaveWay, JobCancelled
-from tidemark.transactions.replication.backfill import BEFORE_THE_WRITE
+from tidemark.replication.worker.backfill import BEFORE_THE_WRITE
 
 pytestmark = pytest.mark.spark
 

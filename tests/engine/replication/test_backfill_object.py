@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PASSWORD, USER, PostgresServer
-from tidemark.engine.replication.target_table import Target
 from tidemark.errors import (
     BackfillGaveWay,
     BackfillInterrupted,
@@ -28,8 +27,9 @@ from tidemark.errors import (
     TargetMovedOn,
     ValueDoesNotFit,
 )
-from tidemark.model.replication import LogPosition, WriteMode
-from tidemark.model.replication_marks import parse_object_mark
+from tidemark.replication.driver.target_table import Target
+from tidemark.replication.model.marks import parse_object_mark
+from tidemark.replication.model.replication import LogPosition, WriteMode
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.engine.replication.test_backfill_object import opened
 from tests.postgresql import PostgresServer
-from tidemark.model.replication import LogPosition, WriteMode
+from tidemark.replication.model.replication import LogPosition, WriteMode
 
 pytestmark = pytest.mark.spark
 

@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 from tests.databases.postgresql.captured import SourceWorld
 from tests.engine.replication.capturing import NOW, CaptureWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.slots import advance_slot, current_position
 from tidemark.errors import EventLogChanged, SlotAhead, SlotLost, SourceIsAnother, SourceSetBack, SourceUnreachable
 from tidemark.lake.event_logs import batches, capture_app_id
-from tidemark.model.replication import LogPosition
-from tidemark.planning.replication.events import Half, event_uuid, sort_keys
-from tidemark.planning.replication.positions import lsn_of, lsn_text
+from tidemark.replication.model.replication import LogPosition
+from tidemark.replication.planning.events import Half, event_uuid, sort_keys
+from tidemark.replication.planning.positions import lsn_of, lsn_text
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.slots import advance_slot, current_position
 
 pytestmark = pytest.mark.spark
 

@@ -15,16 +15,16 @@ from pyspark.sql import SparkSession
 from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PostgresServer
-from tidemark.databases.postgresql.catalog import columns_of
-from tidemark.databases.postgresql.connection import connect
-from tidemark.databases.postgresql.fingerprints import seen_tables
-from tidemark.engine.replication.write_down import write_down
 from tidemark.errors import InvalidArgument, ObjectNotReplicable, SourceRefused
-from tidemark.model.replication import ReplicationOptions, Selection
-from tidemark.model.replication_jobs import ColumnRules
-from tidemark.planning.replication.hiding import mark_of
-from tidemark.planning.replication.seen_tables import carried
-from tidemark.planning.replication.showing import held_columns, rules_of
+from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.model.jobs import ColumnRules
+from tidemark.replication.model.replication import ReplicationOptions, Selection
+from tidemark.replication.planning.hiding import mark_of
+from tidemark.replication.planning.seen_tables import carried
+from tidemark.replication.planning.showing import held_columns, rules_of
+from tidemark.replication.sources.postgresql.catalog import columns_of
+from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 
 SECRET = "a secret of sixteen"
 PRIVATE = "123-45-6789"
@@ -158,7 +158,7 @@ def test_what_old_rows_may_have_does_not_matter_to_a_target_without_rows(make: M
 
 
 def test_an_error_of_a_message_tells_no_value(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidemark.databases.postgresql import pgoutput
+    from tidemark.replication.sources.postgresql import pgoutput
 
     world = make("CREATE TABLE t (id text PRIMARY KEY)")
     look(world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.engine.replication.lineages import Move, roots_of
+from tidemark.replication.driver.lineages import Move, roots_of
 
 
 def test_a_row_that_moved_on_and_on_has_the_root_of_its_first_move() -> None:

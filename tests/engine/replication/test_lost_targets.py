@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PostgresServer
-from tidemark.engine.replication.write_down import write_down
 from tidemark.errors import ReplicationRefused, TargetLost, TargetNotDelta
-from tidemark.model.replication import WriteMode
-from tidemark.model.replication_jobs import BackfillObject
 from tidemark.model.streams import TableRef
+from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.model.jobs import BackfillObject
+from tidemark.replication.model.replication import WriteMode
 
 pytestmark = pytest.mark.spark
 

@@ -9,15 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.replication.event_histories import STORE, SourceTable, column, schema_of, write_down_of
-from tidemark.engine.replication.event_log import EVENT_COLUMNS, EVENT_DDL
-from tidemark.engine.replication.target_table import Target
-from tidemark.engine.replication.write_down import write_down
 from tidemark.errors import EventLogChanged, TargetLost, TargetMovedOn
 from tidemark.lake.event_logs import EventBatch, capture_app_id
-from tidemark.model.replication import START, LogPosition, TypeKind
-from tidemark.model.replication_jobs import WriteDown
-from tidemark.model.replication_marks import ObjectMark, ObjectWrite
 from tidemark.model.streams import TableRef
+from tidemark.replication.driver.event_log import EVENT_COLUMNS, EVENT_DDL
+from tidemark.replication.driver.target_table import Target
+from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.model.jobs import WriteDown
+from tidemark.replication.model.marks import ObjectMark, ObjectWrite
+from tidemark.replication.model.replication import START, LogPosition, TypeKind
 
 pytestmark = pytest.mark.spark
 

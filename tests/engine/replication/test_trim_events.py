@@ -16,10 +16,10 @@ from tests.engine.replication.capturing import NOW
 from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PostgresServer
-from tidemark.engine.replication.trim import is_needed, trim_events
 from tidemark.errors import EventLogChanged
-from tidemark.model.replication import START, LogPosition
-from tidemark.model.replication_jobs import TrimEvents, TrimReport
+from tidemark.replication.driver.trim import is_needed, trim_events
+from tidemark.replication.model.jobs import TrimEvents, TrimReport
+from tidemark.replication.model.replication import START, LogPosition
 
 pytestmark = pytest.mark.spark
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.engine.replication.values import fits, typed, value_of
-from tidemark.model.replication import TypeKind, UnifiedType
+from tidemark.replication.driver.values import fits, typed, value_of
+from tidemark.replication.model.replication import TypeKind, UnifiedType
 
 pytestmark = pytest.mark.spark
 

@@ -18,14 +18,14 @@ from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.engine.replication.test_backfill_object import opened
 from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
 from tests.tiers import nightly
-from tidemark.databases.postgresql.row_sizes import WIDE
-from tidemark.engine.replication import captured
-from tidemark.engine.replication.target_table import Target
-from tidemark.engine.replication.trim import trim_events
-from tidemark.engine.replication.write_down import write_down
 from tidemark.lake.event_logs import capture_app_id
-from tidemark.model.replication import START, LogPosition
-from tidemark.model.replication_jobs import TrimEvents
+from tidemark.replication.driver import captured
+from tidemark.replication.driver.target_table import Target
+from tidemark.replication.driver.trim import trim_events
+from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.model.jobs import TrimEvents
+from tidemark.replication.model.replication import START, LogPosition
+from tidemark.replication.sources.postgresql.row_sizes import WIDE
 
 pytestmark = pytest.mark.spark
 

@@ -18,7 +18,6 @@ from tests.engine.replication.event_histories import (
     write_down_of,
     write_events,
 )
-from tidemark.engine.replication.write_down import write_down
 from tidemark.errors import (
     ObjectFailed,
     ReplicationRefused,
@@ -28,9 +27,10 @@ from tidemark.errors import (
     ValueDoesNotFit,
 )
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.replication import LogPosition, TypeKind, UnfitValues, UnifiedType, WriteMode
-from tidemark.model.replication_jobs import WriteDown, WriteDownReport
-from tidemark.model.replication_marks import parse_object_mark
+from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.model.jobs import WriteDown, WriteDownReport
+from tidemark.replication.model.marks import parse_object_mark
+from tidemark.replication.model.replication import LogPosition, TypeKind, UnfitValues, UnifiedType, WriteMode
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.engine.views.view_lake import ViewLake
-from tidemark.engine.changes.plan import plan_changes
-from tidemark.engine.changes.rows import read_changes
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, IS_UPDATE, StreamMode
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.views.view_lake import ViewLake
+from tidemark.changes.planning.views.plan import Way
 from tidemark.errors import ViewRefused
-from tidemark.planning.views.plan import Way
 
 pytestmark = pytest.mark.spark
 

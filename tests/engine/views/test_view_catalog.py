@@ -92,7 +92,7 @@ def test_expressions_of_all_kinds_keep_their_meaning(shop: ViewLake) -> None:
 
 def test_a_temporary_view_has_no_stored_text(shop: ViewLake) -> None:
     shop.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW only_here AS SELECT * FROM {shop.db}.t")
-    from tidemark.engine.views.catalog import resolve_view
+    from tidemark.changes.driver.views.catalog import resolve_view
 
     try:
         with pytest.raises(ViewTextMissing, match="temporary"):

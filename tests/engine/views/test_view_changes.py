@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from tests.engine.views.view_lake import NOW, ViewLake
+from tidemark.changes.planning.views.plan import Way
 from tidemark.errors import IncompatibleSchemaChange, SourceRecreated, VersionVacuumed
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, StreamMode
-from tidemark.planning.views.plan import Way
 
 pytestmark = pytest.mark.spark
 
@@ -228,7 +228,7 @@ def test_a_base_table_made_anew_ends_the_stream(shop: ViewLake) -> None:
     windows = shop.windows(query)
     path = shop.home / "customers"
     shop.sql(f"CREATE OR REPLACE TABLE {{db}}.customers ({CUSTOMERS}) USING delta LOCATION '{path}'")
-    from tidemark.engine.views.read import read_view_changes
+    from tidemark.changes.driver.views.read import read_view_changes
 
     with pytest.raises(SourceRecreated, match="Base table 'customers' dropped, cannot read from stream 's'"):
         read_view_changes(shop.spark, query, windows, StreamMode.STANDARD, NOW, shop.workspace, reader="s")

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tests.engine.views.view_lake import ViewLake
+from tidemark.changes.planning.views.plan import Way
 from tidemark.model.streams import StreamMode
-from tidemark.planning.views.plan import Way
 
 pytestmark = pytest.mark.spark
 
@@ -92,7 +92,7 @@ def test_groups_of_other_keys_are_not_read(wide: ViewLake) -> None:
 def test_more_changed_rows_than_fit_the_driver_are_read_by_spark_alone(
     wide: ViewLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemark.engine.views.changed.MOST_ROWS_IN_THE_DRIVER", 2)
+    monkeypatch.setattr("tidemark.changes.driver.views.changed.MOST_ROWS_IN_THE_DRIVER", 2)
     wide.sql("UPDATE {db}.facts SET v = 'new' WHERE id IN (105, 150, 990)")
     query = wide.view("v", "SELECT f.id, f.v, p.name FROM {db}.facts f JOIN {db}.partners p ON f.k = p.k")
     assert [row[2] for row in wide.changes(query)] == [105, 150, 990] * 2
@@ -103,7 +103,7 @@ def test_a_plan_needs_no_spark() -> None:
     import subprocess
     import sys
 
-    code = "import sys; sys.modules['pyspark'] = None; import tidemark.planning.views.plan"
+    code = "import sys; sys.modules['pyspark'] = None; import tidemark.changes.planning.views.plan"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemark.engine.views.catalog import resolve_view
-from tidemark.engine.views.plan import plan_view_changes
-from tidemark.engine.views.read import read_view_changes, read_view_rows
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver.views.catalog import resolve_view
+from tidemark.changes.driver.views.plan import plan_view_changes
+from tidemark.changes.driver.views.read import read_view_changes, read_view_rows
+from tidemark.changes.planning.views.plan import ViewPlan
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID, BaseWindow, StreamMode, TableRef
 from tidemark.model.views import ViewQuery
-from tidemark.planning.views.plan import ViewPlan
 
 __all__ = ["NOW", "ViewLake"]
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.databases.postgresql.pgoutput import (
+from tidemark.replication.planning.events import UNCHANGED, Unchanged, Values
+from tidemark.replication.sources.postgresql.pgoutput import (
     Begin,
     Commit,
     Delete,
@@ -20,7 +21,6 @@ from tidemark.databases.postgresql.pgoutput import (
     Update,
     decode,
 )
-from tidemark.planning.replication.events import UNCHANGED, Unchanged, Values
 
 EPOCH = 946_684_800_000_000
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=10)

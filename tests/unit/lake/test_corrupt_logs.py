@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.unit.lake.delta_directories import born
 from tests.unit.lake.golden_logs import GOLDEN, NAMES
-from tidemark.engine.changes.plan import plan_changes
+from tidemark.changes.driver.plan import plan_changes
 from tidemark.errors import (
     CorruptLog,
     LogIncomplete,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lake.delta_directories import born
-from tidemark.lake.change_logs import logs_root, remove_log
 from tidemark.lake.listing import table_names
+from tidemark.lake.log_places import logs_root, remove_log
 from tidemark.lake.tables import resolve
 
 

@@ -17,8 +17,9 @@ from pyroaring import BitMap64
 
 from tests.unit.lake.delta_directories import born
 from tests.unit.lake.golden_logs import GOLDEN, NAMES
-from tidemark.engine.changes.files import physical_rows_of, require_present
-from tidemark.engine.changes.plan import plan_changes
+from tidemark.changes.driver.files import physical_rows_of, require_present
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.planning.sets.forms import form_of
 from tidemark.errors import CorruptLog, NotADeltaTable, NotAFile, TableNotFound, TidemarkError
 from tidemark.lake import deletion_vectors
 from tidemark.lake.delta_log import DeltaLog
@@ -28,7 +29,6 @@ from tidemark.lake.storage import MOST_BYTES, Storage
 from tidemark.model.external_tables import DataFile, ExternalTable, FileFormat
 from tidemark.model.streams import StreamMode
 from tidemark.model.table_log import DeletionVector
-from tidemark.planning.change_sets.forms import form_of
 
 HEAD = 7
 

@@ -11,12 +11,12 @@ import pytest
 from pyroaring import BitMap64
 
 from tests.unit.lake.delta_directories import born
-from tidemark.engine.changes.planned_files import _Files
+from tidemark.changes.driver.planned_files import _Files
+from tidemark.changes.planning.sets.forms import Form, PathChange
+from tidemark.changes.planning.sets.plan import PlannedFile
 from tidemark.errors import CorruptLog
 from tidemark.lake import deletion_vectors
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.planning.change_sets.forms import Form, PathChange
-from tidemark.planning.change_sets.plan import PlannedFile
 
 ROWS = 200
 DELETED = range(40)

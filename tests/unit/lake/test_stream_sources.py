@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lake.delta_directories import add, born
+from tidemark.changes.worker.sources import require_stream_source
 from tidemark.errors import RowTrackingDisabled, UnsupportedTableFeature
-from tidemark.lake.sources import require_stream_source
 
 TRACKED = {"delta.enableRowTracking": "true"}
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyroaring import BitMap64
 
-from tidemark.engine.changes import vector_files
-from tidemark.engine.changes.vector_files import with_stored_vectors
-from tidemark.engine.workspace import Workspace
+from tidemark.changes.driver import vector_files
+from tidemark.changes.driver.vector_files import with_stored_vectors
+from tidemark.changes.planning.sets.plan import Origin, PlannedFile
+from tidemark.jobs.workspace import Workspace
 from tidemark.lake import deletion_vectors
 from tidemark.lake.storage import Storage
 from tidemark.model.table_log import DeletionVector, UnstoredVector
-from tidemark.planning.change_sets.plan import Origin, PlannedFile
 
 
 def planned(vector: DeletionVector | UnstoredVector | None, path: str = "file:///t/1.parquet") -> PlannedFile:

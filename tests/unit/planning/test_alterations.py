@@ -9,11 +9,18 @@ from itertools import product
 
 import pytest
 
+from tidemark.changes.planning.removals import Removal
 from tidemark.model.streams import TableRef
-from tidemark.planning.alterations import Settings, alterations, differing
-from tidemark.planning.removals import Removal
-from tidemark.planning.retention import Need, Sight, plan_vacuum
-from tidemark.planning.staleness import EXTENSION, FILE_RETENTION, LOG_RETENTION, OWN_RETENTION, interval, retention_of
+from tidemark.streams.planning.alterations import Settings, alterations, differing
+from tidemark.streams.planning.retention import Need, Sight, plan_vacuum
+from tidemark.streams.planning.staleness import (
+    EXTENSION,
+    FILE_RETENTION,
+    LOG_RETENTION,
+    OWN_RETENTION,
+    interval,
+    retention_of,
+)
 
 DAY = timedelta(days=1)
 NOW = datetime(2026, 5, 31, tzinfo=UTC)

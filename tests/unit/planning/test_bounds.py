@@ -8,7 +8,7 @@ import pytest
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.table_log import Commit, RemoveFile
-from tidemark.planning.bounds import UNBOUNDED, Bound, within
+from tidemark.streams.planning.bounds import UNBOUNDED, Bound, within
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 

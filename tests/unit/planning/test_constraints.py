@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidemark.planning.constraints import text_at
+from tidemark.delivery.planning.constraints import text_at
 
 AT = datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
 MOMENT = f"TIMESTAMP_MICROS({int(AT.timestamp())}000008)"

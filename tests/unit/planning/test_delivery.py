@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidemark.model.marks import Mark, MarkedWindow, MarkKind
+from tidemark.delivery.model.marks import Mark, MarkedWindow, MarkKind
+from tidemark.delivery.planning.delivery import Finding, judge, row_counts
 from tidemark.model.table_log import Commit
-from tidemark.planning.delivery import Finding, judge, row_counts
 
 MARK = Mark(
     store_id="store",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+from tidemark.changes.planning.sets.folds import fold_states
 from tidemark.model.table_log import AddFile, Commit, Metadata, RemoveFile
-from tidemark.planning.change_sets.folds import fold_states
 
 TABLE = Metadata("id", json.dumps({"type": "struct", "fields": []}), (), {})
 

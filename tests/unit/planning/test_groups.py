@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.planning.groups import in_groups
+from tidemark.streams.planning.groups import in_groups
 
 
 @given(st.lists(st.text(min_size=1), max_size=60), st.integers(1, 12))

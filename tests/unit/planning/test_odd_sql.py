@@ -9,16 +9,16 @@ import pytest
 import sqlglot
 
 from tests.unit.planning.views.catalogs import Catalog
+from tidemark.changes.planning.views.parts import numbered
+from tidemark.changes.planning.views.text import parse_view
+from tidemark.delivery.planning.constraints import check_texts
 from tidemark.errors import StatementRefused, ViewNotUnderstood
 from tidemark.model.views import ViewQuery
-from tidemark.planning.constraints import check_texts
-from tidemark.planning.sql_texts import SPARK, SqlNotUnderstood, tree_of, written
-from tidemark.planning.statements import parse_statement
-from tidemark.planning.stream_sql.constants import Constants, NotConstant
-from tidemark.planning.stream_sql.mentions import tables_read
-from tidemark.planning.stream_sql.tables import table_statement
-from tidemark.planning.views.parts import numbered
-from tidemark.planning.views.text import parse_view
+from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tree_of, written
+from tidemark.sql.statements import parse_statement
+from tidemark.streams.planning.stream_sql.constants import Constants, NotConstant
+from tidemark.streams.planning.stream_sql.mentions import tables_read
+from tidemark.streams.planning.stream_sql.tables import table_statement
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DEEP = 400

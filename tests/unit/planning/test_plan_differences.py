@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tidemark.model.transactions import PlannedWrite, SchemaEvolution, WriteAs
-from tidemark.planning.plan_differences import differences
+from tidemark.model.statements import PlannedWrite, SchemaEvolution, WriteAs
+from tidemark.streams.planning.plan_differences import differences
 
 MERGE = PlannedWrite(WriteAs.MERGE, "shop.mirror", source="s", keys=("order_id",), tables={"shop.mirror": "/a"})
 SQL = PlannedWrite(WriteAs.SQL, "shop.log", sql="INSERT INTO shop.log SELECT idd FROM s")

@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tidemark.delivery.model.marks import Mark, MarkKind, parse_changes, parse_mark, parse_split
+from tidemark.delivery.model.quarantine import QUARANTINE_COLUMNS, Split
+from tidemark.delivery.model.transactions import CommitResult
+from tidemark.delivery.planning.constraints import check_texts
+from tidemark.delivery.planning.quarantine import quarantine_problem
 from tidemark.errors import InvalidArgument
 from tidemark.model.codec import from_json, to_json, to_plain
-from tidemark.model.marks import Mark, MarkKind, parse_changes, parse_mark, parse_split
-from tidemark.model.quarantine import QUARANTINE_COLUMNS, Split
-from tidemark.model.transactions import CommitResult, Evidence, PlannedWrite, TransactionKey, WriteAs
+from tidemark.model.statements import Evidence, PlannedWrite, TransactionKey, WriteAs
 from tidemark.operators._plans import WriteRequest, planned_writes
-from tidemark.planning.constraints import check_texts
-from tidemark.planning.quarantine import quarantine_problem
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FIELDS = [

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from tidemark.changes.planning.removals import UNKNOWN, Removal, kept_bytes, removals
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import AddFile, Commit, RemoveFile
-from tidemark.planning.removals import UNKNOWN, Removal, kept_bytes, removals
-from tidemark.planning.retention import Need, Sight, VacuumPlan, plan_vacuum
-from tidemark.planning.staleness import EXTENSION, FILE_RETENTION, LOG_RETENTION, OWN_RETENTION
-from tidemark.planning.vacuum_job import Vacuumed
-from tidemark.planning.vacuum_results import result_of
+from tidemark.streams.planning.retention import Need, Sight, VacuumPlan, plan_vacuum
+from tidemark.streams.planning.staleness import EXTENSION, FILE_RETENTION, LOG_RETENTION, OWN_RETENTION
+from tidemark.streams.planning.vacuum_job import Vacuumed
+from tidemark.streams.planning.vacuum_results import result_of
 
 DAY = timedelta(days=1)
 NOW = datetime(2026, 5, 31, tzinfo=UTC)

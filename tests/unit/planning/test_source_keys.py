@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tidemark.changes.planning.source_keys import require_fitting_mode, require_keys, require_same_keys
 from tidemark.errors import InvalidArgument, KeyColumnChanged, NotYetSupported
 from tidemark.model.streams import StreamMode
 from tidemark.model.table_log import Metadata
-from tidemark.planning.source_keys import require_fitting_mode, require_keys, require_same_keys
 
 
 def table(*columns: tuple[str, Any], physical: dict[str, str] | None = None) -> Metadata:

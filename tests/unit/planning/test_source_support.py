@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tidemark.changes.planning.source_schema import first_difference, partition_columns, partition_values
+from tidemark.changes.planning.source_support import READABLE_FEATURES, require_readable
 from tidemark.errors import RowTrackingDisabled, UnsupportedTableFeature
 from tidemark.model.table_log import Metadata, Protocol, TableState
-from tidemark.planning.source_schema import first_difference, partition_columns, partition_values
-from tidemark.planning.source_support import READABLE_FEATURES, require_readable
 
 NEEDED = ("rowTracking", "domainMetadata")
 

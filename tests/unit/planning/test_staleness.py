@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidemark.planning.staleness import (
+from tidemark.streams.planning.staleness import (
     EXTENSION,
     FILE_RETENTION,
     LOG_RETENTION,

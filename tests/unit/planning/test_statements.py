@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemark.errors import StatementRefused
-from tidemark.planning.statements import StatementKind, parse_statement, parse_write, path_name, splice
+from tidemark.sql.statements import StatementKind, parse_statement, parse_write, path_name, splice
 
 
 @pytest.mark.parametrize(

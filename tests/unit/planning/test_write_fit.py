@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tidemark.delivery.planning.write_fit import require_fit
 from tidemark.errors import MissingMergeKey, TargetDoesNotFit
-from tidemark.model.transactions import PlannedWrite, SchemaEvolution, WriteAs
-from tidemark.planning.write_fit import require_fit
+from tidemark.model.statements import PlannedWrite, SchemaEvolution, WriteAs
 
 
 def schema(*fields: tuple[str, Any] | dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from airflow.triggers.base import BaseTrigger
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.guarantees.world import World
 from tidemark.model.streams import StreamMode, TableRef
-from tidemark.transactions.streams import create_stream
+from tidemark.streams.worker.streams import create_stream
 
 __all__ = ["Asked", "AssetState", "Sea", "Ticker", "fired", "in_seconds", "threads_of_triggers"]
 

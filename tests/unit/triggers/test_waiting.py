@@ -22,9 +22,9 @@ from tests.postgresql import PASSWORD, PostgresServer
 from tests.unit.triggers.surroundings import Asked, Sea, Ticker, fired, in_seconds, threads_of_triggers
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
-from tidemark.transactions.outlook import Limit, outlook
-from tidemark.transactions.sources import open_table
-from tidemark.transactions.streams import drop_stream
+from tidemark.streams.worker.outlook import Limit, outlook
+from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.streams import drop_stream
 from tidemark.triggers._looks import LOG_THREADS
 from tidemark.triggers._waiting import answer_within
 from tidemark.triggers.stale import StreamStaleTrigger

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.triggers.surroundings import Asked, AssetState, Sea, Ticker, in_seconds
 from tidemark.assets import stream_asset, stream_data_asset
 from tidemark.errors import InvalidArgument
-from tidemark.transactions.streams import drop_stream
+from tidemark.streams.worker.streams import drop_stream
 from tidemark.triggers.watchers import StreamDataEventTrigger
 
 Acts = Callable[["Watcher"], Awaitable[None]]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from alembic import context
 
 from tidemark.control.migrate import VERSION_TABLE
-from tidemark.control.schema import metadata
+from tidemark.control.schema import all_tables
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
+    target_metadata=all_tables(),
     version_table=VERSION_TABLE,
     transactional_ddl=True,
 )

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from tidemark.model.transactions import TransactionKey
+from tidemark.model.statements import TransactionKey
 
 __all__ = ["Actor", "actor", "actor_of_act", "actor_of_key"]
 

@@ -8,15 +8,15 @@ from datetime import datetime
 from functools import partial
 from typing import Literal
 
-from tidemark.control.overview import HeldWindow, NumberedMove, OverviewRow
-from tidemark.control.transactions import StoredTransaction
-from tidemark.model.health import StreamHealth
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import OffsetMove, WindowKind
-from tidemark.model.transactions import TransactionKey
-from tidemark.planning.stream_state import LogSaid, NoLog, StreamState, state_of
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act, actor_of_key
 from tidemark.plugins.monitor.lookout import NotYet, Sight, Unreadable
-from tidemark.transactions.counting import changes_of
+from tidemark.streams.model.health import StreamHealth
+from tidemark.streams.planning.stream_state import LogSaid, NoLog, StreamState, state_of
+from tidemark.streams.store.overview import HeldWindow, NumberedMove, OverviewRow
+from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.counting import changes_of
 
 __all__ = [
     "LagAnswer",

@@ -15,7 +15,6 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark import __version__
-from tidemark.control.overview import SortBy
 from tidemark.errors import (
     InvalidArgument,
     ReplicationNotFound,
@@ -25,7 +24,7 @@ from tidemark.errors import (
     StreamNotFound,
     TidemarkError,
 )
-from tidemark.model.transactions import TransactionKey
+from tidemark.model.statements import TransactionKey
 from tidemark.plugins.monitor import reading, replication_reading
 from tidemark.plugins.monitor.access import ReadableDags, require_reader
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
@@ -33,6 +32,7 @@ from tidemark.plugins.monitor.gate import Gate, Gates
 from tidemark.plugins.monitor.places import connection_ids
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
 from tidemark.plugins.monitor.security import SECURITY, SecurityHeaders
+from tidemark.streams.store.overview import SortBy
 
 __all__ = ["build_app"]
 

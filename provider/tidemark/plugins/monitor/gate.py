@@ -17,7 +17,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import StoreError, StoreNotMigrated, StoreTooNew, TidemarkError
 from tidemark.plugins.monitor.lookout import Lookout
 from tidemark.plugins.monitor.places import STORE_THREADS, Place, open_place
-from tidemark.transactions.threads import OwnThreads
+from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["Gate", "Gates"]
 

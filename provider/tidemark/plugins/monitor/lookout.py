@@ -13,9 +13,9 @@ from threading import Lock
 
 from tidemark.errors import TidemarkError
 from tidemark.model.streams import Stream
-from tidemark.transactions.sources import Tables
-from tidemark.transactions.standing import Standing, standing_of
-from tidemark.transactions.threads import OwnThreads
+from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.standing import Standing, standing_of
+from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["Lookout", "NotYet", "Sight", "Unreadable"]
 

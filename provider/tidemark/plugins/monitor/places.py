@@ -13,7 +13,7 @@ from tidemark.control.engines import Bounds
 from tidemark.control.store import ControlStore
 from tidemark.control.urls import SQLITE, parse_url
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
-from tidemark.transactions.sources import Tables
+from tidemark.streams.worker.sources import Tables
 
 __all__ = ["STORE_THREADS", "Place", "connection_ids", "open_place"]
 

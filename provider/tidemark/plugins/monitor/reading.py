@@ -8,12 +8,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control import overview, replications, streams, transactions
-from tidemark.control.overview import NumberedMove, OverviewRow, SortBy, StreamsPage
-from tidemark.control.transactions import StoredTransaction
 from tidemark.errors import StreamNotFound
+from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Stream
-from tidemark.model.transactions import TransactionKey
 from tidemark.plugins.monitor.answers import (
     StreamDetails,
     StreamsAnswer,
@@ -23,6 +20,10 @@ from tidemark.plugins.monitor.answers import (
 )
 from tidemark.plugins.monitor.gate import Gate
 from tidemark.plugins.monitor.places import Place, connection_ids
+from tidemark.replication.store import replications
+from tidemark.streams.store import overview, streams, transactions
+from tidemark.streams.store.overview import NumberedMove, OverviewRow, SortBy, StreamsPage
+from tidemark.streams.store.transactions import StoredTransaction
 
 __all__ = ["MOVES", "PageWish", "details", "streams_page"]
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Literal
 
-from tidemark.model.replication import BackfillProgress, ObjectState, ReplicationMove
-from tidemark.planning.replication.positions import position_text
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act
-from tidemark.transactions.replication.status import Alert, ObjectStatus, ReplicationStatus
+from tidemark.replication.model.replication import BackfillProgress, ObjectState, ReplicationMove
+from tidemark.replication.planning.positions import position_text
+from tidemark.replication.worker.status import Alert, ObjectStatus, ReplicationStatus
 
 __all__ = [
     "ObjectAnswer",

@@ -16,7 +16,7 @@ from tidemark.plugins.monitor.replication_answers import (
     replication_move_answer,
     worst_first,
 )
-from tidemark.transactions.replication.status import describe, describe_all, history
+from tidemark.replication.worker.status import describe, describe_all, history
 
 __all__ = ["REPLICATION_MOVES", "ObjectsWish", "replication_details", "replications_answer"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.planning.change_stream_sql.queries import CatalogView, find_mentions, may_mention, with_mentions
+from tidemark.change_streams.planning.sql.queries import CatalogView, find_mentions, may_mention, with_mentions
 
 STREAMS = ["SingersNameStream", "json_s", "s"]
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import SqlCompilationError
-from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
-from tidemark.planning.change_stream_sql.statements import (
+from tidemark.change_streams.planning.definition import TableAsk, WatchAsk
+from tidemark.change_streams.planning.sql.parse import parse_change_stream_sql
+from tidemark.change_streams.planning.sql.statements import (
     CreateChangeStream,
     DropChangeStream,
     SetChangeStreamFor,
     SetChangeStreamOptions,
     SuspendChangeStream,
 )
-from tidemark.planning.change_streams.definition import TableAsk, WatchAsk
+from tidemark.errors import SqlCompilationError
 
 ALL = WatchAsk(everything=True)
 

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.planning.change_stream_sql.parse import parse_change_stream_sql
-from tidemark.planning.change_stream_sql.statements import CreateChangeStream, SetChangeStreamFor
-from tidemark.planning.change_streams.definition import TableAsk, WatchAsk
-from tidemark.planning.change_streams.options import OPTIONS
-from tidemark.planning.identifiers import quoted, spelled
+from tidemark.change_streams.planning.definition import TableAsk, WatchAsk
+from tidemark.change_streams.planning.options import OPTIONS
+from tidemark.change_streams.planning.sql.parse import parse_change_stream_sql
+from tidemark.change_streams.planning.sql.statements import CreateChangeStream, SetChangeStreamFor
+from tidemark.sql.identifiers import quoted, spelled
 
 WORDS = st.one_of(
     st.sampled_from(

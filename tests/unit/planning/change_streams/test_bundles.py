@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.model.change_streams import Chunk, Position
-from tidemark.planning.change_streams.bundles import in_bundles, label_of, most_chunks
+from tidemark.change_streams.model.change_streams import Chunk, Position
+from tidemark.change_streams.planning.bundles import in_bundles, label_of, most_chunks
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 HALF = 0x8000

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from tidemark.model.change_streams import ChangeStream, WatchedTable
+from tidemark.change_streams.model.change_streams import ChangeStream, WatchedTable
+from tidemark.change_streams.planning.catalog import catalog_columns, catalog_options, catalog_streams, catalog_tables
+from tidemark.change_streams.planning.options import parse_options
 from tidemark.model.streams import TableRef
-from tidemark.planning.change_streams.catalog import (
-    catalog_columns,
-    catalog_options,
-    catalog_streams,
-    catalog_tables,
-)
-from tidemark.planning.change_streams.options import parse_options
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tidemark.change_streams.model.change_streams import ChangeStreamOptions, ValueCaptureType
+from tidemark.change_streams.planning.options import changed_options, parse_options, shown_options
 from tidemark.errors import ChangeStreamRefused
-from tidemark.model.change_streams import ChangeStreamOptions, ValueCaptureType
-from tidemark.planning.change_streams.options import changed_options, parse_options, shown_options
 
 
 @pytest.mark.parametrize(

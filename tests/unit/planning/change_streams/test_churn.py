@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.model.change_streams import BUCKETS, CaptureBatch, ChangeStream, ChangeStreamOptions, Partition
-from tidemark.planning.change_streams.churn import SUB_BUCKETS, Churn, decide_churn, sub_bucket_width
-from tidemark.planning.change_streams.tokens import first_partitions, parse_token
+from tidemark.change_streams.model.change_streams import (
+    BUCKETS,
+    CaptureBatch,
+    ChangeStream,
+    ChangeStreamOptions,
+    Partition,
+)
+from tidemark.change_streams.planning.churn import SUB_BUCKETS, Churn, decide_churn, sub_bucket_width
+from tidemark.change_streams.planning.tokens import first_partitions, parse_token
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 UID = "6a0f4a1e-8f0b-4a5d-9a9c-0d5b4f7e2c11"

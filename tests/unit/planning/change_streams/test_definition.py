@@ -10,11 +10,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import ChangeStreamRefused, InvalidArgument
-from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, WatchedTable
-from tidemark.model.streams import Addressing, TableRef
-from tidemark.model.table_log import Metadata
-from tidemark.planning.change_streams.definition import (
+from tidemark.change_streams.model.change_streams import ChangeStream, ChangeStreamOptions, WatchedTable
+from tidemark.change_streams.planning.definition import (
     FoundTable,
     TableAsk,
     WatchAsk,
@@ -24,6 +21,9 @@ from tidemark.planning.change_streams.definition import (
     require_name,
     require_room,
 )
+from tidemark.errors import ChangeStreamRefused, InvalidArgument
+from tidemark.model.streams import Addressing, TableRef
+from tidemark.model.table_log import Metadata
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 COLUMNS = ("Id", "First", "Last", "Age")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from tidemark.change_streams.planning.key_texts import rewritten_key
 from tidemark.model.table_log import Metadata
-from tidemark.planning.change_streams.key_texts import rewritten_key
 
 
 def of_type(kind: str) -> Metadata:

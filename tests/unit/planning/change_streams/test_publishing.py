@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.change_metadata import transaction_metadata
-from tidemark.model.change_streams import BUCKETS, MICROSECOND, LoadSegment, Position
-from tidemark.planning.change_streams.blocks import cut_blocks
-from tidemark.planning.change_streams.churn import sub_bucket_width
-from tidemark.planning.change_streams.commit_facts import NOTHING_SAID, CommitFacts, commit_facts
-from tidemark.planning.change_streams.segments import SegmentStart, load_segments, sequence_text
-from tidemark.planning.change_streams.timestamps import SourceTransaction, publish, published_until
-from tidemark.planning.change_streams.tokens import first_partitions
+from tidemark.change_streams.model.change_streams import BUCKETS, MICROSECOND, LoadSegment, Position
+from tidemark.change_streams.planning.blocks import cut_blocks
+from tidemark.change_streams.planning.churn import sub_bucket_width
+from tidemark.change_streams.planning.commit_facts import NOTHING_SAID, CommitFacts, commit_facts
+from tidemark.change_streams.planning.segments import SegmentStart, load_segments, sequence_text
+from tidemark.change_streams.planning.timestamps import SourceTransaction, publish, published_until
+from tidemark.change_streams.planning.tokens import first_partitions
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.errors import InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented
-from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, Partition
-from tidemark.planning.change_streams.reading import (
+from tidemark.change_streams.model.change_streams import ChangeStream, ChangeStreamOptions, Partition
+from tidemark.change_streams.planning.reading import (
     ReadAsk,
     ReadRange,
     ask_to_read,
@@ -18,7 +17,8 @@ from tidemark.planning.change_streams.reading import (
     plan_read,
     require_captured,
 )
-from tidemark.planning.change_streams.tokens import make_token
+from tidemark.change_streams.planning.tokens import make_token
+from tidemark.errors import InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
 NOW = BEGIN + timedelta(days=3)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tidemark.change_streams.model.change_streams import ChangeStream, ChangeStreamOptions, WatchedTable
+from tidemark.change_streams.model.sinks import SinkKind
+from tidemark.change_streams.planning.sinks import parse_sink
 from tidemark.errors import InvalidArgument, MissingMergeKey
-from tidemark.model.change_streams import ChangeStream, ChangeStreamOptions, WatchedTable
-from tidemark.model.partition_sinks import SinkKind
 from tidemark.model.streams import TableRef
-from tidemark.planning.change_streams.sinks import parse_sink
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemark.change_streams.model.change_streams import BUCKETS
+from tidemark.change_streams.planning.tokens import TokenParts, first_partitions, make_token, parse_token
 from tidemark.errors import InvalidArgument, PartitionTokenInvalid
-from tidemark.model.change_streams import BUCKETS
-from tidemark.planning.change_streams.tokens import TokenParts, first_partitions, make_token, parse_token
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 UID = "6a0f4a1e-8f0b-4a5d-9a9c-0d5b4f7e2c11"

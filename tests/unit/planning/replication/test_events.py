@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.model.replication import Column, SourceKind, TableSchema, TypeKind, UnifiedType
-from tidemark.planning.replication.events import (
+from tidemark.model.source_address import SourceKind
+from tidemark.replication.model.replication import Column, TableSchema, TypeKind, UnifiedType
+from tidemark.replication.planning.events import (
     EVENT_NAMESPACE,
     READ_METHODS,
     TOASTED_KEY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.planning.replication.native import holds_all
+from tidemark.replication.planning.native import holds_all
 
 
 @pytest.mark.parametrize(

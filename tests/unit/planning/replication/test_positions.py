@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.replication import START, LogPosition
-from tidemark.planning.replication.positions import lsn_of, lsn_text, parse_lsn, position_of_lsn, position_text
+from tidemark.replication.model.replication import START, LogPosition
+from tidemark.replication.planning.positions import lsn_of, lsn_text, parse_lsn, position_of_lsn, position_text
 
 LSNS = st.integers(min_value=0, max_value=(1 << 64) - 1)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemark.model.replication import (
+from tidemark.model.streams import TableRef
+from tidemark.replication.model.replication import (
     Hinders,
     LogPosition,
     ObjectName,
@@ -14,8 +15,7 @@ from tidemark.model.replication import (
     TableSchema,
     WriteMode,
 )
-from tidemark.model.streams import TableRef
-from tidemark.planning.replication.problems import judge
+from tidemark.replication.planning.problems import judge
 
 COPIED = Replicated(
     "uid", "r", ObjectName("s", "a"), "1", TableSchema(()), WriteMode.MERGE, TableRef("lake.s_a", "/a", ""),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.control.replication_model import at, columns
-from tidemark.model.replication import START, LogPosition, ObjectName, ObjectState, Replicated, WriteMode
 from tidemark.model.streams import TableRef
-from tidemark.planning.replication.retention import needed_from
+from tidemark.replication.model.replication import START, LogPosition, ObjectName, ObjectState, Replicated, WriteMode
+from tidemark.replication.planning.retention import needed_from
 
 
 def one(state: ObjectState, applied: LogPosition | None) -> Replicated:

@@ -6,9 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from tidemark.model.replication import Column, LogPosition, Shown, TableSchema, TypeKind, UnifiedType, WriteMode
-from tidemark.planning.replication.barriers import Barrier, BarrierKind, SegmentPlan, plan_segments
-from tidemark.planning.replication.types import change_of, decimal_of, delta_type, widens
+from tidemark.replication.model.replication import (
+    Column,
+    LogPosition,
+    Shown,
+    TableSchema,
+    TypeKind,
+    UnifiedType,
+    WriteMode,
+)
+from tidemark.replication.planning.barriers import Barrier, BarrierKind, SegmentPlan, plan_segments
+from tidemark.replication.planning.types import change_of, decimal_of, delta_type, widens
 
 
 def column(name: str, kind: TypeKind = TypeKind.INTEGER, **more: object) -> Column:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.errors import InvalidArgument, ObjectNotReplicable, ReplicationRefused
-from tidemark.model.replication import (
+from tidemark.replication.model.replication import (
     Column,
     FoundObject,
     HeldTable,
@@ -21,8 +21,8 @@ from tidemark.model.replication import (
     UnifiedType,
     WriteMode,
 )
-from tidemark.planning.replication.kept_out import held_tables, kept_out_notices, without_renamed
-from tidemark.planning.replication.selection import (
+from tidemark.replication.planning.kept_out import held_tables, kept_out_notices, without_renamed
+from tidemark.replication.planning.selection import (
     is_backfilled,
     mode_of,
     require_patterns,

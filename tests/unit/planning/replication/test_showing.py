@@ -7,23 +7,22 @@ from dataclasses import replace
 import pytest
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.replication import (
+from tidemark.model.source_address import SourceAddress, SourceKind
+from tidemark.replication.model.catalog import HeldColumn
+from tidemark.replication.model.jobs import ColumnRules
+from tidemark.replication.model.replication import (
     Column,
     ObjectName,
     ReplicationOptions,
     Selection,
     Shown,
-    SourceAddress,
-    SourceKind,
     TableSchema,
     TypeKind,
     UnifiedType,
 )
-from tidemark.model.replication_catalog import HeldColumn
-from tidemark.model.replication_jobs import ColumnRules
-from tidemark.planning.replication.hiding import hasher, hasher_of, mark_of, marked, require_secret
-from tidemark.planning.replication.selection import require_column_patterns
-from tidemark.planning.replication.showing import chosen_columns, held_columns, renamed_notices, shown
+from tidemark.replication.planning.hiding import hasher, hasher_of, mark_of, marked, require_secret
+from tidemark.replication.planning.selection import require_column_patterns
+from tidemark.replication.planning.showing import chosen_columns, held_columns, renamed_notices, shown
 
 T = ObjectName("s", "t")
 LONG = UnifiedType(TypeKind.LONG)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.engine.replication.columns import OF_EVENTS
-from tidemark.model.replication import Column, ObjectName, TableSchema, TypeKind, UnifiedType, WriteMode
-from tidemark.planning.replication.target_names import EVENT_COLUMNS, columns_in_the_way, table_of
+from tidemark.replication.driver.columns import OF_EVENTS
+from tidemark.replication.model.replication import Column, ObjectName, TableSchema, TypeKind, UnifiedType, WriteMode
+from tidemark.replication.planning.target_names import EVENT_COLUMNS, columns_in_the_way, table_of
 
 TEXT = UnifiedType(TypeKind.STRING)
 NAMES = ("id", "Is_Deleted", "change_type", "change_sequence_number", "sort_keys", "note")

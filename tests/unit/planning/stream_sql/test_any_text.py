@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.errors import SqlCompilationError
-from tidemark.planning.stream_sql.mentions import tables_read
-from tidemark.planning.stream_sql.parse import parse_stream_sql
-from tidemark.planning.stream_sql.queries import spliced
-from tidemark.planning.stream_sql.statements import StreamQuery, StreamStatement
-from tidemark.planning.stream_sql.tables import table_statement
+from tidemark.streams.planning.stream_sql.mentions import tables_read
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
+from tidemark.streams.planning.stream_sql.queries import spliced
+from tidemark.streams.planning.stream_sql.statements import StreamQuery, StreamStatement
+from tidemark.streams.planning.stream_sql.tables import table_statement
 
 WORDS = r"""
 CREATE OR REPLACE ALTER STREAM IF NOT EXISTS s "q s" `b` a.b ON TABLE VIEW EXTERNAL t AT BEFORE END ( ) => = , ; . *

@@ -8,8 +8,8 @@ import pytest
 
 from tidemark.errors import SqlCompilationError
 from tidemark.model.streams import StreamMode
-from tidemark.planning.stream_sql.parse import parse_stream_sql
-from tidemark.planning.stream_sql.statements import CloneStream, CreateStream, ObjectKind, PointKind, SqlPoint
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
+from tidemark.streams.planning.stream_sql.statements import CloneStream, CreateStream, ObjectKind, PointKind, SqlPoint
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 

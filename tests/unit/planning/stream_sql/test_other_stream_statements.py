@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tidemark.errors import SqlCompilationError
-from tidemark.planning.stream_sql.parse import parse_stream_sql
-from tidemark.planning.stream_sql.statements import AlterStream, DescribeStream, DropStream, ShowStreams
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
+from tidemark.streams.planning.stream_sql.statements import AlterStream, DescribeStream, DropStream, ShowStreams
 
 
 def parsed(text):

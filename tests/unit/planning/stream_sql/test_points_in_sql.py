@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidemark.errors import SqlCompilationError
-from tidemark.planning.stream_sql.parse import parse_stream_sql
-from tidemark.planning.stream_sql.statements import CreateStream, PointKind, SqlPoint
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
+from tidemark.streams.planning.stream_sql.statements import CreateStream, PointKind, SqlPoint
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 SEOUL = ZoneInfo("Asia/Seoul")  # UTC+9

@@ -8,9 +8,9 @@ import pytest
 
 from tidemark.errors import SqlCompilationError
 from tidemark.model.streams import StreamMode
-from tidemark.planning.stream_sql.parse import parse_stream_sql
-from tidemark.planning.stream_sql.queries import spliced
-from tidemark.planning.stream_sql.statements import (
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
+from tidemark.streams.planning.stream_sql.queries import spliced
+from tidemark.streams.planning.stream_sql.statements import (
     BacklogCall,
     ChangesClause,
     HasDataCall,

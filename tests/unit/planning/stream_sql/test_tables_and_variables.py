@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from tidemark.errors import SqlCompilationError
-from tidemark.planning.stream_sql.parse import parse_stream_sql
-from tidemark.planning.stream_sql.statements import ChangesClause, SetVariable, StreamQuery
-from tidemark.planning.stream_sql.tables import table_statement
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
+from tidemark.streams.planning.stream_sql.statements import ChangesClause, SetVariable, StreamQuery
+from tidemark.streams.planning.stream_sql.tables import table_statement
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 TRACKED = "USING DELTA TBLPROPERTIES ('delta.enableRowTracking'='true'"

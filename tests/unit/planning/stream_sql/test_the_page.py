@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import SqlCompilationError
-from tidemark.planning.stream_sql.parse import parse_stream_sql
+from tidemark.streams.planning.stream_sql.parse import parse_stream_sql
 
 PAGE = (Path(__file__).parents[4] / "provider" / "docs" / "how-to" / "coming-from-snowflake.md").read_text("utf-8")
 VERBS = ("CREATE STREAM", "CREATE OR REPLACE STREAM", "ALTER STREAM", "SHOW ", "SELECT ", "SET ")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tidemark.model.table_log import AddFile, Commit, DeletionVector, RemoveFile
-from tidemark.planning.backlog import change_records, operation_of
-from tidemark.planning.stream_sql.listing import listed, name_parts
-from tidemark.planning.stream_sql.mentions import tables_read
+from tidemark.streams.planning.backlog import change_records, operation_of
+from tidemark.streams.planning.stream_sql.listing import listed, name_parts
+from tidemark.streams.planning.stream_sql.mentions import tables_read
 
 NAMES = ("b.orders", "ordinary", "a.x.orders", "Orders", "a.y.bills", "under_score")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tidemark.changes.planning.views.expand import expand
 from tidemark.model.views import StoredTable, StoredView, ViewColumn, ViewQuery
-from tidemark.planning.views.expand import expand
 
 __all__ = ["Catalog", "golden", "view"]
 

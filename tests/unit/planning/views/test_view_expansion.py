@@ -77,7 +77,7 @@ def test_an_order_is_dropped_for_rows_have_none() -> None:
 
 
 def test_settings_that_choose_among_ways_to_the_same_rows_are_no_part_of_the_meaning() -> None:
-    from tidemark.planning.views.settings import settings_of
+    from tidemark.changes.planning.views.settings import settings_of
 
     found = settings_of({"spark.sql.ansi.enabled": "false", "spark.sql.cbo.enabled": "true"})
     assert found["spark.sql.ansi.enabled"] == "false"

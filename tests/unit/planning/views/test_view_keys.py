@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.planning.views.catalogs import Catalog
 
-from tidemark.planning.views.keys import key_links
-from tidemark.planning.views.parts import numbered
+from tidemark.changes.planning.views.keys import key_links
+from tidemark.changes.planning.views.parts import numbered
 
 COLUMNS = {"lake.db.t": ("a", "b", "k"), "lake.db.u": ("a", "c", "k"), "lake.db.w": ("k", "z")}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.planning.views.catalogs import Catalog
 
+from tidemark.changes.planning.views.partition import partition_keys
+from tidemark.changes.planning.views.plan import Way, choose_way
 from tidemark.errors import InvalidArgument
 from tidemark.model.streams import StreamMode
-from tidemark.planning.views.partition import partition_keys
-from tidemark.planning.views.plan import Way, choose_way
 
 COLUMNS = {"lake.db.t": ("a", "b", "k"), "lake.db.u": ("a", "c", "k"), "lake.db.w": ("k", "z")}
 

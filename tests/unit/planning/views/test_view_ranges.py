@@ -7,7 +7,7 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.planning.views.ranges import ranges
+from tidemark.changes.planning.views.ranges import ranges
 
 
 @given(st.sets(st.integers(-(10**18), 10**18), min_size=1), st.integers(1, 8))

@@ -8,9 +8,9 @@ import pytest
 import sqlglot
 from tests.unit.planning.views.catalogs import Catalog, golden
 
+from tidemark.changes.planning.views.parts import is_linear, numbered
+from tidemark.changes.planning.views.terms import Role, Term, terms, whole
 from tidemark.model.views import ViewQuery
-from tidemark.planning.views.parts import is_linear, numbered
-from tidemark.planning.views.terms import Role, Term, terms, whole
 
 NOW = datetime(2026, 3, 29, 1, 30, 0, 5, tzinfo=UTC)
 

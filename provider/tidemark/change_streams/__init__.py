@@ -1,0 +1,1 @@
+"""Change streams: the changes of watched tables as records in partitions, for several readers."""

@@ -1,0 +1,133 @@
+"""Which modification belongs to which record of its transaction, without sorting a transaction as a whole.
+
+A record is at most so many modifications of one transaction, token, mod_type and set of columns. The rows of a token
+are cut into blocks, ranges of buckets; cells, the rows of a block that belong together, are counted, numbers are given
+out to cells by prefix sums, and rows are numbered within their cell, each block by one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from tidemark.change_streams.driver.load import bucket_of, in_range
+from tidemark.change_streams.model.change_streams import EPOCH, Partition, Position
+from tidemark.change_streams.planning.blocks import Block
+from tidemark.change_streams.planning.segments import SEQUENCE_DIGITS, SegmentStart
+
+__all__ = ["CellCount", "count_cells", "number_cells", "numbered", "segment_starts", "sequence_of", "with_blocks"]
+
+_GROUP = ("table_no", "version", "kind", "changed")
+_CELLS_TO_BROADCAST = 1_000_000
+
+
+@dataclass(frozen=True)
+class CellCount:
+    """How many cells a batch has, and how many records are made of them."""
+
+    cells: int
+    records: int
+
+
+def with_blocks(staged: DataFrame, blocks: Sequence[Block]) -> DataFrame:
+    """Staged rows with `block` and `task`."""
+    leaves = [
+        F.struct(F.lit(number).alias("block"), F.lit(block.task).alias("task")) for number, block in enumerate(blocks)
+    ]
+    place = in_range(bucket_of(F.col("digest")), [block.lo for block in blocks], leaves)
+    return staged.withColumn("place", place).select(*staged.columns, "place.block", "place.task")
+
+
+def number_cells(blocked: DataFrame, transactions: DataFrame, mods_per_record: int) -> DataFrame:
+    """A row for each cell: its group, token_no and block; `at`, the transaction's commit timestamp; `first`, the number
+    of the group's first record; `before`, rows of the group in earlier blocks; `rows`, those of the group, and
+    `token_before`, those of its token before the group; `total`, `tokens`, records and partitions of the transaction;
+    `last`, its last record in the token.
+
+    `transactions`: table_no, version, at (microseconds since 1970).
+    """
+    counted = blocked.groupBy(*_GROUP, "token_no", "block").agg(F.count(F.lit(1)).alias("cell_rows"))
+    group = Window.partitionBy("at", "kind", "changed", "token_no")
+    cells = counted.join(F.broadcast(transactions), ["table_no", "version"]).select(
+        "*",
+        F.sum("cell_rows").over(group).alias("rows"),
+        (F.sum("cell_rows").over(group.orderBy("block")) - F.col("cell_rows")).alias("before"),
+    )
+    records = F.ceil(F.col("rows") / mods_per_record)
+    is_first = F.col("before") == 0
+    whole = Window.partitionBy("at")
+    cells = cells.select(
+        "*",
+        (
+            F.sum(F.when(is_first, records).otherwise(0)).over(whole.orderBy("kind", "changed", "token_no", "block"))
+            - records
+        ).alias("first"),
+        F.sum(F.when(is_first, records).otherwise(0)).over(whole).alias("total"),
+        F.size(F.collect_set("token_no").over(whole)).alias("tokens"),
+    )
+    in_token = Window.partitionBy("token_no").orderBy("at", "first", "before")
+    return cells.select(
+        "*",
+        (F.max(F.col("first") + records).over(Window.partitionBy("at", "token_no")) - 1).alias("last"),
+        (F.sum(F.when(is_first, F.col("rows")).otherwise(0)).over(in_token) - F.col("rows")).alias("token_before"),
+    )
+
+
+def count_cells(cells: DataFrame, mods_per_record: int) -> CellCount:
+    """How many cells and records there are."""
+    records = F.when(F.col("before") == 0, F.ceil(F.col("rows") / mods_per_record))
+    (found,) = cells.agg(F.count(F.lit(1)), F.coalesce(F.sum(records), F.lit(0))).collect()
+    return CellCount(found[0], found[1])
+
+
+def numbered(blocked: DataFrame, cells: DataFrame, count: int, tasks: int, mods_per_record: int) -> DataFrame:
+    """Rows of `with_blocks` with `at`, `total`, `tokens` of their transaction, and their `record`, `mod_number` in it,
+    and whether it `is_last` of the transaction in its token; in `tasks` partitions. `count`: how many cells there are.
+    """
+    numbers = cells.select(*_GROUP, "block", "at", "first", "before", "total", "tokens", "last")
+    if count <= _CELLS_TO_BROADCAST:  # more of them are small, and Spark may shuffle by them
+        numbers = F.broadcast(numbers)
+    parted = blocked.repartitionById(tasks, "task") if tasks > 1 else blocked.coalesce(1)
+    rows = parted.join(numbers, [*_GROUP, "block"])
+    cell = Window.partitionBy("task", "block", "at", "kind", "changed").orderBy(bucket_of(F.col("digest")), "keys")
+    place = F.col("before") + F.row_number().over(cell) - 1
+    record = F.col("first") + F.floor(F.col("place") / mods_per_record)
+    return rows.withColumn("place", place).select(
+        *blocked.columns,
+        "at",
+        "total",
+        "tokens",
+        record.alias("record"),
+        (F.col("place") % mods_per_record).cast("int").alias("mod_number"),
+        (record == F.col("last")).alias("is_last"),
+    )
+
+
+def segment_starts(
+    cells: DataFrame, active: Sequence[Partition], mods_per_record: int, segment_rows: int
+) -> list[SegmentStart]:
+    """Of each token the records that hold its first row, and each `segment_rows`th after it."""
+    first = F.ceil(F.col("token_before") / segment_rows)
+    last = F.floor((F.col("token_before") + F.col("rows") - 1) / segment_rows)
+    number = F.explode(F.when(first <= last, F.sequence(first, last)))
+    held = cells.where("before = 0").select("token_no", "at", "first", "token_before", number.alias("number"))
+    record = F.floor((F.col("number") * segment_rows - F.col("token_before")) / mods_per_record)
+    starts = held.select(
+        "token_no",
+        "at",
+        sequence_of(F.col("first") + record),
+        F.col("token_before") + record * mods_per_record,
+    )
+    return [
+        SegmentStart(active[token_no].token, Position(EPOCH + timedelta(microseconds=at), sequence), rows_before)
+        for token_no, at, sequence, rows_before in starts.collect()
+    ]
+
+
+def sequence_of(record: Column) -> Column:
+    """The record_sequence of a record."""
+    return F.lpad(record.cast("string"), SEQUENCE_DIGITS, "0")

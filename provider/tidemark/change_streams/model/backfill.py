@@ -1,0 +1,56 @@
+"""A table's rows as of one version, put into a target before the records of a change stream follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidemark.model.jobs import Job
+from tidemark.model.streams import TableRef
+
+__all__ = ["BACKFILL_TABLE", "Backfill", "BackfillAsk", "BackfilledTable"]
+
+
+@dataclass(frozen=True)
+class BackfillAsk:
+    """What a BACKFILL_TABLE job does. `version`: of the watched table; the group's records begin behind it.
+
+    `keys`, `columns`: those that are watched, None: all that Delta does not generate. `overwrite`: rows that the
+    target has may go.
+    """
+
+    group_uid: str
+    source: TableRef
+    version: int
+    keys: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    target: TableRef
+    overwrite: bool
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """What a consumer group's backfill of one table is, for ever: from which version (-1: before its first), into which
+    table. `rows`, `done_at`: None until they are there.
+    """
+
+    group_uid: str
+    source_id: str
+    target_id: str
+    version: int
+    rows: int | None = None
+    done_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class BackfilledTable:
+    """`found`: an earlier attempt had written the rows; `version`: the target's."""
+
+    rows: int
+    found: bool
+    version: int
+
+
+BACKFILL_TABLE = Job(
+    "backfill_table", BackfillAsk, BackfilledTable, "change_streams.driver.job_backfill_table:backfill_table"
+)

@@ -1,0 +1,307 @@
+"""What a change stream is to watch: as the user says it, and as it can be of the tables that are there."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.change_streams.model.change_streams import ChangeStream, WatchedTable
+from tidemark.changes.planning import source_schema
+from tidemark.changes.planning.source_keys import require_keys
+from tidemark.errors import ChangeStreamRefused, InvalidArgument
+from tidemark.model.streams import TableRef
+from tidemark.model.table_log import Metadata
+
+__all__ = [
+    "PRIMARY_KEY",
+    "STREAMS_AT_MOST",
+    "STREAMS_ON_A_TABLE",
+    "FoundTable",
+    "TableAsk",
+    "WatchAsk",
+    "decide_keys",
+    "decide_watch",
+    "keys_that_stay",
+    "names_of_restart",
+    "parse_keys",
+    "parse_restart",
+    "parse_watch",
+    "require_asked",
+    "require_name",
+    "require_partitions",
+    "require_room",
+    "tables_that_stay",
+    "watch_of",
+]
+
+PRIMARY_KEY = "tidemark.primaryKey"  # a table property: the key columns, with commas between them
+STREAMS_AT_MOST = 10  # in one control store
+STREAMS_ON_A_TABLE = 3
+FIRST_PARTITIONS = 1_024  # at most: every capture's plan tells all partitions apart
+_GENERATED = "delta.generationExpression"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+
+
+@dataclass(frozen=True)
+class TableAsk:
+    """A table in FOR, by the name that the user gave. `columns`: None: all; () the key alone."""
+
+    name: str
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class WatchAsk:
+    """What is in FOR. `everything`: FOR ALL. No table at all: the stream is suspended."""
+
+    everything: bool = False
+    tables: tuple[TableAsk, ...] = ()
+
+
+@dataclass(frozen=True)
+class FoundTable:
+    """A table as it is now; `since`: the version from which on it is watched, exclusive."""
+
+    ref: TableRef
+    metadata: Metadata
+    since: int
+
+
+def require_name(name: str) -> None:
+    """Say nothing if a change stream can have that name: READ_ and the name are a function. Raises InvalidArgument."""
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        problem = "a letter, then letters, digits and underscores, 128 at most: READ_ and the name are a SQL function"
+        raise InvalidArgument(argument="change_stream", value=name, problem=problem)
+
+
+def require_partitions(count: int) -> None:
+    """Say nothing if a change stream can begin with so many partitions. Raises InvalidArgument."""
+    if not 1 <= count <= FIRST_PARTITIONS:
+        problem = f"from 1 to {FIRST_PARTITIONS}; load splits them further"
+        raise InvalidArgument(argument="initial_partitions", value=count, problem=problem)
+
+
+def parse_watch(watch: Any) -> WatchAsk:
+    """`"ALL"`, the name of a table, a list of names, or a mapping from names to columns; None watches nothing.
+
+    Columns: None for all of the table, also later ones; a list; an empty one for the key alone. Raises InvalidArgument.
+    """
+    if watch is None:
+        return WatchAsk()
+    if isinstance(watch, WatchAsk):
+        return watch
+    if isinstance(watch, str):
+        return WatchAsk(everything=True) if watch.strip().upper() == "ALL" else WatchAsk(tables=(_ask(watch, None),))
+    if isinstance(watch, Mapping):
+        return WatchAsk(tables=tuple(_ask(name, columns) for name, columns in watch.items()))
+    if isinstance(watch, Sequence):
+        return WatchAsk(tables=tuple(_ask(name, None) for name in watch))
+    raise _invalid(watch, 'give "ALL", a table, a list of tables, or {table: None | [columns] | []}')
+
+
+def names_of_restart(restart: Any) -> frozenset[str]:
+    """The names of tables, in small letters. Raises InvalidArgument for what is no list of names."""
+    if not restart:
+        return frozenset()
+    names = [restart] if isinstance(restart, str) else restart
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) and name.strip() for name in names):
+        raise InvalidArgument(argument="restart", value=restart, problem="give a table, or a list of tables")
+    return frozenset(name.strip().casefold() for name in names)
+
+
+def parse_restart(restart: Any, stream: ChangeStream, asked: WatchAsk) -> frozenset[str]:
+    """The tables that are to be watched anew, in small letters. Raises InvalidArgument for one that the stream is not
+    to watch, and for what is no list of names.
+    """
+    anew = names_of_restart(restart)
+    if not anew:
+        return anew
+    listed = [one.table.name for one in stream.tables] if asked.everything else [ask.name for ask in asked.tables]
+    if unknown := anew - {name.casefold() for name in listed}:
+        problem = f"it does not watch {', '.join(sorted(unknown))}; it is to watch {', '.join(listed) or 'nothing'}"
+        raise InvalidArgument(argument="restart", value=restart, problem=problem)
+    return anew
+
+
+def watch_of(stream: ChangeStream) -> WatchAsk:
+    """What the stream watches, as its user would ask for it."""
+    if stream.everything:
+        return WatchAsk(everything=True)
+    return WatchAsk(tables=tuple(TableAsk(one.table.name, one.columns) for one in stream.tables))
+
+
+def tables_that_stay(stream: ChangeStream, anew: frozenset[str]) -> tuple[WatchedTable, ...]:
+    """Those that go on from where they are captured."""
+    return tuple(one for one in stream.tables if one.table.name.casefold() not in anew)
+
+
+def keys_that_stay(stream: ChangeStream, anew: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """The keys of those that are watched anew, unless others are given; by the table's name in small letters."""
+    return {name: one.keys for one in stream.tables if (name := one.table.name.casefold()) in anew}
+
+
+def parse_keys(keys: Any, asks: Sequence[TableAsk]) -> dict[str, tuple[str, ...]]:
+    """Key columns by the name of the table in small letters; a plain list is that of the only table.
+
+    Raises InvalidArgument.
+    """
+    if not keys:
+        return {}
+    if isinstance(keys, Mapping):
+        return {str(name).casefold(): _columns("keys", columns) for name, columns in keys.items()}
+    if len(asks) != 1:
+        raise InvalidArgument(argument="keys", value=keys, problem="more than one table: give {table: [columns]}")
+    return {asks[0].name.casefold(): _columns("keys", keys)}
+
+
+def decide_watch(
+    stream: str,
+    found: Sequence[tuple[TableAsk, FoundTable]],
+    keys: Mapping[str, tuple[str, ...]],
+    known: Sequence[WatchedTable] = (),
+) -> tuple[WatchedTable, ...]:
+    """The tables as the stream is to watch them. Those it watches already (`known`) stay where they are captured, and
+    keep their keys unless others are given, and their name as long as they lie where they lay.
+
+    Raises ChangeStreamRefused for a table or column that stands twice, a column that is not there, is in the key or is
+    generated, and a table without key; InvalidArgument for keys that cannot be one.
+    """
+    watched: dict[str, WatchedTable] = {}
+    by_id = {table.table.table_id: table for table in known}
+    for ask, table in found:
+        if table.ref.table_id in watched:
+            raise _refused(stream, f"table {ask.name} stands in FOR more than once")
+        old = by_id.get(table.ref.table_id)
+        given = keys.get(ask.name.casefold()) or (old.keys if old is not None else ())
+        key = decide_keys(stream, table.ref.name, table.metadata, given)
+        watched[table.ref.table_id] = WatchedTable(
+            table=table.ref if old is None or old.table.path != table.ref.path else old.table,
+            keys=key,
+            columns=_watched_columns(stream, ask, table.metadata, key),
+            captured=table.since if old is None else old.captured,
+        )
+    require_asked(keys, [ask.name for ask, _ in found])
+    return tuple(watched.values())
+
+
+def require_asked(keys: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> None:
+    """Say nothing if each of the keys is of one of these tables. Raises InvalidArgument."""
+    asked = {name.casefold() for name in names}
+    if unknown := [name for name in keys if name not in asked]:
+        raise InvalidArgument(argument="keys", value=unknown, problem="the stream does not watch such a table")
+
+
+def decide_keys(stream: str, table: str, metadata: Metadata, given: Sequence[str]) -> tuple[str, ...]:
+    """The key columns of a table, as it spells them: those given, else those of its property.
+
+    Raises ChangeStreamRefused where there are none, or the property's cannot be one; InvalidArgument for those given.
+    """
+    if given:
+        return require_keys(metadata, given, table)
+    named = [name.strip().strip("`") for name in metadata.configuration.get(PRIMARY_KEY, "").split(",")]
+    if not any(named):
+        problem = (
+            f"table {table} has no primary key, which Delta does not keep. Give keys={{{table!r}: [columns]}}, or say"
+            f" it once: ALTER TABLE {table} SET TBLPROPERTIES ('{PRIMARY_KEY}' = 'id')"
+        )
+        raise _refused(stream, problem)
+    try:
+        return require_keys(metadata, [name for name in named if name], table)
+    except InvalidArgument as error:
+        problem = f"table property {PRIMARY_KEY} of {table}: {error.facts['problem']}"
+        raise _refused(stream, problem) from error
+
+
+def require_room(
+    stream: str, tables: Sequence[WatchedTable], others: Sequence[ChangeStream], *, everything: bool, new: bool
+) -> None:
+    """Say nothing if each table stands once, no column or table is watched by more than may, and there is room for one
+    more change stream if it is `new`.
+
+    `others`: all change streams but this one. One that watches ALL counts for each table. Raises ChangeStreamRefused.
+    """
+    if new and len(others) >= STREAMS_AT_MOST:
+        raise _refused(stream, f"there are {len(others)} change streams, and {STREAMS_AT_MOST} is the most; drop one")
+    all_tables = sum(other.everything for other in others)
+    if everything and all_tables >= STREAMS_ON_A_TABLE:
+        raise _refused(stream, f"{all_tables} change streams watch ALL, and {STREAMS_ON_A_TABLE} is the most")
+    ids = [table.table.table_id for table in tables]
+    for table in tables:
+        if ids.count(table.table.table_id) > 1:
+            raise _refused(stream, f"table {table.table.name} stands in FOR more than once")
+        crowded = _crowded(table, others)
+        if crowded is not None:
+            what = f"table {table.table.name}" if crowded == "" else f"column {crowded} of table {table.table.name}"
+            raise _refused(stream, f"{what} is watched by {STREAMS_ON_A_TABLE} change streams, which is the most")
+
+
+def _crowded(wanted: WatchedTable, others: Sequence[ChangeStream]) -> str | None:
+    """A column that has as many watchers as there may be, "" for the table itself; None where there is room.
+
+    Watchers of the whole are watchers of each column, and those of the key alone only of the table.
+    """
+    same = [table for other in others for table in other.tables if table.table.table_id == wanted.table.table_id]
+    unseen = sum(other.everything and wanted.table.table_id not in _ids(other) for other in others)
+    whole = unseen + sum(table.columns is None for table in same)
+    key_only = sum(table.columns == () for table in same)
+    if whole >= STREAMS_ON_A_TABLE or (not wanted.columns and whole + key_only >= STREAMS_ON_A_TABLE):
+        return ""
+    counted = Counter(column for table in same for column in table.columns or ())
+    columns = counted if wanted.columns is None else wanted.columns
+    return next((column for column in columns if counted[column] + whole >= STREAMS_ON_A_TABLE), None)
+
+
+def _ids(stream: ChangeStream) -> set[str]:
+    return {table.table.table_id for table in stream.tables}
+
+
+def _watched_columns(stream: str, ask: TableAsk, metadata: Metadata, keys: Sequence[str]) -> tuple[str, ...] | None:
+    if ask.columns is None:
+        return None
+    there = {field.name.casefold(): field for field in source_schema.fields(metadata)}
+    chosen: list[str] = []
+    for column in ask.columns:
+        field = there.get(column.casefold())
+        if field is None:
+            raise _refused(stream, f"table {ask.name} has no column {column}; it has {_names(metadata)}")
+        if field.name in chosen:
+            raise _refused(stream, f"column {field.name} of table {ask.name} stands in FOR more than once")
+        if field.name in keys:
+            problem = (
+                f"FOR should not list {field.name}, which is in the primary key of table {ask.name}; the key of a"
+                " watched table is always in its records"
+            )
+            raise _refused(stream, problem)
+        if _GENERATED in field.form.get("metadata", {}):
+            raise _refused(stream, f"column {field.name} of table {ask.name} is generated, and cannot be watched")
+        chosen.append(field.name)
+    return tuple(field.name for field in there.values() if field.name in chosen)
+
+
+def _names(metadata: Metadata) -> str:
+    return ", ".join(field.name for field in source_schema.fields(metadata))
+
+
+def _ask(name: Any, columns: Any) -> TableAsk:
+    if not isinstance(name, str) or not name.strip():
+        raise _invalid(name, "the name of a table is a text")
+    return TableAsk(name.strip(), None if columns is None else _columns("watch", columns))
+
+
+def _columns(argument: str, columns: Any) -> tuple[str, ...]:
+    if isinstance(columns, str):
+        columns = [part.strip() for part in columns.split(",") if part.strip()]
+    if not isinstance(columns, Sequence) or not all(isinstance(one, str) and one for one in columns):
+        raise InvalidArgument(argument=argument, value=columns, problem="columns are a list of names")
+    return tuple(columns)
+
+
+def _invalid(value: object, problem: str) -> InvalidArgument:
+    return InvalidArgument(argument="watch", value=value, problem=problem)
+
+
+def _refused(stream: str, problem: str) -> ChangeStreamRefused:
+    return ChangeStreamRefused(stream=stream, problem=f"{problem}.")

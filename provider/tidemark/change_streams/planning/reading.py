@@ -1,0 +1,216 @@
+"""What a reader may ask of a change stream, and what he then gets (partitions.md 1.5): decided before rows are read.
+
+Start and end of a question are inclusive, a partition owns [start, end). Its children are told of iff its end is in the
+question. The order of the checks is that of the table in 1.5, and READ_<stream> in SQL uses the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from tidemark.change_streams.model.change_streams import MICROSECOND, ChangeStream, Partition
+from tidemark.change_streams.planning.tokens import parse_token
+from tidemark.errors import InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented
+
+__all__ = [
+    "EXPIRED",
+    "FUTURE_ALLOWED",
+    "HEARTBEATS",
+    "HEARTBEAT_NULL",
+    "HEARTBEAT_RANGE",
+    "NOT_CAPTURED",
+    "OPTIONS_NULL",
+    "OUTSIDE",
+    "START_AFTER_END",
+    "START_NULL",
+    "TOO_EARLY",
+    "TOO_LATE",
+    "UNKNOWN_TOKEN",
+    "ReadAsk",
+    "ReadRange",
+    "ask_to_read",
+    "below_watermark",
+    "oldest_readable",
+    "plan_read",
+    "require_captured",
+    "require_kept",
+    "with_end",
+]
+
+FUTURE_ALLOWED = timedelta(minutes=10)
+HEARTBEATS = (1_000, 300_000)  # milliseconds, both allowed
+
+START_NULL = "start_timestamp must not be null"
+HEARTBEAT_NULL = "heartbeat_milliseconds must not be null"
+OPTIONS_NULL = "read_options must be null"
+START_AFTER_END = "start_timestamp must be <= end_timestamp"
+HEARTBEAT_RANGE = f"heartbeat_milliseconds must be within {HEARTBEATS[0]} and {HEARTBEATS[1]}"
+TOO_EARLY = "start_timestamp is too far in the past: records are kept from"
+TOO_LATE = "start_timestamp is too far in the future: it must not be later than"
+NOT_CAPTURED = "which partitions there are at start_timestamp is known after a capture later than that; now, up to"
+UNKNOWN_TOKEN = "the change stream has no such partition"
+OUTSIDE = "start_timestamp is invalid for the partition, whose time is"
+EXPIRED = "its records ended before"
+
+
+@dataclass(frozen=True)
+class ReadAsk:
+    """A question that passed all checks which need no table. `end` None: up to what is captured. `token` None: which
+    partitions there are at `start`.
+    """
+
+    stream: str
+    start: datetime
+    end: datetime | None
+    token: str | None
+    heartbeat: timedelta
+    oldest: datetime
+
+
+@dataclass(frozen=True)
+class ReadRange:
+    """What is read of a partition: its records in [start, until), heartbeats not more often than every `heartbeat`, and
+    one at `last` unless that is None; and then, if its end is reached, its children at that time.
+    """
+
+    token: str
+    start: datetime
+    until: datetime
+    heartbeat: timedelta
+    last: datetime | None
+    ended: datetime | None
+    children: tuple[Partition, ...] = ()
+
+
+def oldest_readable(stream: ChangeStream, now: datetime) -> datetime:
+    """Records before it are not to be read: older than the retention, or than the stream."""
+    return max(now - stream.options.retention, stream.created_at)
+
+
+def ask_to_read(
+    stream: ChangeStream,
+    *,
+    now: datetime,
+    start_timestamp: datetime | None,
+    end_timestamp: datetime | None,
+    partition_token: str | None,
+    heartbeat_milliseconds: int | None,
+    read_options: object,
+) -> ReadAsk:
+    """The question, checked. Times are aware. Raises InvalidArgument, OutOfRange, Unimplemented, PartitionTokenInvalid
+    (damaged, or of another stream), in the order of 1.5.
+    """
+    start = _instant("start_timestamp", start_timestamp)
+    end = _instant("end_timestamp", end_timestamp)
+    if start is None:
+        raise InvalidArgument(argument="start_timestamp", value=None, problem=START_NULL)
+    heartbeat = _heartbeat(heartbeat_milliseconds)
+    if read_options is not None:
+        raise Unimplemented(argument="read_options", value=read_options, problem=OPTIONS_NULL)
+    if end is not None and start > end:
+        raise InvalidArgument(argument="start_timestamp", value=start, problem=f"{START_AFTER_END}, which is {end}")
+    if not HEARTBEATS[0] <= heartbeat <= HEARTBEATS[1]:
+        raise OutOfRange(argument="heartbeat_milliseconds", value=heartbeat, problem=HEARTBEAT_RANGE)
+    oldest = oldest_readable(stream, now)
+    _require_in_reach(start, oldest, max(now, stream.published_until))  # who follows heartbeats is never ahead
+    if partition_token is not None:
+        parse_token(_text("partition_token", partition_token), stream_uid=stream.uid)
+    return ReadAsk(stream.name, start, end, partition_token, timedelta(milliseconds=heartbeat), oldest)
+
+
+def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime, trimmed: datetime | None) -> ReadRange:
+    """What the log has for a question with a token. `rows`: the partition with the token, where the log has it, and
+    those that name it as a parent. `captured_until`: exclusive. `trimmed`: data before it may have been removed.
+
+    Raises PartitionTokenInvalid, PartitionExpired, OutOfRange.
+    """
+    assert ask.token is not None
+    partition, children = with_end(ask.token, tuple(rows))
+    if partition is None:
+        raise PartitionTokenInvalid(argument="partition_token", value=ask.token, problem=UNKNOWN_TOKEN)
+    oldest = ask.oldest if trimmed is None else max(ask.oldest, trimmed)
+    begin, end = partition.start, partition.end
+    if end is not None and end < oldest:
+        raise PartitionExpired(argument="partition_token", value=ask.token, problem=f"{EXPIRED} {oldest}")
+    require_kept(ask.start, trimmed)
+    if ask.start < begin or (end is not None and ask.start > end):
+        problem = f"{OUTSIDE} [{begin}, {end or 'open'}]"
+        raise OutOfRange(argument="start_timestamp", value=ask.start, problem=problem)
+    ended = end if end is not None and (ask.end is None or end <= ask.end) else None
+    bounds = (captured_until, end, None if ask.end is None else ask.end + MICROSECOND)
+    until = max(ask.start, min(bound for bound in bounds if bound is not None))
+    last = until - MICROSECOND if until > ask.start and ended is None else None
+    return ReadRange(ask.token, ask.start, until, ask.heartbeat, last, ended, children if ended else ())
+
+
+def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: datetime | None) -> datetime:
+    """Up to where, exclusive, whole transactions are read: the low watermark, or all that is published, and not beyond
+    the end that was asked for. Raises InvalidArgument, OutOfRange for a watermark that is not published yet.
+    """
+    low = _instant("low_watermark", low_watermark)
+    if low is not None and low > published_until:
+        problem = f"only what is before {published_until} is published, and transactions after it may lack records"
+        raise OutOfRange(argument="low_watermark", value=low, problem=problem)
+    until = published_until if low is None else low
+    return until if ask.end is None else min(until, ask.end + MICROSECOND)
+
+
+def require_kept(start: datetime, trimmed: datetime | None) -> None:
+    """Raises OutOfRange where records from `start` on may have been removed."""
+    if trimmed is not None and start < trimmed:
+        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {trimmed}")
+
+
+def require_captured(start: datetime, captured_until: datetime) -> None:
+    """For a question without a token. Raises OutOfRange for a time that capture has not reached: what it finds may end
+    any partition before that, so that nobody knows yet which there are then.
+    """
+    if start > captured_until:
+        problem = f"{NOT_CAPTURED} {captured_until}"
+        raise OutOfRange(argument="start_timestamp", value=start, problem=problem)
+
+
+def with_end(token: str, rows: tuple[Partition, ...]) -> tuple[Partition | None, tuple[Partition, ...]]:
+    """The partition of that token with its end, the start of its children, and the children, by token."""
+    children = tuple(sorted((row for row in rows if token in row.parents), key=lambda row: row.token))
+    found = next((row for row in rows if row.token == token), None)
+    if found is None or not children:
+        return found, ()
+    return replace(found, end=children[0].start), children
+
+
+def _require_in_reach(start: datetime, oldest: datetime, reached: datetime) -> None:
+    if start < oldest:
+        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {oldest}")
+    if start > reached + FUTURE_ALLOWED:
+        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_LATE} {reached + FUTURE_ALLOWED}")
+
+
+def _instant(argument: str, value: datetime | None) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise InvalidArgument(argument=argument, value=value, problem=_not_a_literal("an aware datetime"))
+    if value.tzinfo is None:
+        raise InvalidArgument(argument=argument, value=value, problem="a time without a zone: give an aware one")
+    return value
+
+
+def _heartbeat(value: int | None) -> int:
+    if value is None:
+        raise InvalidArgument(argument="heartbeat_milliseconds", value=None, problem=HEARTBEAT_NULL)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgument(argument="heartbeat_milliseconds", value=value, problem=_not_a_literal("a whole number"))
+    return value
+
+
+def _text(argument: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(argument=argument, value=value, problem=_not_a_literal("a text"))
+    return value
+
+
+def _not_a_literal(kind: str) -> str:
+    return f"it is not a literal or parameter: give {kind}"

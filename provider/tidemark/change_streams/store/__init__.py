@@ -1,0 +1,1 @@
+"""Change streams, partitions and consumer groups in the control store."""

@@ -1,0 +1,115 @@
+"""Where a backfill ends and a group's records begin, so that there is neither a gap nor an overlap between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tidemark.change_streams.model.backfill import Backfill
+from tidemark.change_streams.model.change_streams import (
+    BatchState,
+    CaptureBatch,
+    ChangeStream,
+    ConsumerGroup,
+    WatchedTable,
+)
+from tidemark.change_streams.planning import own_tables as own
+from tidemark.change_streams.store import backfills, change_streams, consumer_groups
+from tidemark.change_streams.store.schema import capture_batches
+from tidemark.change_streams.worker.groups import begin_group
+from tidemark.change_streams.worker.sinks import keep_sink, own_tables
+from tidemark.control.store import ControlStore
+from tidemark.errors import InvalidArgument
+from tidemark.model.codec import from_json
+from tidemark.model.streams import TableRef
+from tidemark.streams.planning.names import require_name
+
+__all__ = ["BackfillPoint", "begin_backfill", "finish_backfill"]
+
+
+@dataclass(frozen=True)
+class BackfillPoint:
+    """The group's records of the table are those of the versions after `version`. `rows`: None until they are there."""
+
+    group: ConsumerGroup
+    watched: WatchedTable
+    version: int
+    rows: int | None
+
+
+def begin_backfill(store: ControlStore, stream: str, group: str, table: str, target: TableRef) -> BackfillPoint:
+    """Create the group behind all that is published now, and say which version of the table that is; a group that is
+    there keeps its place, and the version is the one behind which its records begin.
+
+    What was captured and until when it is published is one state of the store, so the place fits the version exactly;
+    it is kept with the group. A new group is handed out nothing before `finish_backfill`. A second run finds the same.
+    Raises ChangeStreamNotFound, InvalidArgument for a table that is not watched, a target that is, a group that began
+    in the middle of a batch, or rows that are in another target already.
+    """
+    require_name(group)
+    uid = store.new_id()
+
+    def begin(connection: sa.Connection) -> BackfillPoint:
+        found = change_streams.find(connection, stream)
+        watched = _watched(found, table)
+        own.require_target(found, own_tables(connection), target, of_table=watched.table.table_id)
+        reader = consumer_groups.lookup(connection, found.uid, group)
+        if reader is None:
+            reader = begin_group(connection, store, found, uid, group, "now")
+        kept = backfills.lookup(connection, reader.uid, watched.table.table_id)
+        if kept is None:
+            version = _version(connection, found, reader, watched)
+            kept = Backfill(reader.uid, watched.table.table_id, target.table_id, version)
+            backfills.insert(connection, kept)
+        if kept.target_id != target.table_id:
+            _aim_again(connection, kept, target)
+        keep_sink(connection, store, found.uid, reader.uid, target)
+        return BackfillPoint(reader, watched, kept.version, kept.rows)
+
+    return store.write(begin)
+
+
+def finish_backfill(store: ControlStore, point: BackfillPoint, rows: int) -> None:
+    """The rows are in the target: the group is handed out its records, and they are written no second time. A second
+    run changes nothing.
+    """
+    uid, source = point.group.uid, point.watched.table.table_id
+    store.write(lambda connection: backfills.finish(connection, uid, source, rows=rows, at=store.clock()))
+
+
+def _aim_again(connection: sa.Connection, kept: Backfill, target: TableRef) -> None:
+    """Raises InvalidArgument where the rows are in another table."""
+    if kept.done_at is not None:
+        problem = "the group's rows are in another table already; take a group of its own, or reset this one"
+        raise InvalidArgument(argument="target", value=target.name, problem=problem)
+    backfills.aim(connection, kept.group_uid, kept.source_id, target.table_id)
+
+
+def _version(connection: sa.Connection, found: ChangeStream, reader: ConsumerGroup, watched: WatchedTable) -> int:
+    """Raises InvalidArgument."""
+    for batch in _ending_after(connection, found.uid, reader):
+        if batch.floor < reader.start:
+            problem = f"it began at {reader.start.isoformat()}, in the middle of a batch; reset it to 'now'"
+            raise InvalidArgument(argument="consumer_group", value=reader.name, problem=problem)
+        for taken in batch.ranges:
+            if taken.watched.table.table_id == watched.table.table_id:
+                return taken.start
+    return watched.captured
+
+
+def _ending_after(connection: sa.Connection, stream_uid: str, group: ConsumerGroup) -> list[CaptureBatch]:
+    """Captured batches that end later than the group began, oldest first: the first of a table goes on from there."""
+    of = capture_batches.c
+    query = sa.select(of.batch).where(
+        of.stream_uid == stream_uid, of.state == BatchState.CAPTURED.value, of.published_until > group.start
+    )
+    return [from_json(CaptureBatch, text) for text in connection.execute(query.order_by(of.number)).scalars()]
+
+
+def _watched(stream: ChangeStream, table: str) -> WatchedTable:
+    for watched in stream.tables:
+        if table.casefold() in (watched.table.name.casefold(), watched.table.path.casefold()):
+            return watched
+    known = ", ".join(watched.table.name for watched in stream.tables) or "none"
+    raise InvalidArgument(argument="table", value=table, problem=f"{stream.name} does not watch it; it watches {known}")

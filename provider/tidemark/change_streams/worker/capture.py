@@ -1,0 +1,339 @@
+"""Capture: a batch is written ahead, a job puts it into the log, and its result is closed into the store once."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from tidemark.change_streams.model.change_streams import (
+    BatchState,
+    CaptureBatch,
+    CaptureResult,
+    ChangeStream,
+    WatchedTable,
+)
+from tidemark.change_streams.model.jobs import CAPTURE_CHANGES
+from tidemark.change_streams.planning.definition import require_room
+from tidemark.change_streams.planning.own_tables import OwnTables
+from tidemark.change_streams.planning.waves import tiles
+from tidemark.change_streams.store import capture_batches, change_streams, partitions
+from tidemark.change_streams.worker.looking import Look, look, still_there
+from tidemark.change_streams.worker.sinks import own_tables
+from tidemark.control.store import ControlStore
+from tidemark.errors import BatchBarred, CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured
+from tidemark.model.codec import to_json
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.planning.bounds import UNBOUNDED, Bound
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.sources import Tables
+
+__all__ = ["NewTables", "capture", "close_batch", "discard", "nothing", "open_batch"]
+
+log = logging.getLogger(__name__)
+
+ALLOWED_SKEW = timedelta(seconds=10)  # how late, by this clock, a commit may appear
+SPLIT_ROWS = 1_000_000  # of a partition in a batch
+MERGE_ROWS = SPLIT_ROWS // 8
+
+_AHEAD = (
+    "Change stream %s: commits of %s bear times up to %s ahead of this clock, and are published as of %s; their own"
+    " times stand in raw_commit_timestamp. Set the clock of who writes the table, or this one."
+)
+
+_OLDER = (
+    "Change stream %s: its log has batch %d already, with other versions: the control store is older, as one that was"
+    " put back from a backup. The log counts, nothing was captured again, and the next capture goes on from it."
+)
+
+NewTables = Callable[[], Sequence[WatchedTable]]
+"""Every table that FOR ALL takes in now, as it would be watched anew; those that are watched already are left out, and
+those that change streams write themselves.
+"""
+
+
+def nothing() -> Sequence[WatchedTable]:
+    """No table is new."""
+    return ()
+
+
+def open_batch(
+    store: ControlStore,
+    name: str,
+    *,
+    tables: Tables,
+    new_tables: NewTables = nothing,
+    bounds: Bound = UNBOUNDED,
+    allowed_skew: timedelta = ALLOWED_SKEW,
+    split_rows: int = SPLIT_ROWS,
+    merge_rows: int = MERGE_ROWS,
+) -> CaptureBatch | None:
+    """Write a batch ahead, or hand back the one that is open, unchanged, so that captures at once do the same.
+
+    None where no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
+    published; not after a batch was discarded, since the next one bars it from the log. With FOR ALL tables of
+    `new_tables` are taken up, unless they have as many watchers as there may be: those are left out with a warning,
+    until there is room; those that are gone are left, and so are those that groups of the stream write. `split_rows`,
+    `merge_rows`: rows of a batch over which a partition is hot, and under which two neighbours together are quiet.
+    Raises ChangeStreamNotFound, WatchedTableChanged.
+    """
+    while True:
+        stream, waiting = store.read(lambda c: _standing(c, name))
+        if waiting is not None:
+            return waiting
+        wanted = _with_new_tables(store, still_there(stream, tables), new_tables) if stream.everything else stream
+        started = store.clock()
+        seen = look(wanted, tables, bounds, started=started, allowed_skew=allowed_skew)
+
+        def write(
+            connection: sa.Connection,
+            stream: ChangeStream = stream,
+            wanted: ChangeStream = wanted,
+            seen: Look = seen,
+        ) -> tuple[bool, CaptureBatch | None]:
+            now, waiting = _standing(connection, name)
+            if waiting is not None or now != stream:
+                return waiting is not None, waiting
+            own = own_tables(connection, stream.uid)
+            return True, _write_ahead(
+                connection, *_not_its_own(wanted, seen, own), split_rows, merge_rows, store.clock()
+            )
+
+        done, batch = store.write(write)
+        if done:
+            return batch
+
+
+def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult) -> ChangeStream:
+    """The batch is in the log: its load, partitions and versions are kept, and the next batch may come.
+
+    A batch that was discarded, and whose capture had reached the log before it could be barred, counts as well: then
+    the one that was opened after it is discarded, as no attempt of that can come into the log. Where the log has
+    another batch under that number (`taken`), since this store was put back from an older backup, that counts, with its
+    ranges: nothing of it is captured again, and nothing passed over.
+
+    A second run with the same result changes nothing. Raises CaptureChanged (never opened, opened as another, closed
+    with another result, ranges that do not cover all keys), ChangeStreamNotFound for a stream that was dropped.
+    """
+
+    def close(connection: sa.Connection) -> ChangeStream:
+        stream = change_streams.by_uid(connection, batch.stream.uid)
+        stored = capture_batches.lookup(connection, stream.uid, batch.number)
+        digest = _digest(result)
+        if stored is None or stored.batch != batch or result.number != batch.number:
+            raise _refused(batch, "it was not opened as it was captured")
+        if stored.state in (BatchState.CAPTURED, BatchState.TRIMMED):
+            if stored.digest != digest:
+                raise _refused(batch, "it was closed already, with another result")
+            return stream
+        _require_whole(batch, result)
+        later = capture_batches.open_batch(connection, stream.uid)
+        if later is not None and later.number > batch.number:
+            stream = discard(connection, later)
+        capture_batches.close(connection, stream.uid, result, digest=digest, at=store.clock())
+        return _move_on(connection, stream, _as_taken(batch, result), result)
+
+    return store.write(close)
+
+
+def capture(
+    runtime: Runtime,
+    name: str,
+    *,
+    key: TransactionKey | None = None,
+    new_tables: NewTables = nothing,
+    bounds: Bound = UNBOUNDED,
+    allowed_skew: timedelta = ALLOWED_SKEW,
+    split_rows: int = SPLIT_ROWS,
+    merge_rows: int = MERGE_ROWS,
+) -> CaptureResult | None:
+    """One batch by one job, or None where nothing is new and no job was needed. A second run goes on with the batch
+    that the first left open. A batch that the log bars is given up: the next run takes what it would have taken. Raises
+    as `open_batch` and `close_batch`, JobError, and the errors of the job.
+    """
+    store = runtime.store
+    batch = open_batch(
+        store,
+        name,
+        tables=runtime.tables,
+        new_tables=new_tables,
+        bounds=bounds,
+        allowed_skew=allowed_skew,
+        split_rows=split_rows,
+        merge_rows=merge_rows,
+    )
+    if batch is None:
+        return None
+    try:
+        return _captured(runtime, batch, key, discarded=batch.discarded)
+    except DiscardedBatchCaptured as error:
+        number = int(error.facts["number"])
+        late = store.read(lambda connection: capture_batches.lookup(connection, batch.stream.uid, number))
+        if late is None:
+            raise
+        return _captured(runtime, late.batch, key, discarded=())  # it is found in the log, and needs no bars
+    except BatchBarred:
+        store.write(lambda connection: _give_up(connection, batch))
+        raise
+
+
+def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
+    """Give up an open batch: its number is used up, and its tables still stand where they were captured, so the next
+    batch takes what it would have taken. A capture of it may be under way: the next batch bars it from the log first.
+
+    Raises CaptureChanged if it is not the open batch any more.
+    """
+    uid = batch.stream.uid
+    gone = capture_batches.discard(connection, uid, batch.number)
+    if not gone or not change_streams.skip_batch(connection, uid, number=batch.number):
+        raise _refused(batch, "it is not open any more")
+    return change_streams.by_uid(connection, uid)
+
+
+def _captured(
+    runtime: Runtime, batch: CaptureBatch, key: TransactionKey | None, *, discarded: tuple[int, ...]
+) -> CaptureResult:
+    result = runtime.run_job(CAPTURE_CHANGES, replace(batch, discarded=discarded), key=key)
+    close_batch(runtime.store, batch, result)
+    if result.taken is not None:
+        log.warning(_OLDER, batch.stream.name, batch.number)
+    for table, by in result.ahead.items():
+        log.warning(_AHEAD, batch.stream.name, table, by, batch.latest.isoformat())
+    return result
+
+
+def _give_up(connection: sa.Connection, batch: CaptureBatch) -> None:
+    """Discard the batch, if it is open still."""
+    if capture_batches.open_batch(connection, batch.stream.uid) == batch:
+        discard(connection, batch)
+
+
+def _as_taken(batch: CaptureBatch, result: CaptureResult) -> CaptureBatch:
+    """The batch as the log has it."""
+    return batch if result.taken is None else replace(batch, ranges=result.taken)
+
+
+def _standing(connection: sa.Connection, name: str) -> tuple[ChangeStream, CaptureBatch | None]:
+    stream = change_streams.find(connection, name)
+    return stream, capture_batches.open_batch(connection, stream.uid)
+
+
+def _with_new_tables(store: ControlStore, stream: ChangeStream, new_tables: NewTables) -> ChangeStream:
+    known = {one.table.table_id for one in stream.tables} | {one.table.path for one in stream.tables}
+    new = [one for one in new_tables() if not known & {one.table.table_id, one.table.path}]
+    if not new:
+        return stream
+    others = [one for one in store.read(change_streams.live) if one.uid != stream.uid]
+    return replace(stream, tables=(*stream.tables, *(one for one in new if _has_room(stream, one, others))))
+
+
+def _has_room(stream: ChangeStream, new: WatchedTable, others: Sequence[ChangeStream]) -> bool:
+    """One table that has too many watchers does not keep all others from being captured."""
+    try:
+        require_room(stream.name, (new,), others, everything=False, new=False)
+    except ChangeStreamRefused as error:
+        log.warning("%s It is left out.", error)
+        return False
+    return True
+
+
+def _not_its_own(stream: ChangeStream, seen: Look, own: OwnTables) -> tuple[ChangeStream, Look]:
+    """FOR ALL without what change streams write: a table may have become a sink since it was looked for."""
+    if not stream.everything:
+        return stream, seen
+    kept = tuple(one for one in stream.tables if own.why_not(one.table, everything=True) is None)
+    ranges = tuple(one for one in seen.ranges if one.watched in kept)
+    return replace(stream, tables=kept), replace(seen, ranges=ranges)
+
+
+def _write_ahead(
+    connection: sa.Connection, stream: ChangeStream, seen: Look, split_rows: int, merge_rows: int, at: datetime
+) -> CaptureBatch | None:
+    change_streams.watch(connection, stream.uid, stream.tables, everything=stream.everything)
+    discarded = capture_batches.discarded(connection, stream.uid)
+    if seen.is_empty and not discarded:  # a late capture of those would come before what is promised here
+        change_streams.publish(connection, stream.uid, batch=stream.next_batch, until=seen.safe_until)
+        return None
+    batch = CaptureBatch(
+        stream=stream,
+        number=stream.next_batch,
+        ranges=seen.ranges,
+        floor=stream.published_until,
+        safe_until=seen.safe_until,
+        active=partitions.active(connection, stream.uid),
+        split_rows=split_rows,
+        merge_rows=merge_rows,
+        opened_at=at,
+        discarded=discarded,
+    )
+    capture_batches.insert(connection, batch)
+    return batch
+
+
+def _move_on(
+    connection: sa.Connection, stream: ChangeStream, batch: CaptureBatch, result: CaptureResult
+) -> ChangeStream:
+    """All that the batch changes, besides its own row. Tables that are not watched any more are left out; ALL takes in
+    those of a batch that another state of the store had opened.
+    """
+    if not change_streams.take_next_batch(
+        connection, stream.uid, captured=batch.number, following=stream.next_batch, until=result.published_until
+    ) or not partitions.close(connection, stream.uid, result.closed):
+        raise _refused(batch, "the change stream is not where it was when the batch was opened")
+    partitions.insert(connection, stream.uid, result.opened)
+    partitions.keep(connection, stream.uid, result.kept)
+    partitions.add_load(connection, stream.uid, result.load)
+    ends = {one.watched.table.table_id: one.end for one in batch.ranges}
+    watched = tuple(
+        replace(one, captured=max(one.captured, ends.get(one.table.table_id, one.captured)))
+        for one in (*stream.tables, *_unknown(stream, batch, result))
+    )
+    change_streams.watch(connection, stream.uid, watched, everything=stream.everything)
+    return change_streams.by_uid(connection, stream.uid)
+
+
+def _unknown(stream: ChangeStream, batch: CaptureBatch, result: CaptureResult) -> tuple[WatchedTable, ...]:
+    if result.taken is None or not stream.everything:
+        return ()
+    known = {one.table.table_id for one in stream.tables}
+    return tuple(one.watched for one in batch.ranges if one.watched.table.table_id not in known)
+
+
+def _require_whole(batch: CaptureBatch, result: CaptureResult) -> None:
+    """Raises CaptureChanged for a result whose partitions are not those of the batch, or leave keys out."""
+    closed = {one.token for one in result.closed}
+    going_on = [one for one in batch.active if one.token not in closed]
+    if not closed <= {one.token for one in batch.active} or not tiles((*going_on, *result.opened)):
+        raise _refused(batch, "its partitions do not cover every key once")
+    boundary = result.published_until
+    edges = (*(one.end for one in result.closed), *(one.start for one in result.opened))
+    if boundary <= batch.floor or any(edge != boundary for edge in edges):
+        raise _refused(
+            batch, f"it publishes up to {boundary.isoformat()}, and partitions change elsewhere, or not after"
+        )
+    if not {one.token for one in result.load} <= {one.token for one in batch.active}:
+        raise _refused(batch, "it has records of partitions that were not active")
+
+
+def _digest(result: CaptureResult) -> str:
+    """Of what readers can tell: two attempts that found the same records answer the same."""
+    rows: dict[str, int] = {}
+    for one in result.load:
+        rows[one.token] = rows.get(one.token, 0) + one.rows
+    said = (
+        result.number,
+        result.published_until,
+        (result.transactions, result.records, result.rows),
+        rows,
+        sorted((one.token, one.lo, one.hi, one.end) for one in result.closed),
+        sorted((one.token, one.lo, one.hi, one.parents, one.start) for one in result.opened),
+    )
+    return hashlib.sha256(to_json(said).encode()).hexdigest()
+
+
+def _refused(batch: CaptureBatch, problem: str) -> CaptureChanged:
+    return CaptureChanged(number=batch.number, stream=batch.stream.name, problem=problem)

@@ -1,0 +1,146 @@
+"""CREATE, ALTER and DROP of change streams, for the client and for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidemark.change_streams.model.change_streams import ChangeStream, Partition, WatchedTable
+from tidemark.change_streams.planning.definition import (
+    WatchAsk,
+    keys_that_stay,
+    parse_keys,
+    parse_restart,
+    parse_watch,
+    require_name,
+    require_partitions,
+    require_room,
+    tables_that_stay,
+    watch_of,
+)
+from tidemark.change_streams.planning.options import changed_options, parse_options
+from tidemark.change_streams.store import partitions
+from tidemark.change_streams.worker import definitions
+from tidemark.change_streams.worker.definitions import OpenLog
+from tidemark.change_streams.worker.sinks import own_tables
+from tidemark.change_streams.worker.watching import LakeTables, find_watched
+from tidemark.control.store import ControlStore
+from tidemark.errors import ChangeStreamNotFound
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.log_places import remove_log
+
+__all__ = ["alter", "create", "drop", "find", "open_partitions"]
+
+
+def create(
+    store: ControlStore,
+    name: str,
+    *,
+    watch: Any,
+    keys: Any = None,
+    options: Mapping[str, Any],
+    tables: LakeTables,
+    logs: str,
+    initial_partitions: int = 1,
+    if_not_exists: bool = False,
+) -> ChangeStream:
+    """A new change stream whose log is a directory of its own below `logs`; with `if_not_exists` the one that is there.
+
+    Everything is looked at before anything is written; FOR ALL leaves tables out that cannot be watched. Raises
+    ChangeStreamExists, ChangeStreamRefused, InvalidArgument, RowTrackingDisabled, UnsupportedTableFeature.
+    """
+    require_name(name)
+    if if_not_exists and (kept := find(store, name)) is not None:
+        return kept
+    require_partitions(initial_partitions)
+    asked, chosen = parse_watch(watch), parse_options(name, options)
+    by_table = parse_keys(keys, asked.tables)
+    others = [one for one in definitions.list_change_streams(store) if one.name.casefold() != name.casefold()]
+    require_room(name, (), others, everything=asked.everything, new=True)
+    watched = find_watched(name, asked, by_table, tables, store.read(own_tables))
+    require_room(name, watched, others, everything=asked.everything, new=True)
+    return definitions.create_change_stream(
+        store,
+        name=name,
+        tables=watched,
+        everything=asked.everything,
+        options=chosen,
+        log_path=f"{logs.rstrip('/')}/{store.new_id()}",
+        initial_partitions=initial_partitions,
+        if_not_exists=if_not_exists,
+    )
+
+
+def alter(
+    store: ControlStore,
+    name: str,
+    *,
+    watch: Any = None,
+    keys: Any = None,
+    options: Mapping[str, Any],
+    tables: LakeTables,
+    restart: Any = None,
+    open_log: OpenLog = DeltaLog.open,
+) -> ChangeStream:
+    """Other tables, unless `watch` is None, and other options, of those that are given.
+
+    A table that it goes on to watch stays where it is captured; one that comes new is watched from its newest version
+    on, as is one in `restart`, a table or a list of them: its versions between are not captured, which is the way past
+    one that cannot be. Both hold from the next capture on; a batch that is open is discarded, unless the log has it. A
+    second run changes nothing, but restarts at what is newest then. `open_log` opens the stream's own log. Raises
+    ChangeStreamNotFound and what `create` raises; InvalidArgument for a restart of what is not watched.
+    """
+    stream = definitions.get_change_stream(store, name)
+    chosen = changed_options(stream.name, stream.options, options)
+    if watch is not None or restart:
+        asked = watch_of(stream) if watch is None else parse_watch(watch)
+        anew = parse_restart(restart, stream, asked)
+        watched = _watched_from_now_on(store, stream, asked, keys, tables, anew)
+        restarted = {one.table.table_id for one in watched if one.table.name.casefold() in anew}
+        stream = definitions.watch(
+            store,
+            stream.name,
+            watched,
+            asked.everything,
+            known=stream.tables,
+            restarted=restarted,
+            open_log=open_log,
+        )
+    return definitions.set_options(store, stream.name, chosen) if options else stream
+
+
+def _watched_from_now_on(
+    store: ControlStore, stream: ChangeStream, asked: WatchAsk, keys: Any, tables: LakeTables, anew: frozenset[str]
+) -> tuple[WatchedTable, ...]:
+    by_table = {**keys_that_stay(stream, anew), **parse_keys(keys, asked.tables)}
+    known = tables_that_stay(stream, anew)
+    others = [one for one in definitions.list_change_streams(store) if one.uid != stream.uid]
+    own = store.read(lambda connection: own_tables(connection, stream.uid))
+    watched = find_watched(stream.name, asked, by_table, tables, own, known)
+    if asked.everything and stream.everything:  # the next capture takes up what came after it, from its beginning
+        watched = tuple(one for one in watched if one in known or one.table.name.casefold() in anew)
+    require_room(stream.name, watched, others, everything=asked.everything, new=False)
+    return watched
+
+
+def drop(store: ControlStore, name: str, storage_options: Mapping[str, str] | None = None) -> ChangeStream:
+    """End the change stream and its consumer groups, then delete its records; what it was is returned.
+
+    Killed in between it leaves a directory that nobody reads. Raises ChangeStreamNotFound; so does a second run.
+    """
+    dropped = definitions.drop_change_stream(store, name)
+    remove_log(dropped.log_path, storage_options)
+    return dropped
+
+
+def open_partitions(store: ControlStore, stream: ChangeStream) -> tuple[Partition, ...]:
+    """Those that have not ended, for readers of a change stream whose log is still to come."""
+    return store.read(lambda connection: partitions.active(connection, stream.uid))
+
+
+def find(store: ControlStore, name: str) -> ChangeStream | None:
+    """The change stream of that name, whatever its case; None where there is none."""
+    try:
+        return definitions.get_change_stream(store, name)
+    except ChangeStreamNotFound:
+        return None

@@ -1,0 +1,135 @@
+"""What the log leaves to the files: which rows a deletion vector names, how many a file has, whether it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pyarrow
+import pyarrow.parquet
+from pyroaring import BitMap64
+
+from tidemark.changes.planning.sets.forms import Form, physical_rows
+from tidemark.changes.planning.sets.plan import ChangePlan
+from tidemark.errors import CorruptLog, VersionVacuumed
+from tidemark.lake import deletion_vectors
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.paths import file_uri
+from tidemark.model.table_log import DeletionVector, UnstoredVector
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "counted_rows",
+    "only_these",
+    "physical_rows_of",
+    "positions_of",
+    "require_files",
+    "require_files_of",
+    "require_present",
+]
+
+_MOST_ROWS = 1 << 36  # of a file; bitmaps of so many take 70 MB
+_THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
+
+
+def counted_rows(vectors: Sequence[tuple[BitMap64, int]], physical: int) -> Iterator[tuple[int, BitMap64]]:
+    """The positions of a file by how often they count, if each form counts the positions that its vector leaves.
+
+    1. Positions that no vector names count as often as all forms together.
+    2. Those that some vector names count less by each form whose vector names them.
+    """
+    total = sum(count for _, count in vectors)
+    named = BitMap64()
+    for positions, _ in vectors:
+        named |= positions
+    by_count = {total: named}
+    for positions, count in vectors:
+        parted: dict[int, BitMap64] = {}
+        for so_far, rows in by_count.items():
+            for value, part in ((so_far - count, rows & positions), (so_far, rows - positions)):
+                parted[value] = parted.get(value, BitMap64()) | part
+        by_count = parted
+    if total:
+        everything = BitMap64()
+        everything.add_range(0, physical)
+        by_count[total] = by_count.get(total, BitMap64()) | (everything - named)
+    yield from ((count, rows) for count, rows in sorted(by_count.items()) if count and rows)
+
+
+def only_these(positions: BitMap64, physical: int) -> DeletionVector | UnstoredVector:
+    """The vector that deletes all of a file's `physical` rows but `positions`."""
+    rest = BitMap64()
+    rest.add_range(0, physical)
+    return deletion_vectors.made(rest - positions)
+
+
+def physical_rows_of(log: DeltaLog, form: Form, *, named: int = 0, live: bool = False) -> int:
+    """Rows of a file, from its stats or else from the Parquet footer; `live`: without those that its vector deletes.
+
+    `named`: as many rows vectors speak of. Stats that count fewer are not believed: some writers count only the rows
+    that are left. Raises CorruptLog, also where the file itself has fewer, NotAFile, FileNotFoundError.
+    """
+    rows, uri = physical_rows(form.stats), file_uri(log.uri, form.path)
+    deleted = form.deletion_vector.cardinality if form.deletion_vector else 0
+    least = max(named, deleted)
+    if rows is None or rows < least:
+        rows = _rows_in(log, uri)
+    if rows < least:
+        raise CorruptLog(file=uri, problem=f"it has {rows:,} rows, and a deletion vector speaks of {least:,}")
+    if rows > _MOST_ROWS:
+        raise CorruptLog(file=uri, problem=f"it is said to have {rows:,} rows: no file has so many")
+    return rows - (deleted if live else 0)
+
+
+def _rows_in(log: DeltaLog, uri: str) -> int:
+    try:
+        with log.storage.open(uri) as file:
+            return int(pyarrow.parquet.ParquetFile(file).metadata.num_rows)
+    except pyarrow.ArrowInvalid as error:
+        raise CorruptLog(file=uri, problem=f"not a Parquet file: {error}") from error
+
+
+def require_files(log: DeltaLog, plan: ChangePlan) -> None:
+    """Raises VersionVacuumed if a data file or deletion vector of the plan is gone, CorruptLog if a data file has
+    another size than the log says: it was not written to its end, or is another.
+
+    Run it before the read, and again when a read fails for a file: VACUUM may have come between.
+    """
+    uris = {uri for file in plan.files for uri in _uris(file.path, file.deletion_vector)}
+    found = require_present(log, uris, plan.start, plan.end)
+    for file in plan.files:
+        if found[file.path] != file.size:
+            problem = f"it has {found[file.path]} bytes, the log says {file.size}"
+            raise CorruptLog(file=file.path, problem=problem)
+
+
+def require_files_of(log: DeltaLog, rows: DataFrame, start: int, end: int) -> None:
+    """The data files that `rows` of a version reads are there. Raises VersionVacuumed."""
+    named = (file.split(":", 1) for file in rows.inputFiles())  # Spark names files without percent-encoding
+    require_present(log, (f"{scheme}:{quote(path)}" for scheme, path in named), start, end)
+
+
+def require_present(log: DeltaLog, uris: Iterable[str], start: int, end: int) -> dict[str, int]:
+    """The sizes of the files at these absolute, percent-encoded URIs. Raises VersionVacuumed if one is gone."""
+    asked = sorted(uris)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        sizes = dict(zip(asked, pool.map(log.storage.size, asked), strict=True))
+    missing = [uri for uri, size in sizes.items() if size is None]
+    if missing:
+        raise VersionVacuumed(table=log.uri, start=start, end=end, count=len(missing), first=missing[0])
+    return {uri: size for uri, size in sizes.items() if size is not None}
+
+
+def positions_of(log: DeltaLog, vector: DeletionVector | None) -> BitMap64:
+    """The rows that a vector deletes. Raises CorruptLog, NotAFile, FileNotFoundError."""
+    return deletion_vectors.load(vector, log.uri, log.storage) if vector else BitMap64()
+
+
+def _uris(path: str, vector: DeletionVector | UnstoredVector | None) -> Iterable[str]:
+    yield path
+    if isinstance(vector, DeletionVector) and vector.storage_type == "p":
+        yield vector.path_or_inline

@@ -1,0 +1,28 @@
+"""Reading a version that is older than the table keeps removed files for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidemark.jobs.remote import is_remote
+from tidemark.jobs.settings import under
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["read_version"]
+
+_ONLY_WITHIN_RETENTION = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+
+
+def read_version(spark: SparkSession, uri: str, version: int) -> DataFrame:
+    """All rows of the version, whatever its age.
+
+    Delta refuses time travel past `delta.deletedFileRetentionDuration`, since VACUUM may have taken files; what is kept
+    for a stream is older (R88). Whoever reads must see for himself that the files are there.
+    """
+    if is_remote(spark):  # the session is the job's own, and looks at the setting again whenever rows are read
+        spark.conf.set(_ONLY_WITHIN_RETENTION, "false")
+        return spark.read.format("delta").option("versionAsOf", version).load(uri)
+    with under(spark, {_ONLY_WITHIN_RETENTION: "false"}):
+        return spark.read.format("delta").option("versionAsOf", version).load(uri)

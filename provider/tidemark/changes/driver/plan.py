@@ -1,0 +1,138 @@
+"""From a window to the files that hold its changes; reads the log, deletion vectors and now and then a footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tidemark.changes.driver.feed_files import why_unusable
+from tidemark.changes.driver.planned_files import planned_files
+from tidemark.changes.planning.sets.folds import Fold, brings_rows_back, choose, fold_births, fold_states
+from tidemark.changes.planning.sets.plan import ChangePlan, Netting, PlannedFile, choose_netting
+from tidemark.changes.planning.source_keys import require_same_keys
+from tidemark.changes.planning.source_support import require_readable
+from tidemark.errors import CorruptLog, SourceRecreated, TrackingInterrupted
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import StreamMode
+from tidemark.model.table_log import Commit, Metadata, TableState
+
+__all__ = ["last_metadata", "plan_changes", "require_one_readable_table"]
+
+
+def plan_changes(
+    log: DeltaLog,
+    start: int,
+    end: int,
+    mode: StreamMode,
+    *,
+    reader: str = "CHANGES",
+    keys: tuple[str, ...] = (),
+    table_id: str | None = None,
+) -> ChangePlan:
+    """What to read for the changes in (start, end]; nothing of the table's data is read yet.
+
+    With `keys` (standard mode only) rows are told apart by these columns: row tracking may be off, and may be switched
+    in the window; what is read is the difference of live files, and every row of it is compared by content. So the
+    window may begin in a table that `table_id` has replaced, where a stream was re-based onto it.
+
+    `reader` is the stream's name, for errors. Raises RowTrackingDisabled or UnsupportedTableFeature as
+    `require_readable` does, TrackingInterrupted (R85), SourceRecreated (R82), IncompatibleSchemaChange (R103), and
+    LogIncomplete or VersionNotFound where the log does not reach; VersionVacuumed if a deletion vector is gone. With
+    `keys`, KeyColumnChanged.
+    """
+    before = log.state(start)
+    commits = tuple(log.commits(start, end)) if end > start else ()
+    require_one_readable_table(log, before, commits, reader, row_ids=not keys, successor=table_id if keys else None)
+    after = last_metadata(before.metadata, commits)
+    if keys:
+        require_same_keys(before.metadata, after, keys, stream=reader, table=_name(log), start=start, end=end)
+    fold, feed_unused = (_fold_by_key(commits, before), None) if keys else _fold(log, mode, commits, before)
+    if not fold.sound:
+        raise CorruptLog(file=log.uri, problem=f"a file is added or removed twice between {start} and {end}")
+    files = tuple(planned_files(log, fold, after, start, end, row_ids=not keys))
+    back = brings_rows_back(commits, before.row_id_high_water_mark)
+    return ChangePlan(
+        table_uri=log.uri,
+        table_id=after.table_id,
+        start=start,
+        end=end,
+        mode=mode,
+        candidate=fold.candidate,
+        netting=_netting_by_key(files) if keys else choose_netting(fold.candidate, files, brings_back=back),
+        metadata=after,
+        files=files,
+        weighed=fold.weighed,
+        feed_unused=feed_unused,
+        keys=keys,
+        reader=reader,
+    )
+
+
+def last_metadata(before: Metadata, commits: Iterable[Commit]) -> Metadata:
+    """The metadata after `commits`, of which the last that sets it holds."""
+    return next((commit.metadata for commit in reversed(tuple(commits)) if commit.metadata), before)
+
+
+def require_one_readable_table(
+    log: DeltaLog,
+    before: TableState,
+    commits: Iterable[Commit],
+    reader: str,
+    *,
+    row_ids: bool = True,
+    successor: str | None = None,
+) -> None:
+    """Say nothing if the table is the same, readable and, for `row_ids`, tracked in the same way all through `commits`;
+    or is `successor` from one of them on.
+
+    Raises SourceRecreated, TrackingInterrupted, and what `require_readable` does.
+    """
+    name = _name(log)
+    require_readable(before, name, row_ids=row_ids)
+    state = before
+    for commit in commits:
+        if commit.metadata is None and commit.protocol is None:
+            continue
+        state = TableState(commit.version, commit.metadata or state.metadata, commit.protocol or state.protocol, None)
+        if state.table_id not in (before.table_id, successor):
+            raise SourceRecreated(
+                stream=reader, table=name, path=log.uri, found=state.table_id, expected=before.table_id
+            )
+        if row_ids and _tracking(state.metadata) != _tracking(before.metadata):
+            problem = f"row tracking was switched at version {commit.version}"
+            raise TrackingInterrupted(table=name, stream=reader, problem=problem)
+        require_readable(state, name, row_ids=row_ids)
+
+
+def _fold(log: DeltaLog, mode: StreamMode, commits: Sequence[Commit], before: TableState) -> tuple[Fold, str | None]:
+    """The fold, and why change files, which would have been best, were not used."""
+    mark = before.row_id_high_water_mark
+    if mode is not StreamMode.STANDARD:
+        return fold_births(commits, before.metadata, mark), None
+    best = choose(commits, before.metadata, mark, feed=True)
+    problem = why_unusable(log, best.feed, last_metadata(before.metadata, commits)) if best.feed else None
+    return (choose(commits, before.metadata, mark, feed=False) if problem else best), problem
+
+
+def _fold_by_key(commits: Sequence[Commit], before: TableState) -> Fold:
+    """The difference of live files. That a row was born in the window says nothing where ids do not count."""
+    states = fold_states(commits, before.metadata, before.row_id_high_water_mark, row_ids=False)
+    return replace(states, changes=tuple(replace(change, all_born=False) for change in states.changes))
+
+
+def _netting_by_key(files: Sequence[PlannedFile]) -> Netting:
+    """All rows through one aggregate: it alone sees a key that stands twice, and each pair has to be compared."""
+    return Netting.AGGREGATE if files else Netting.NOTHING
+
+
+def _name(log: DeltaLog) -> str:
+    return f"delta.`{log.uri}`"
+
+
+def _tracking(metadata: Metadata) -> tuple[str | None, ...]:
+    names = (
+        "delta.enableRowTracking",
+        "delta.rowTracking.materializedRowIdColumnName",
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+    )
+    return tuple(metadata.configuration.get(name) for name in names)

@@ -1,0 +1,150 @@
+"""The base tables of a view in a window: what changed in them, and all their rows at both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tidemark.changes.driver.files import require_files_of
+from tidemark.changes.driver.past_versions import read_version
+from tidemark.changes.driver.plan import plan_changes
+from tidemark.changes.driver.rows import read_changes
+from tidemark.changes.planning import source_schema
+from tidemark.changes.planning.sets.plan import ChangePlan
+from tidemark.changes.planning.source_support import require_readable
+from tidemark.errors import (
+    IncompatibleSchemaChange,
+    InvalidArgument,
+    LogIncomplete,
+    SourceRecreated,
+    StreamStale,
+    VersionNotFound,
+)
+from tidemark.jobs.schemas import struct_type
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.streams import ACTION, ROW_ID, BaseWindow, StreamMode
+from tidemark.model.table_log import Metadata
+from tidemark.model.views import ViewQuery
+from tidemark.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from tidemark.jobs.workspace import Workspace
+
+__all__ = ["ROW", "Base", "open_bases"]
+
+ROW = "tidemark_row"  # the row id of a base row (bigint)
+SIGNED = "tidemark_signed"  # −1 or +1 (int)
+
+
+@dataclass(frozen=True)
+class Base:
+    """One base table in its window; `metadata` is that of the end, whose columns both ends show (R100)."""
+
+    window: BaseWindow
+    log: DeltaLog
+    plan: ChangePlan
+
+    @property
+    def metadata(self) -> Metadata:
+        """What the table is at the end."""
+        return self.plan.metadata
+
+    @property
+    def schema(self) -> StructType:
+        """The columns at the end."""
+        return struct_type(self.metadata.schema_json)
+
+    @property
+    def columns(self) -> list[str]:
+        """Their names."""
+        return [field.name for field in source_schema.fields(self.metadata)]
+
+    def changes(self, spark: SparkSession, workspace: Workspace) -> DataFrame:
+        """The changed rows: columns of the table, ROW, SIGNED. Raises VersionVacuumed."""
+        found = read_changes(spark, self.log, self.plan, workspace)
+        sign = F.when(F.col(quoted(ACTION)) == "DELETE", F.lit(-1)).otherwise(F.lit(1))
+        number = F.substring_index(F.col(quoted(ROW_ID)), ":", -1).cast("bigint")
+        return found.select(*map(_column, self.columns), number.alias(ROW), sign.alias(SIGNED))
+
+    def rows(self, spark: SparkSession, version: int) -> DataFrame:
+        """All rows at a version under the columns of the end: the table's columns, ROW."""
+        state = self.log.state(version)
+        require_readable(state, f"delta.`{self.log.uri}`")
+        table = read_version(spark, self.log.uri, version)
+        row_id = table.metadataColumn("_metadata").getField("row_id").alias(ROW)
+        return table.select(*self._under_end(state.metadata), row_id)
+
+    def require_files_of(self, rows: DataFrame) -> None:
+        """Raises VersionVacuumed if a file that `rows` of a version reads is gone."""
+        require_files_of(self.log, rows, self.window.start, self.window.end)
+
+    def _under_end(self, metadata: Metadata) -> list[Column]:
+        problem = source_schema.first_difference(metadata, self.metadata)
+        if problem is None and _moves_nested_fields(metadata, self.metadata):
+            problem = "fields inside a column were added, renamed or dropped, and a view needs its rows at both ends"
+        if problem is not None:
+            window = self.window
+            raise IncompatibleSchemaChange(table=window.table.name, start=window.start, end=window.end, problem=problem)
+        known = {field.key: field.name for field in source_schema.fields(metadata)}
+        columns = []
+        for field, kind in zip(source_schema.fields(self.metadata), self.schema.fields, strict=True):
+            name = known.get(field.key)
+            value = F.lit(None) if name is None else _column(name)
+            columns.append(value.cast(kind.dataType).alias(field.name))
+        return columns
+
+
+def open_bases(
+    query: ViewQuery,
+    windows: Sequence[BaseWindow],
+    mode: StreamMode,
+    options: Mapping[str, str] | None,
+    reader: str,
+) -> tuple[Base, ...]:
+    """The base tables of `query`, to each its window, in the order of `query.bases`; what to read is planned, nothing
+    is read yet.
+
+    Raises SourceRecreated (R83), StreamStale (R84), TrackingInterrupted, IncompatibleSchemaChange, VersionVacuumed.
+    """
+    if len(windows) != len(query.bases):
+        problem = f"view {query.name} has {len(query.bases)} base tables"
+        raise InvalidArgument(argument="windows", value=[w.table.name for w in windows], problem=problem)
+    return tuple(_opened(window, mode, options, reader) for window in windows)
+
+
+def _opened(window: BaseWindow, mode: StreamMode, options: Mapping[str, str] | None, reader: str) -> Base:
+    log = DeltaLog.open(window.table.path, options)
+    found = log.state().table_id
+    if found != window.table.table_id:
+        raise SourceRecreated(
+            table=window.table.name, stream=reader, path=log.uri, found=found, expected=window.table.table_id
+        )
+    try:
+        return Base(window, log, plan_changes(log, window.start, window.end, mode, reader=reader))
+    except (LogIncomplete, VersionNotFound) as error:
+        raise StreamStale(stream=reader, version=window.start, table=window.table.name, reason=str(error)) from error
+
+
+def _moves_nested_fields(old: Metadata, new: Metadata) -> bool:
+    known = {field.key: field.form["type"] for field in source_schema.fields(old)}
+    pairs = [(known[field.key], field.form["type"]) for field in source_schema.fields(new) if field.key in known]
+    return any(isinstance(one, Mapping) and _bare(one) != _bare(other) for one, other in pairs)
+
+
+def _bare(form: Any) -> Any:
+    """A type without what does not matter to a cast."""
+    if isinstance(form, Mapping):
+        return {
+            name: _bare(part) for name, part in form.items() if name not in ("metadata", "nullable", "containsNull")
+        }
+    return [_bare(part) for part in form] if isinstance(form, list) else form
+
+
+def _column(name: str) -> Column:
+    return F.col(quoted(name))

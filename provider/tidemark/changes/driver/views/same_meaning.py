@@ -1,0 +1,85 @@
+"""Whether our form of a view's query means to Spark what the view means: the two optimized plans must be one."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from typing import TYPE_CHECKING
+
+from tidemark.changes.planning.views.parts import is_linear, numbered
+from tidemark.errors import ViewNotUnderstood, ViewRefused
+from tidemark.jobs.settings import under
+from tidemark.model.views import BASE, ViewQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["require_same_meaning"]
+
+_WHOLE_TEXT = {"spark.sql.debug.maxToStringFields": "100000"}
+_NOT_LINEAR = frozenset(
+    {
+        *("Aggregate", "Window", "Generate", "Distinct", "Deduplicate", "Limit", "GlobalLimit", "LocalLimit"),
+        *("Intersect", "Except", "Sample", "Expand", "Offset", "Tail", "MapInPandas", "BatchEvalPython"),
+        *("ArrowEvalPython", "UserDefinedFunction"),
+    }
+)
+_ATTRIBUTE = re.compile(r"[^\s\[\](),=<>+*/%-]*#(\d+)L?")
+_ASKS_TIME = re.compile(r"CURRENT_|localtimestamp", re.IGNORECASE)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?|\b\d{16,19}\b")
+
+
+def require_same_meaning(spark: SparkSession, query: ViewQuery) -> None:
+    """Say nothing if Spark makes of the query what it makes of the view.
+
+    The text was taken apart and written anew, by a parser that is not Spark's. Raises ViewNotUnderstood if the plans
+    differ, ViewRefused for operators of Spark's plan that cannot be followed and that the text did not show.
+    """
+    ours = re.sub(rf"{BASE}(\d+)", lambda found: query.bases[int(found[1])], query.text)
+    with under(spark, _WHOLE_TEXT):
+        theirs = _explained(spark, f"SELECT * FROM {query.name}")
+        with under(spark, query.settings):
+            mine = _explained(spark, ours)
+    if "== Optimized" not in theirs or "== Optimized" not in mine:
+        raise ViewNotUnderstood(view=query.name, problem=f"Spark says: {_first_error(theirs, mine)}")
+    if is_linear(numbered(query).tree):
+        for operator in _operators(_section(theirs, "Analyzed", "Optimized")):
+            if operator in _NOT_LINEAR:
+                raise ViewRefused(construct=f"'{operator}'", view=query.name, line=1, column=1, fragment="", instead="")
+    asks_time = _ASKS_TIME.search(query.text) is not None
+    if _shape(theirs, asks_time) != _shape(mine, asks_time):
+        raise ViewNotUnderstood(
+            view=query.name, problem="Spark makes another plan of it, taken apart and written anew, than of the view"
+        )
+
+
+def _explained(spark: SparkSession, text: str) -> str:
+    return str(spark.sql("EXPLAIN EXTENDED " + text).collect()[0][0])
+
+
+def _first_error(*texts: str) -> str:
+    return next(text.strip().splitlines()[-1] for text in texts if "== Optimized" not in text)
+
+
+def _section(text: str, first: str, then: str) -> str:
+    return text.split(f"== {first} Logical Plan ==", 1)[1].split(f"== {then} ", 1)[0]
+
+
+def _operators(plan: str) -> list[str]:
+    found = (re.match(r"[\s:+-]*(\w+)", line) for line in plan.splitlines())
+    return [match[1] for match in found if match]
+
+
+def _shape(text: str, asks_time: bool) -> str:
+    """The optimized plan without names and numbers of columns; without times, where each plan has its own."""
+    plan = text.split("== Optimized Logical Plan ==", 1)[1].split("== Physical Plan ==", 1)[0]
+    numbers: dict[str, int] = {}
+    counted = count()
+
+    def renumbered(found: re.Match[str]) -> str:
+        if found[1] not in numbers:
+            numbers[found[1]] = next(counted)
+        return f"#{numbers[found[1]]}"
+
+    shape = _ATTRIBUTE.sub(renumbered, plan)
+    return _TIME.sub("?", shape) if asks_time else shape

@@ -1,0 +1,38 @@
+"""A view's text means what it meant to the session that made it: its SQL settings, for as long as it is analysed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from tidemark.jobs.remote import is_remote
+from tidemark.jobs.settings import under
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["queried"]
+
+_NUMBERS = count()
+
+
+def queried(spark: SparkSession, text: str, frames: Mapping[str, Any], settings: Mapping[str, str | None]) -> DataFrame:
+    """The query `text` under `settings`, in which `{name}` stands for the DataFrame of that name in `frames`. The
+    session's settings stay.
+
+    Behind Spark Connect a query is analysed each time it runs. What other settings have made of it is kept there as a
+    temporary view of the session, which a job has for itself.
+    """
+    differing = _differing(spark, settings)
+    with under(spark, differing):
+        found = spark.sql(text, **frames)
+        if differing and is_remote(spark):
+            name = f"tidemark_query_{next(_NUMBERS)}"
+            found.createOrReplaceTempView(name)
+            return spark.table(name)
+        return found
+
+
+def _differing(spark: SparkSession, settings: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name: value for name, value in settings.items() if spark.conf.get(name, None) != value}

@@ -1,0 +1,85 @@
+"""Values of a column as a filter on another, by which files can be left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+)
+
+from tidemark.changes.planning.views.ranges import ranges
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["Values", "can_cut", "place_of"]
+
+_MOST_RANGES = 32
+_MOST_TEXTS = 200
+_WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values of one type, NULL apart."""
+
+    kind: DataType
+    values: frozenset[Any]
+    null: bool
+
+    def join(self, other: Values) -> Values | None:
+        """The values of both; None if their types are not compared alike."""
+        if not _alike(self.kind, other.kind):
+            return None
+        return Values(self.kind, self.values | other.values, self.null or other.null)
+
+    def hold(self, schema: StructType, name: str, *, null: bool = False) -> Column | None:
+        """That the column `name` of `schema` has one of the values, or something close to one: a filter by which files
+        can be left out. With `null`, NULL is a value like any other; without, nothing equals it. None if the types are
+        not compared alike.
+        """
+        field = schema.fields[place_of(schema, name)]
+        if not _alike(self.kind, field.dataType):
+            return None
+        column = F.col("`" + field.name.replace("`", "``") + "`")
+        condition = _is_one_of(column, sorted(self.values))
+        return condition | column.isNull() if null and self.null else condition
+
+
+def can_cut(schema: StructType, name: str) -> bool:
+    """Whether a column is of a type by whose values files can be left out: whole numbers, dates and plain text."""
+    kind = schema.fields[place_of(schema, name)].dataType
+    if isinstance(kind, StringType):
+        return bool(kind.collation == "UTF8_BINARY")
+    return isinstance(kind, (*_WHOLE_NUMBERS, DateType))
+
+
+def _is_one_of(column: Column, values: list[Any]) -> Column:
+    if not values:
+        return F.lit(False)
+    if isinstance(values[0], str):
+        if len(values) <= _MOST_TEXTS:
+            return column.isin(values)
+        return column.between(values[0], values[-1])
+    spans = [column.between(first, last) for first, last in ranges(values, _MOST_RANGES)]
+    return reduce(lambda one, other: one | other, spans)
+
+
+def _alike(one: DataType, other: DataType) -> bool:
+    return one == other or (isinstance(one, _WHOLE_NUMBERS) and isinstance(other, _WHOLE_NUMBERS))
+
+
+def place_of(schema: StructType, name: str) -> int:
+    """Where a column stands, whatever the case of its name."""
+    return [field.name.lower() for field in schema.fields].index(name)

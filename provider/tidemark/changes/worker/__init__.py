@@ -1,0 +1,1 @@
+"""What a table's log says of its changes, asked on the Airflow side."""

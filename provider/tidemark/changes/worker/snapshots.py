@@ -1,0 +1,79 @@
+"""How much a table holds at a version, by its log alone: no data file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from tidemark.changes.planning.sets.forms import physical_rows
+from tidemark.errors import CorruptLog
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.failures import is_of_storage
+from tidemark.lake.segments import LOG_DIRECTORY, list_log
+from tidemark.model.table_log import AddFile
+
+__all__ = ["SnapshotSize", "snapshot_size"]
+
+_COLUMNS = ["add.path", "add.stats", "add.deletionVector.cardinality"]
+
+
+@dataclass(frozen=True)
+class SnapshotSize:
+    """Data files, and their rows; `rows` is None where a file does not say how many it has."""
+
+    files: int
+    rows: int | None
+
+
+def snapshot_size(log: DeltaLog, version: int, *, most_commits: int) -> SnapshotSize | None:
+    """What the table has at the version. None where that would take more than `most_commits`, or a checkpoint whose
+    files stand in others. Raises SourceError, LakeError.
+    """
+    checkpoint = list_log(log.storage.names(LOG_DIRECTORY)).checkpoint_at_or_before(version)
+    start = -1 if checkpoint is None else checkpoint.version
+    if version - start > most_commits:
+        return None
+    rows: dict[str, int | None] = {}
+    for name in () if checkpoint is None else checkpoint.names:
+        if not _is_classic(name):
+            return None
+        with log.storage.open(f"{LOG_DIRECTORY}/{name}") as opened:
+            rows.update(_in_checkpoint(opened, name))
+    for commit in log.commits(start, version):
+        for removed in commit.removes:
+            rows.pop(removed.path, None)
+        rows.update((added.path, _rows(added)) for added in commit.adds)
+    counted = [count for count in rows.values() if count is not None]
+    return SnapshotSize(len(rows), sum(counted) if len(counted) == len(rows) else None)
+
+
+def _is_classic(name: str) -> bool:
+    """`<version>.checkpoint[.<part>.<parts>].parquet`; of V2 the middle is a UUID, and the files stand in sidecars."""
+    middle = name.split(".")[2:-1]
+    return name.endswith(".parquet") and all(part.isdigit() for part in middle)
+
+
+def _in_checkpoint(opened: IO[bytes], name: str) -> Iterator[tuple[str, int | None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(opened).read(columns=_COLUMNS)
+        adds = table.column("add").combine_chunks().to_pylist() if table.num_columns else []
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if is_of_storage(error):
+            raise
+        raise CorruptLog(file=name, problem=f"not a readable checkpoint: {error}") from error
+    for add in adds:
+        if add is not None and add.get("path") is not None:
+            gone = (add.get("deletionVector") or {}).get("cardinality") or 0
+            count = physical_rows(add.get("stats"))
+            yield add["path"], None if count is None else count - gone
+
+
+def _rows(file: AddFile) -> int | None:
+    count = physical_rows(file.stats)
+    if count is None:
+        return None
+    return count - (file.deletion_vector.cardinality if file.deletion_vector else 0)

@@ -1,0 +1,1 @@
+"""A write reaches its target once: plan, marks, judgement, and the write itself."""

@@ -1,0 +1,115 @@
+"""What a target asks of a row, as conditions that say yes or no and never fail: Delta's own checks end the write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    VarcharType,
+)
+
+from tidemark.delivery.driver.char_columns import CHAR_VARCHAR
+from tidemark.delivery.planning.constraints import check_texts, text_at
+from tidemark.model.table_log import Metadata
+from tidemark.sql.identifiers import quoted
+
+__all__ = ["DEFAULT", "GENERATED", "IDENTITY", "Check", "checks_of"]
+
+GENERATED = "delta.generationExpression"
+IDENTITY = "delta.identity.start"
+DEFAULT = "CURRENT_DEFAULT"
+
+
+@dataclass(frozen=True)
+class Check:
+    """`holds`: a condition over the target's columns; NULL counts as no, as in Delta. `name`: as the quarantine says.
+
+    `names`: the columns that it may ask for, in lower case; None where that is not known.
+    """
+
+    name: str
+    holds: Column
+    names: frozenset[str] | None
+
+
+def checks_of(metadata: Metadata, schema: StructType, given: frozenset[str], at: datetime) -> tuple[Check, ...]:
+    """What the table asks of a row of which the columns `given` (lower case) come with it, in the order of its columns,
+    then its CHECK constraints by name. The present is `at`.
+    """
+    checks = [check for field in schema.fields for check in _of_column(field, given, at)]
+    written = check_texts(metadata.configuration, at)
+    return (*checks, *(Check(f"CHECK {text.name}", F.expr(text.sql), text.names) for text in written))
+
+
+def _of_column(field: StructField, given: frozenset[str], at: datetime) -> Iterator[Check]:
+    column, names = F.col(quoted(field.name)), frozenset({field.name.lower()})
+    if IDENTITY in field.metadata:
+        return
+    for path, inner in _required(field, column, field.name):
+        yield Check(f"NOT NULL {path}", inner.isNotNull(), names)
+    if field.name.lower() not in given:
+        return
+    if CHAR_VARCHAR in field.metadata:
+        declared = str(field.metadata[CHAR_VARCHAR])
+        holds = _short_enough(column, DataType.fromDDL(declared))
+        if holds is not None:
+            yield Check(f"{declared.upper()} {field.name}", holds, names)
+    if GENERATED in field.metadata:
+        text = text_at(str(field.metadata[GENERATED]), at)
+        if text is not None:
+            made = F.expr(text[0]).cast(field.dataType)
+            yield Check(f"GENERATED {field.name}", column.eqNullSafe(made), text[1] and text[1] | names)
+
+
+def _required(field: StructField, column: Column, path: str) -> Iterator[tuple[str, Column]]:
+    """Delta asks for a value also inside of a struct that is NULL itself; inside of arrays and maps it asks nothing."""
+    if not field.nullable:
+        yield path, column
+    if isinstance(field.dataType, StructType):
+        for inner in field.dataType.fields:
+            yield from _required(inner, column.getField(inner.name), f"{path}.{inner.name}")
+
+
+def _short_enough(column: Column, declared: DataType) -> Column | None:
+    """Whether all texts in the value have their length at most; None: there is none of limited length in it."""
+    if isinstance(declared, (CharType, VarcharType)):
+        return column.isNull() | (F.char_length(column) <= declared.length)
+    if isinstance(declared, StructType):
+        parts = [_short_enough(column.getField(field.name), field.dataType) for field in declared.fields]
+        return _all([part for part in parts if part is not None])
+    if isinstance(declared, ArrayType):
+        return _each(column, declared.elementType)
+    if isinstance(declared, MapType):
+        sides = [_each(F.map_keys(column), declared.keyType), _each(F.map_values(column), declared.valueType)]
+        return _all([side for side in sides if side is not None])
+    return None
+
+
+def _each(column: Column, declared: DataType) -> Column | None:
+    if _short_enough(F.lit(None), declared) is None:
+        return None
+
+    def holds(item: Column) -> Column:
+        found = _short_enough(item, declared)
+        return F.lit(True) if found is None else found
+
+    return column.isNull() | F.forall(column, holds)
+
+
+def _all(parts: list[Column]) -> Column | None:
+    if not parts:
+        return None
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole & part
+    return whole

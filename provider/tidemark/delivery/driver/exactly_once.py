@@ -1,0 +1,305 @@
+"""One statement reaches its target once, however often it is run (PROTOCOL steps 9–14).
+
+Delta gives the means: a transaction number per application, stored in the same commit as the rows, and a mark in the
+commit's `userMetadata`. The number alone skips silently and survives RESTORE, so nothing counts as done before its mark
+has been read back from the target's log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from tidemark.delivery.model.marks import Mark, MarkKind, mark_of
+from tidemark.delivery.model.quarantine import Split
+from tidemark.delivery.model.transactions import QUARANTINED
+from tidemark.delivery.planning.delivery import Delivery, Finding, judge
+from tidemark.errors import (
+    Fenced,
+    NotADeltaTable,
+    SerialReused,
+    Superseded,
+    TableNotFound,
+    TargetChanged,
+    TargetNotDelta,
+    TargetNotFound,
+    TargetRewound,
+    TidemarkError,
+)
+from tidemark.jobs.schemas import struct_type
+from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA
+from tidemark.kill_points import reach
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.statements import Evidence, Statement, TransactionKey, WriteAs
+from tidemark.model.streams import StreamWindow
+from tidemark.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "Delivering",
+    "append_nothing",
+    "fence_statement",
+    "look",
+    "open_target",
+    "target_schema",
+    "until_committed",
+    "write_statement",
+]
+
+ATTEMPTS = 10
+LONGEST_PAUSE = 10.0  # seconds; a job that is to stop hears of it behind the pause
+CONFLICTS = (  # siblings in Python, though one is the others' parent in the JVM
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+
+
+def _never_due() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Delivering:
+    """What all statements of one transaction share.
+
+    `options`: storage options of the lake. `stop_if_due` raises when the job was cancelled or its deadline has come;
+    it is asked before each write (step 9). `attempts`: how often a write is tried that others come before; between two
+    of them it waits for `pause` seconds.
+    """
+
+    store_id: str
+    key: TransactionKey | None
+    windows: tuple[StreamWindow, ...]
+    options: Mapping[str, str] | None = field(default=None, repr=False)
+    stop_if_due: Callable[[], None] = _never_due
+    attempts: int = ATTEMPTS
+    pause: Callable[[float], None] = time.sleep
+
+    def mark(self, statement: Statement, kind: MarkKind) -> Mark:
+        """The mark of this statement for these windows."""
+        return mark_of(self.store_id, self.windows, statement, kind)
+
+
+def open_target(statement: Statement, options: Mapping[str, str] | None) -> DeltaLog:
+    """The target's log. Raises TargetNotFound, TargetNotDelta."""
+    try:
+        return DeltaLog.open(statement.target.path, options)
+    except TableNotFound as error:
+        raise TargetNotFound(target=statement.target.name) from error
+    except NotADeltaTable as error:
+        raise TargetNotDelta(target=statement.target.name, problem=error.facts.get("problem", str(error))) from error
+
+
+def target_schema(log: DeltaLog) -> StructType:
+    """The table's schema now, from its log."""
+    return struct_type(log.state().metadata.schema_json)
+
+
+def look(delivering: Delivering, statement: Statement) -> Delivery:
+    """Step 10: what the target's log says of this statement, read afresh each time; changes nothing."""
+    log = open_target(statement, delivering.options)
+    head = log.head()
+    found_id = log.state(head).table_id
+    readable = found_id == statement.target.table_id and head >= statement.base_version
+    return judge(
+        delivering.mark(statement, MarkKind.WRITE),
+        expected_id=statement.target.table_id,
+        found_id=found_id,
+        commits=log.commits(statement.base_version, head) if readable else (),
+        version_at=log.version_at,
+    )
+
+
+def write_statement(
+    session: SparkSession,
+    delivering: Delivering,
+    statement: Statement,
+    write: Callable[[], None],
+    split: Split | None = None,
+    changes: int | None = None,
+) -> Evidence:
+    """Run `write`, one Delta command on the target in `session`, unless the target already holds this window.
+
+    `split`: what sorted the rows of `write`; `changes`: how many rows of the change set it reads; both are kept in the
+    commit. Where another writer commits first it is tried again
+    after a random while, longer each time. A second run writes nothing and returns the same evidence with
+    `found=True`. Raises TargetChanged, TargetRewound, Superseded, Fenced, SerialReused; then nothing of
+    this run stands in the target that the next would not find.
+    """
+    tries = until_committed(delivering.attempts, delivering.pause)
+    return tries(_write_unless_there, session, delivering, statement, write, split, changes)
+
+
+def until_committed(attempts: int = ATTEMPTS, pause: Callable[[float], None] = time.sleep) -> Retrying:
+    """Calls a command again where another writer committed first, after a random while, longer each time; then raises
+    the conflict. Nothing of a command that conflicts was committed.
+    """
+    return Retrying(
+        retry=retry_if_exception_type(CONFLICTS),
+        stop=stop_after_attempt(attempts),
+        wait=wait_random_exponential(multiplier=0.2, max=LONGEST_PAUSE),
+        sleep=pause,
+        reraise=True,
+    )
+
+
+def fence_statement(session: SparkSession, delivering: Delivering, statement: Statement) -> Delivery:
+    """Step 18: an empty commit with the statement's number and a fence mark, so that a late writer's number is spent.
+
+    Returns what the log says afterwards: FENCED, DELIVERED where the write came first, or CHANGED, REWOUND, SUPERSEDED.
+    A second run finds the fence and writes nothing.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        delivery = look(delivering, statement)
+        if delivery.finding is not Finding.FREE:
+            return delivery
+        try:
+            with _marked(session, delivering.mark(statement, MarkKind.FENCE)):
+                append_nothing(session, statement, delivering.options)
+            return look(delivering, statement)
+        except CONFLICTS:
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def append_nothing(session: SparkSession, statement: Statement, options: Mapping[str, str] | None) -> None:
+    """An INSERT of no rows: it commits all the same when a transaction number is set, and adds no file.
+
+    Generated and identity columns are left out, as Delta fills them itself.
+    """
+    path = statement.target.path
+    given = [f.name for f in target_schema(open_target(statement, options)).fields if not _filled_by_delta(f.metadata)]
+    rows = session.read.format("delta").load(path).where(F.lit(False))
+    rows.select(*(F.col(quoted(name)) for name in given)).write.format("delta").mode("append").save(path)
+
+
+def _write_unless_there(
+    session: SparkSession,
+    delivering: Delivering,
+    statement: Statement,
+    write: Callable[[], None],
+    split: Split | None,
+    changes: int | None,
+) -> Evidence:
+    before = look(delivering, statement)
+    if before.finding is Finding.DELIVERED:
+        return _evidence(statement, before, found=True)
+    _refuse_unless_free(delivering, statement, before)
+    delivering.stop_if_due()
+    return _write_once(session, delivering, statement, write, split, changes)
+
+
+def _write_once(
+    session: SparkSession,
+    delivering: Delivering,
+    statement: Statement,
+    write: Callable[[], None],
+    split: Split | None,
+    changes: int | None,
+) -> Evidence:
+    mark = delivering.mark(statement, MarkKind.WRITE)
+    reach(f"write{statement.number}.before")
+    with _marked(session, mark, split, changes):
+        write()
+        after = look(delivering, statement)
+        if after.finding is Finding.FREE:  # a DELETE without a match makes no commit (step 12)
+            append_nothing(session, statement, delivering.options)
+            after = look(delivering, statement)
+    reach(f"write{statement.number}.after")
+    if after.finding is Finding.FREE:  # both were skipped: an entry from before the base version stands in the way
+        after = Delivery(Finding.FOREIGN, after.table_id)
+    _refuse_unless_delivered(delivering, statement, after)
+    return _evidence(statement, after, found=False)
+
+
+@contextmanager
+def _marked(
+    session: SparkSession, mark: Mark, split: Split | None = None, changes: int | None = None
+) -> Iterator[None]:
+    """Delta commands of `session` inside carry number and mark; outside none does, whatever happens (V15)."""
+    settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: mark.to_text(split, changes)}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name in settings:
+            session.conf.unset(name)
+
+
+def _refuse_unless_free(delivering: Delivering, statement: Statement, delivery: Delivery) -> None:
+    if delivery.finding is not Finding.FREE:
+        raise _refusal(delivering, statement, delivery)
+
+
+def _refuse_unless_delivered(delivering: Delivering, statement: Statement, delivery: Delivery) -> None:
+    if delivery.finding is not Finding.DELIVERED:
+        raise _refusal(delivering, statement, delivery)
+
+
+def _refusal(delivering: Delivering, statement: Statement, delivery: Delivery) -> TidemarkError:
+    key, target = str(delivering.key), statement.target.name
+    match delivery.finding:
+        case Finding.CHANGED:
+            return TargetChanged(target=target, expected=statement.target.table_id, found=delivery.table_id)
+        case Finding.REWOUND:
+            return TargetRewound(target=target, app_id=statement.app_id, txn_version=statement.txn_version)
+        case Finding.FENCED:
+            return Fenced(number=statement.number, key=key, target=target)
+        case Finding.SUPERSEDED:
+            return Superseded(key=key, by=f"transaction number {delivery.number} of the same stream")
+        case _:
+            return SerialReused(
+                target=target, app_id=statement.app_id, txn_version=statement.txn_version, found=delivery.number
+            )
+
+
+def _evidence(statement: Statement, delivery: Delivery, *, found: bool) -> Evidence:
+    if delivery.version is None:
+        raise AssertionError("a delivered statement has a commit")
+    return Evidence(
+        number=statement.number,
+        table_id=delivery.table_id,
+        commit_version=delivery.version,
+        txn_version=statement.txn_version,
+        digest=statement.digest,
+        rows=_counted(statement, delivery.rows or {}),
+        found=found,
+        changes=delivery.changes,
+    )
+
+
+def _counted(statement: Statement, rows: Mapping[str, int]) -> Mapping[str, int]:
+    """Rows in a quarantine are not rows of a target."""
+    quarantine = statement.write.write_as is WriteAs.QUARANTINE
+    return {QUARANTINED: sum(rows.values())} if quarantine else rows
+
+
+def _filled_by_delta(metadata: Mapping[str, object]) -> bool:
+    return "delta.generationExpression" in metadata or "delta.identity.start" in metadata

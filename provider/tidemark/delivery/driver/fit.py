@@ -1,0 +1,169 @@
+"""Whether the columns of a stream fit a target, decided before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NumericType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tidemark.delivery.driver.char_columns import char_length, padded
+from tidemark.errors import TargetDoesNotFit
+from tidemark.model.external_tables import FILENAME
+from tidemark.model.statements import SchemaEvolution
+from tidemark.model.streams import ACTION, COMMIT_TIMESTAMP, COMMIT_VERSION, IS_UPDATE, ROW_ID
+from tidemark.sql.identifiers import quoted
+
+__all__ = ["METADATA_COLUMNS", "FittedColumn", "fit_columns", "nullable"]
+
+METADATA_COLUMNS = (ACTION, IS_UPDATE, ROW_ID, FILENAME, COMMIT_VERSION, COMMIT_TIMESTAMP)
+WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
+DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
+READ_FROM_TEXT = (NumericType, BooleanType, DateType, TimestampType, TimestampNTZType)
+
+
+@dataclass(frozen=True)
+class FittedColumn:
+    """A column of the stream and what it becomes in the target: the target's own spelling and type, everything
+    nullable. `may_fail`: not each value of `source_type` has a place in it. `char_length`: the n of a CHAR(n).
+    """
+
+    source: str
+    target: str
+    data_type: DataType
+    source_type: DataType
+    may_fail: bool = False
+    char_length: int | None = None
+
+    @property
+    def expression(self) -> Column:
+        """The stream's column under the target's name and type; NULL for a value that does not fit."""
+        column = F.col(quoted(self.source))
+        cast = column.try_cast(self.data_type) if self.may_fail else column.cast(self.data_type)
+        return cast.alias(self.target)
+
+    def shown(self, value: Column) -> Column:
+        """A value of the target's column as Spark shows it, so that those that are one there are equal."""
+        return value if self.char_length is None else padded(value, self.char_length)
+
+    @property
+    def fits(self) -> Column:
+        """Whether the value has a place in the target: a number without loss, a text as far as it can be read."""
+        column = F.col(quoted(self.source))
+        cast = column.try_cast(self.data_type)
+        if isinstance(self.source_type, NumericType):
+            return cast.try_cast(self.source_type).eqNullSafe(column)
+        return column.isNull() | cast.isNotNull()
+
+
+def fit_columns(
+    source: StructType, target: StructType, *, target_name: str, evolution: SchemaEvolution, sorted_out: bool = False
+) -> tuple[FittedColumn, ...]:
+    """The columns to write, in the stream's order.
+
+    Metadata columns go along only where the target has columns of their names. A type fits if it is the same or the
+    target's is wider without loss. `sorted_out`: rows with values that have no place in the target go elsewhere, so
+    numbers may become others and text what it says. Raises TargetDoesNotFit, naming every column that does not.
+    """
+    known = {field.name.lower(): field for field in target.fields}
+    offered = [f for f in source.fields if f.name not in METADATA_COLUMNS or f.name.lower() in known]
+    extra = [f.name for f in offered if f.name.lower() not in known]
+    problems = []
+    if extra and evolution is SchemaEvolution.FAIL:
+        problems.append(f"it has no column {_listed(extra)} (schema_evolution='add' would add them)")
+    for field in offered:
+        wanted = known.get(field.name.lower())
+        if wanted is None or _widens(field.dataType, wanted.dataType):
+            continue
+        if not (sorted_out and _may_become(field.dataType, wanted.dataType)):
+            problems.append(
+                f"column {field.name} is {field.dataType.simpleString()}, there {wanted.dataType.simpleString()}"
+            )
+    missing = _missing_required(offered, target)
+    if missing:
+        problems.append(f"its NOT NULL column {_listed(missing)} would get no value")
+    if problems:
+        raise TargetDoesNotFit(target=target_name, problem="; ".join(problems))
+    return tuple(_fitted(field, known.get(field.name.lower())) for field in offered)
+
+
+def _fitted(field: StructField, wanted: StructField | None) -> FittedColumn:
+    chosen = field if wanted is None else wanted
+    return FittedColumn(
+        source=field.name,
+        target=chosen.name,
+        data_type=nullable(chosen.dataType),
+        source_type=field.dataType,
+        may_fail=not _widens(field.dataType, chosen.dataType),
+        char_length=None if wanted is None else char_length(wanted),
+    )
+
+
+def nullable(data_type: DataType) -> DataType:
+    """The type without NOT NULL inside it: Spark casts to no other, and Delta looks after NOT NULL itself."""
+    if isinstance(data_type, StructType):
+        return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in data_type.fields])
+    if isinstance(data_type, ArrayType):
+        return ArrayType(nullable(data_type.elementType))
+    if isinstance(data_type, MapType):
+        return MapType(nullable(data_type.keyType), nullable(data_type.valueType))
+    return data_type
+
+
+def _may_become(source: DataType, target: DataType) -> bool:
+    if isinstance(source, StringType):
+        return isinstance(target, READ_FROM_TEXT)
+    return isinstance(source, NumericType) and isinstance(target, NumericType)
+
+
+def _missing_required(offered: list[StructField], target: StructType) -> list[str]:
+    names = {field.name.lower() for field in offered}
+    fillers = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
+    return [
+        field.name
+        for field in target.fields
+        if not field.nullable and field.name.lower() not in names and not any(f in field.metadata for f in fillers)
+    ]
+
+
+def _widens(source: DataType, target: DataType) -> bool:
+    if source.simpleString().lower() == target.simpleString().lower():
+        return True
+    if isinstance(source, WHOLE_NUMBERS):
+        return _holds_whole(DIGITS[type(source)], target)
+    if isinstance(source, DecimalType) and isinstance(target, DecimalType):
+        whole = source.precision - source.scale <= target.precision - target.scale
+        return whole and source.scale <= target.scale
+    return isinstance(source, FloatType) and isinstance(target, DoubleType)
+
+
+def _holds_whole(digits: int, target: DataType) -> bool:
+    if isinstance(target, WHOLE_NUMBERS):
+        return DIGITS[type(target)] >= digits
+    if isinstance(target, DecimalType):
+        return target.precision - target.scale >= digits
+    return isinstance(target, DoubleType) and digits <= DIGITS[IntegerType]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,196 @@
+"""Merge: the target becomes a mirror of the source, key by key.
+
+Per key the INSERT image counts if there is one, else the DELETE. So an update pair is an update, a row whose key
+changed leaves its old key and comes under the new one, and a DELETE with a later INSERT of the same key is an update.
+
+Where every change is shown, only an INSERT of the last commit that touched its row counts as one: the row is there at
+the window's end. All other images say that their key may go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
+
+from tidemark.changes.driver.content import same_content
+from tidemark.delivery.driver.char_columns import CHAR_AS_STORED
+from tidemark.delivery.driver.fit import FittedColumn, fit_columns
+from tidemark.delivery.driver.prepared import PreparedWrite
+from tidemark.errors import AmbiguousMergeKey, MissingMergeKey
+from tidemark.jobs.settings import under
+from tidemark.model.statements import SchemaEvolution, Statement
+from tidemark.model.streams import ACTION, COMMIT_VERSION, ROW_ID
+from tidemark.sql.identifiers import quoted
+from tidemark.sql.statements import path_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["is_lasting", "key_columns", "prepare_merge"]
+
+IMAGE = "__tidemark_image"
+DELETES = "__tidemark_delete"
+INSERTS = "__tidemark_inserts"
+ROWS = "__tidemark_rows"
+READ = "__tidemark_read"
+
+
+def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, keys: Sequence[str]) -> PreparedWrite:
+    """Check keys, columns and uniqueness and make ready to merge `changes`; without METADATA$ACTION all are INSERTs.
+
+    Key columns are compared NULL-safe, a CHAR whatever the spaces at its end. Matched rows whose columns are equal
+    already stay untouched. The changes are kept in memory, a row a key, until `close`. Raises MissingMergeKey,
+    TargetDoesNotFit, AmbiguousMergeKey.
+    """
+    with_action = changes if ACTION in changes.columns else changes.withColumn(ACTION, F.lit("INSERT"))
+    evolution = statement.write.schema_evolution
+    name = statement.target.name
+    sorted_out = statement.write.quarantine is not None
+    fitted = fit_columns(with_action.schema, target, target_name=name, evolution=evolution, sorted_out=sorted_out)
+    chosen = key_columns(keys, fitted, target, name)
+    each = COMMIT_VERSION in changes.columns
+    lasting = is_lasting(with_action, chosen) if each else F.lit(True)
+    winners = with_action.transform(_one_row_per_key, fitted, chosen, lasting, each=each).persist()
+    try:
+        read = _refuse_ambiguous(winners, chosen, name)
+    except BaseException:
+        winners.unpersist()
+        raise
+    known = {field.name for field in target.fields}
+    return PreparedWrite(
+        run=lambda: _merge(winners, statement, fitted, chosen, known), close=lambda: _forget(winners), changes=read
+    )
+
+
+def _forget(rows: DataFrame) -> None:
+    rows.unpersist()
+
+
+def key_columns(
+    keys: Sequence[str], fitted: tuple[FittedColumn, ...], target: StructType, name: str
+) -> tuple[FittedColumn, ...]:
+    """The columns that `keys` name, in their order. Raises MissingMergeKey."""
+    if not keys:
+        raise MissingMergeKey(target=name, problem="none are given")
+    by_name = {column.source.lower(): column for column in fitted}
+    known = {field.name.lower() for field in target.fields}
+    lacking = [key for key in keys if key.lower() not in by_name]
+    if lacking:
+        raise MissingMergeKey(target=name, problem=f"the stream has no column {', '.join(lacking)}")
+    unknown = [key for key in keys if key.lower() not in known]
+    if unknown:
+        raise MissingMergeKey(target=name, problem=f"the target has no column {', '.join(unknown)}")
+    unfit = [key for key in keys if not _comparable(by_name[key.lower()].data_type)]
+    if unfit:
+        raise MissingMergeKey(target=name, problem=f"{', '.join(unfit)} cannot be compared")
+    return tuple(by_name[key.lower()] for key in keys)
+
+
+def is_lasting(changes: DataFrame, keys: Sequence[FittedColumn]) -> Column:
+    """Whether no later commit touches the row again: by its row id, or without one by the merge's key."""
+    row = [ROW_ID] if ROW_ID in changes.columns else [key.source for key in keys]
+    last = F.max(quoted(COMMIT_VERSION)).over(Window.partitionBy(*(F.col(quoted(name)) for name in row)))
+    return F.col(quoted(COMMIT_VERSION)) == last
+
+
+def _one_row_per_key(
+    rows: DataFrame,
+    fitted: Sequence[FittedColumn],
+    keys: Sequence[FittedColumn],
+    lasting: Column,
+    *,
+    each: bool,
+) -> DataFrame:
+    """Columns: the fitted ones, whether the key goes, how many INSERTs and rows it stood for, and how many rows were
+    read of it; of every change (`each`) a key may go as often as it came.
+    """
+    is_insert = ~F.col(quoted(ACTION)).eqNullSafe("DELETE") & lasting
+    image = F.struct(*(column.expression for column in fitted))
+    same = (key.shown(key.expression).alias(key.target) for key in keys)
+    shaped = rows.select(*same, image.alias(IMAGE), is_insert.alias(INSERTS))
+    return (
+        shaped.groupBy(*(quoted(key.target) for key in keys))
+        .agg(
+            F.max_by(IMAGE, INSERTS).alias(IMAGE),
+            F.count_if(F.col(INSERTS)).alias(INSERTS),
+            F.count(F.lit(1)).alias(READ),
+        )
+        .select(
+            f"{IMAGE}.*",
+            (F.col(INSERTS) == 0).alias(DELETES),
+            INSERTS,
+            (F.lit(1) if each else F.col(READ)).alias(ROWS),
+            READ,
+        )
+    )
+
+
+def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str) -> int:
+    """How many rows were read, where no key is ambiguous."""
+    names = [key.target for key in keys]
+    twice = (F.col(INSERTS) > 1) | ((F.col(INSERTS) == 0) & (F.col(ROWS) > 1))
+    example = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
+    found = winners.agg(F.count_if(twice), F.min(F.when(twice, example)), F.sum(READ)).collect()[0]
+    if found[0]:
+        raise AmbiguousMergeKey(target=target, keys=", ".join(names), duplicates=found[0], example=found[1])
+    return int(found[2] or 0)
+
+
+def _merge(
+    winners: DataFrame,
+    statement: Statement,
+    fitted: Sequence[FittedColumn],
+    keys: Sequence[FittedColumn],
+    known: set[str],
+) -> None:
+    """Spark's own MERGE and not Delta's builder, which behind Spark Connect needs a plugin in the server."""
+    values = {quoted(column.target): _new(column.target) for column in fitted}
+    goes = _new(DELETES)
+    target = path_name(statement.target.path)
+    same_key = reduce(
+        Column.__and__, (key.shown(_old(target, key.target)).eqNullSafe(key.shown(_new(key.target))) for key in keys)
+    )
+    compared = [column for column in fitted if column.target in known]
+    differs = _differs(target, compared, len(compared) < len(fitted))
+    merge = winners.alias("changes").mergeInto(target, same_key)
+    merge = merge.whenMatched(goes).delete().whenMatched(~goes & differs).update(values)
+    merge = merge.whenNotMatched(~goes).insert(values)
+    if statement.write.schema_evolution is SchemaEvolution.ADD:
+        merge = merge.withSchemaEvolution()
+    with under(winners.sparkSession, CHAR_AS_STORED):
+        merge.merge()
+
+
+def _differs(target: str, compared: Sequence[FittedColumn], brings_new_columns: bool) -> Column:
+    """Whether the target's row is to change at all; a VARIANT cannot be compared and counts as changed."""
+    if brings_new_columns or any(_has_variant(column.data_type) for column in compared):
+        return F.lit(True)
+    kind = StructType([StructField(column.target, column.data_type) for column in compared])
+    old = F.struct(*(one.shown(_old(target, one.target)).alias(one.target) for one in compared))
+    new = F.struct(*(one.shown(_new(one.target)).alias(one.target) for one in compared))
+    return ~same_content(old, new, kind)
+
+
+def _has_variant(data_type: DataType) -> bool:
+    return "variant" in data_type.simpleString()
+
+
+def _comparable(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return all(_comparable(field.dataType) for field in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return _comparable(data_type.elementType)
+    return not isinstance(data_type, (MapType, VariantType))
+
+
+def _old(target: str, name: str) -> Column:
+    return F.col(f"{target}.{quoted(name)}")
+
+
+def _new(name: str) -> Column:
+    return F.col(f"changes.{quoted(name)}")

@@ -1,0 +1,31 @@
+"""The rows of a table as they were when a window was sorted by them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidemark.changes.driver.files import require_files_of
+from tidemark.changes.driver.past_versions import read_version
+from tidemark.errors import SplitUnreadable, VersionVacuumed
+from tidemark.lake.delta_log import DeltaLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["rows_as_of"]
+
+
+def rows_as_of(spark: SparkSession, log: DeltaLog, version: int, *, table: str) -> DataFrame:
+    """All rows of the version, also of one that is older than the table keeps removed files for, if they are there.
+
+    Raises SplitUnreadable before a row is read.
+    """
+    rows = read_version(spark, log.uri, version)
+    if version == log.head():
+        return rows
+    try:
+        require_files_of(log, rows, version, version)
+    except VersionVacuumed as error:
+        gone = {name: error.facts[name] for name in ("count", "first")}
+        raise SplitUnreadable(table=table, version=version, **gone) from error
+    return rows

@@ -1,0 +1,74 @@
+"""The table of a quarantine: made ahead of the plan, and whether rows have a place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import DataType, StructType, TimestampNTZType, VariantType
+
+from tidemark.delivery.model.quarantine import QUARANTINE_COLUMNS
+from tidemark.errors import QuarantineDoesNotFit, TableNotFound
+from tidemark.jobs.own_tables import make_table
+from tidemark.jobs.spark_failures import SPARK_FAILURES
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["create_in_catalog", "create_quarantine_table", "missing_features", "require_place"]
+
+_COLUMNS = ", ".join(f"{quoted(name)} {kind.upper()}" for name, kind in QUARANTINE_COLUMNS.items())
+_PROPERTIES = {"delta.columnMapping.mode": "name"}  # so that it takes whatever names the sources have
+FEATURES: Mapping[type[DataType], str] = {TimestampNTZType: "timestampNtz", VariantType: "variantType"}
+
+
+def create_quarantine_table(session: SparkSession, path: str, options: Mapping[str, str] | None = None) -> DeltaLog:
+    """The table at `path`, made with the columns of every quarantine; a stream's own come with its first bad rows.
+
+    A table that is there stays as it is, also one that somebody else makes at this moment. Raises NotADeltaTable.
+    """
+    try:
+        return DeltaLog.open(path, options)
+    except TableNotFound:
+        return make_table(session, path, _COLUMNS, properties=_PROPERTIES, options=options)
+
+
+def create_in_catalog(session: SparkSession, name: str, is_there: Callable[[], bool]) -> None:
+    """The same for `name`, ready for SQL text, in Spark's catalog."""
+    if is_there():
+        return
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in _PROPERTIES.items())
+    try:
+        session.sql(f"CREATE TABLE IF NOT EXISTS {name} ({_COLUMNS}) USING delta TBLPROPERTIES ({listed})")
+    except SPARK_FAILURES:
+        if not is_there():
+            raise
+
+
+def require_place(rows: StructType, table: StructType, *, name: str, target: str) -> None:
+    """The table can take rows like these, adding the columns that it lacks. Raises QuarantineDoesNotFit."""
+    known = {field.name.lower(): field.dataType for field in table.fields}
+    own = {column.lower() for column in QUARANTINE_COLUMNS}
+    taken = [field.name for field in rows.fields if field.name.lower() in own]
+    if taken:
+        problem = f"the stream has columns of its own that are called {', '.join(taken)}"
+        raise QuarantineDoesNotFit(quarantine=name, target=target, problem=problem)
+    others = [
+        f"column {field.name} is {field.dataType.simpleString()}, there {found.simpleString()}"
+        for field in rows.fields
+        if (found := known.get(field.name.lower())) is not None
+        and found.simpleString().lower() != field.dataType.simpleString().lower()
+    ]
+    if others:
+        raise QuarantineDoesNotFit(quarantine=name, target=target, problem="; ".join(others))
+
+
+def missing_features(rows: StructType, log: DeltaLog) -> tuple[str, ...]:
+    """Table features that the columns need and that Delta does not turn on by itself when they are added."""
+    protocol = log.state().protocol
+    known = {*protocol.writer_features, *protocol.reader_features}
+    text = rows.simpleString()
+    needed = [name for kind, name in FEATURES.items() if kind().simpleString() in text]
+    return tuple(name for name in needed if name not in known)

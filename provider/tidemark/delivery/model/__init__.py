@@ -1,0 +1,1 @@
+"""Nouns of delivery: transactions, marks, quarantine."""

@@ -1,0 +1,86 @@
+"""The mark that a write or a fence leaves in the target's own log: whose window it was (PROTOCOL step 11, V8, V10)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemark.delivery.model.quarantine import Split
+from tidemark.model.codec import to_plain
+from tidemark.model.foreign_json import foreign_object, foreign_value
+from tidemark.model.statements import Statement
+from tidemark.model.streams import StreamWindow
+
+__all__ = ["Mark", "MarkKind", "MarkedWindow", "mark_of", "parse_changes", "parse_mark", "parse_split"]
+
+ENVELOPE = "tidemark"
+SPLIT = "tidemark_split"
+CHANGES = "tidemark_changes"
+
+
+class MarkKind(StrEnum):
+    """What the marked commit was; the two are never taken for each other (V10)."""
+
+    WRITE = "write"  # the statement, with its window
+    FENCE = "fence"  # an empty commit that forbids the write
+
+
+@dataclass(frozen=True)
+class MarkedWindow:
+    """The window of one stream, by value."""
+
+    stream_uid: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Mark:
+    """`userMetadata` of the commit that a statement made: JSON `{"tidemark": {…}}`."""
+
+    store_id: str
+    windows: tuple[MarkedWindow, ...]
+    statement: int
+    digest: str
+    app_id: str
+    txn_version: int
+    kind: MarkKind
+
+    def to_text(self, split: Split | None = None, changes: int | None = None) -> str:
+        """The text for `spark.databricks.delta.commitInfo.userMetadata`; `split` and `changes`, the rows of the change
+        set, stand beside the mark, which is the same for every attempt.
+        """
+        beside: dict[str, object] = {} if split is None else {SPLIT: to_plain(split)}
+        beside |= {} if changes is None else {CHANGES: changes}
+        return json.dumps({ENVELOPE: to_plain(self), **beside}, sort_keys=True, separators=(",", ":"))
+
+
+def mark_of(store_id: str, windows: tuple[StreamWindow, ...], statement: Statement, kind: MarkKind) -> Mark:
+    """The one mark that this statement of these windows leaves."""
+    return Mark(
+        store_id=store_id,
+        windows=tuple(MarkedWindow(w.stream_uid, w.start, w.end) for w in windows),
+        statement=statement.number,
+        digest=statement.digest,
+        app_id=statement.app_id,
+        txn_version=statement.txn_version,
+        kind=kind,
+    )
+
+
+def parse_mark(user_metadata: str | None) -> Mark | None:
+    """The mark in a commit's `userMetadata`, or None where it holds none of ours (others use the field too)."""
+    return foreign_value(Mark, user_metadata, ENVELOPE)
+
+
+def parse_split(user_metadata: str | None) -> Split | None:
+    """What sorted the rows of the commit's window, or None where it does not say."""
+    return foreign_value(Split, user_metadata, SPLIT)
+
+
+def parse_changes(user_metadata: str | None) -> int | None:
+    """How many rows of the change set the commit's statement read, or None if it does not say."""
+    said = foreign_object(user_metadata)
+    found = said.get(CHANGES) if ENVELOPE in said else None
+    return found if type(found) is int and found >= 0 else None

@@ -1,0 +1,69 @@
+"""The constraints in a Delta table's metadata, as texts; and whether a text means the same each time it is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlglot import exp
+
+from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, tree_of, written
+from tidemark.sql.functions import at_one_time, name_of, of_the_row
+
+__all__ = ["CheckText", "check_texts", "text_at"]
+
+PREFIX = "delta.constraints."
+_OF_THE_SESSION = frozenset(
+    {
+        *("current_user", "session_user", "user", "current_catalog", "current_database", "current_schema"),
+        "current_timezone",
+    }
+)
+_PRESENT = re.compile(r"\s*(now|today|tomorrow|yesterday)(?![a-z])\s*\S*\s*", re.IGNORECASE)
+_MAY_ASK = re.compile(
+    r"now|today|tomorrow|yesterday|current_|curdate|date\(\)|local|unix|rand|uuid|uni|shuffle|user", re.I
+)
+
+
+@dataclass(frozen=True)
+class CheckText:
+    """A CHECK constraint: its name and its expression, with the time that it was asked at in place of the present.
+
+    `names`: what it may name of the row, in lower case; None where that is not known.
+    """
+
+    name: str
+    sql: str
+    names: frozenset[str] | None
+
+
+def check_texts(configuration: Mapping[str, str], at: datetime) -> tuple[CheckText, ...]:
+    """The table's CHECK constraints, by name; without those that ask for chance, which nobody can foretell."""
+    found = sorted((key[len(PREFIX) :], sql) for key, sql in configuration.items() if key.startswith(PREFIX))
+    texts = ((name, text_at(sql, at)) for name, sql in found)
+    return tuple(CheckText(name, *text) for name, text in texts if text is not None)
+
+
+def text_at(sql: str, at: datetime) -> tuple[str, frozenset[str] | None] | None:
+    """An expression as of `at`, and the names in it; None where its value is another one each time.
+
+    What asks for no time stays as it was written. A text 'now', 'today', 'tomorrow' or 'yesterday' that is not itself
+    cast to a time is another one each time as well: beside a time Spark reads the present in it.
+    """
+    try:
+        tree = tree_of(sql, SPARK)
+        return _at(tree, sql, at)
+    except (SqlNotUnderstood, RecursionError):
+        return None if _MAY_ASK.search(sql) else (sql, None)
+
+
+def _at(tree: exp.Expression, sql: str, at: datetime) -> tuple[str, frozenset[str] | None] | None:
+    if any(of_the_row(node) or name_of(node) in _OF_THE_SESSION for node in tree.walk()):
+        return None
+    names = frozenset(str(node.this).lower() for node in tree.find_all(exp.Identifier))
+    pinned = at_one_time(tree.copy(), at)
+    if any(_PRESENT.fullmatch(str(text.this)) for text in pinned.find_all(exp.Literal, exp.RawString)):
+        return None
+    return (sql if pinned == tree else written(pinned, SPARK)), names

@@ -1,0 +1,162 @@
+"""Whether a target holds a window: read from its log, decided here (PROTOCOL steps 10 and 13).
+
+The proof is the mark in a commit's `userMetadata`, and that no later commit took the table back below it. The `txn`
+entry alone proves nothing: it survives RESTORE and replacement (V8) and runs out (V9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from tidemark.delivery.model.marks import Mark, MarkKind, parse_changes, parse_mark, parse_split
+from tidemark.delivery.model.quarantine import Split
+from tidemark.errors import VersionNotFound
+from tidemark.model.foreign_json import whole_number
+from tidemark.model.table_log import Commit
+
+__all__ = ["Delivery", "Finding", "RestorePoint", "judge", "row_counts"]
+
+
+_UNSAID = -1
+UNSET = (None, "", "null", "None")  # how a log says that a parameter was left out
+
+
+class Finding(StrEnum):
+    """What the target's log says of one statement."""
+
+    FREE = "free"  # neither write nor fence: it may be written
+    DELIVERED = "delivered"  # the write mark of this very window stands
+    FENCED = "fenced"  # the number was shut out
+    CHANGED = "changed"  # the table has another id
+    REWOUND = "rewound"  # the mark is there, the rows were taken back
+    SUPERSEDED = "superseded"  # a later number has been written
+    FOREIGN = "foreign"  # the number was used, but not for this window
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A finding and the commit that it rests on."""
+
+    finding: Finding
+    table_id: str
+    version: int | None = None
+    rows: Mapping[str, int] | None = None
+    number: int | None = None  # the transaction number that was found, where it is not ours
+    split: Split | None = None  # what sorted the rows, where the statement has a quarantine
+    changes: int | None = None  # rows of the change set that it read, where that was counted
+
+
+RestorePoint = Callable[[datetime], int]  # the newest version at or before a time
+
+
+def judge(
+    mark: Mark, *, expected_id: str, found_id: str, commits: Iterable[Commit], version_at: RestorePoint
+) -> Delivery:
+    """Look for `mark` (kind WRITE) in `commits`: those since the statement's base version, in order, up to the head.
+
+    `found_id` is the table's id at the head. `version_at` resolves RESTORE … TO TIMESTAMP.
+    """
+    seen = list(commits)
+    if found_id != expected_id:
+        return Delivery(Finding.CHANGED, found_id)
+    higher = max((n for commit in seen for n in _numbers(commit, mark.app_id)), default=mark.txn_version)
+    if higher > mark.txn_version:
+        return Delivery(Finding.SUPERSEDED, found_id, number=higher)
+    ours = [(c, m) for c in seen if (m := parse_mark(c.user_metadata)) is not None and _same_number(m, mark)]
+    if not ours:
+        used = any(commit.transactions.get(mark.app_id) == mark.txn_version for commit in seen)  # lower: a spent one
+        return Delivery(Finding.FOREIGN if used else Finding.FREE, found_id, number=mark.txn_version if used else None)
+    commit, found = _origin(ours)
+    if found.kind is MarkKind.FENCE:
+        return Delivery(Finding.FENCED, found_id, commit.version)
+    if found != mark:
+        return Delivery(Finding.FOREIGN, found_id, commit.version, number=found.txn_version)
+    if not _stands(commit.version, seen, version_at):
+        return Delivery(Finding.REWOUND, found_id, commit.version)
+    split = parse_split(commit.user_metadata)
+    changes = parse_changes(commit.user_metadata)
+    return Delivery(Finding.DELIVERED, found_id, commit.version, rows=row_counts(commit), split=split, changes=changes)
+
+
+def _origin(marked: list[tuple[Commit, Mark]]) -> tuple[Commit, Mark]:
+    """The commit that the newest mark comes from: auto compaction follows a write under the same session settings, so
+    its commit repeats the mark, but not the transaction entry.
+    """
+    mark = marked[-1][1]
+    same = [commit for commit, other in marked if other == mark]
+    return next((commit for commit in reversed(same) if mark.app_id in commit.transactions), same[0]), mark
+
+
+def _numbers(commit: Commit, app_id: str) -> list[int]:
+    entry = commit.transactions.get(app_id)
+    mark = parse_mark(commit.user_metadata)
+    marked = [mark.txn_version] if mark is not None and mark.app_id == app_id else []
+    return marked if entry is None else [*marked, entry]
+
+
+def _same_number(one: Mark, other: Mark) -> bool:
+    return (one.app_id, one.txn_version) == (other.app_id, other.txn_version)
+
+
+def _stands(version: int, commits: list[Commit], version_at: RestorePoint) -> bool:
+    """Whether the head still holds what `version` wrote, however often the table was restored since."""
+    holds = {version: True}
+    current = True
+    for commit in commits:
+        if commit.version <= version:
+            continue
+        operation = (commit.operation or "").upper()
+        if operation == "RESTORE":
+            to = _restored_to(commit, version_at)
+            current = to >= version and holds.get(to, False)
+        elif operation.startswith(("CREATE OR REPLACE", "REPLACE", "CLONE")):
+            current = False
+        holds[commit.version] = current
+    return current
+
+
+def _restored_to(commit: Commit, version_at: RestorePoint) -> int:
+    """The version that a RESTORE went back to; _UNSAID, below everything, where the log does not say it as Delta does:
+    what it took back nobody knows, so nothing counts as delivered.
+
+    Delta writes the time as the session had it, without a zone: read as UTC, in which our own sessions run.
+    """
+    version = commit.operation_parameters.get("version")
+    if version not in UNSET:
+        found = whole_number(version)
+        return _UNSAID if found is None else found
+    moment = commit.operation_parameters.get("timestamp")
+    if moment in UNSET:
+        return _UNSAID
+    try:
+        when = datetime.fromisoformat(str(moment).strip('"'))
+        return version_at(when if when.tzinfo is not None else when.replace(tzinfo=UTC))
+    except (ValueError, OverflowError, VersionNotFound):
+        return _UNSAID
+
+
+_METRICS: Mapping[str, tuple[str, ...]] = {
+    "inserted": ("numTargetRowsInserted", "numOutputRows"),
+    "updated": ("numTargetRowsUpdated", "numUpdatedRows"),
+    "deleted": ("numTargetRowsDeleted", "numDeletedRows"),
+}
+
+
+def row_counts(commit: Commit) -> dict[str, int]:
+    """Rows inserted, updated and deleted by the commit, from Delta's own metrics; what they leave out is left out.
+
+    `numOutputRows` counts inserts only for plain writes: for MERGE it counts rewritten rows too.
+    """
+    operation = (commit.operation or "").upper()
+    counts: dict[str, int] = {}
+    for name, metrics in _METRICS.items():
+        for metric in metrics:
+            usable = metric != "numOutputRows" or operation in ("WRITE", "STREAMING UPDATE")
+            count = whole_number(commit.operation_metrics.get(metric)) if usable else None
+            if count is not None:
+                counts[name] = count
+                break
+    return counts

@@ -1,1 +1,0 @@
-"""Spark work: change sets read, streams shown, targets written once."""

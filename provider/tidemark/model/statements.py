@@ -1,0 +1,105 @@
+"""A statement of a transaction: the key that owns it, the write that was asked, the evidence that it happened."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tidemark.model.codec import to_json, to_plain
+from tidemark.model.streams import TableRef
+
+__all__ = ["Evidence", "PlannedWrite", "SchemaEvolution", "Statement", "TransactionKey", "WriteAs"]
+
+
+@dataclass(frozen=True)
+class TransactionKey:
+    """The run owns its window: the same key for a retry and for a clear (PROTOCOL step 1)."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int = -1
+
+    def __str__(self) -> str:
+        return "/".join((self.dag_id, self.run_id, self.task_id, str(self.map_index)))
+
+
+class WriteAs(StrEnum):
+    """How a statement writes its target."""
+
+    APPEND = "append"
+    MERGE = "merge"
+    SQL = "sql"
+    FUNCTION = "function"
+    QUARANTINE = "quarantine"  # what the statement before it sorts out as unfit for its target
+
+
+class SchemaEvolution(StrEnum):
+    """What happens when the stream has columns that the target lacks."""
+
+    FAIL = "fail"
+    ADD = "add"
+
+
+@dataclass(frozen=True)
+class PlannedWrite:
+    """What the user asked of one statement: all that its digest covers.
+
+    `source`: the stream that append and merge read. `keys`: merge key columns. `sql`: the statement's text for SQL.
+    `function`: `module:function` for FUNCTION. `tables`: names used in `sql` or by the function → canonical URI.
+    `quarantine`: the table for rows that break a constraint; the plan's next statement writes it.
+    """
+
+    write_as: WriteAs
+    target: str
+    source: str | None = None
+    keys: tuple[str, ...] = ()
+    schema_evolution: SchemaEvolution = SchemaEvolution.FAIL
+    sql: str | None = None
+    function: str | None = None
+    tables: Mapping[str, str] = field(default_factory=dict)
+    quarantine: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON form; without a quarantine that of releases which knew none."""
+        said = to_plain(self)
+        if self.quarantine is None:
+            del said["quarantine"]
+        return hashlib.sha256(to_json(said).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One write of the plan, with the Delta transaction that makes it happen once.
+
+    `base_version` is the target's version at begin: the mark is looked for from there on (step 10).
+    """
+
+    number: int
+    write: PlannedWrite
+    target: TableRef
+    base_version: int
+    app_id: str
+    txn_version: int
+
+    @property
+    def digest(self) -> str:
+        """Digest of what was asked; the same for every attempt."""
+        return self.write.digest
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Read back from the target's own log: it holds the window (step 13)."""
+
+    number: int
+    table_id: str
+    commit_version: int
+    txn_version: int
+    digest: str
+    rows: Mapping[str, int] = field(default_factory=dict)  # inserted, updated, deleted, or quarantined; Delta's metrics
+    found: bool = False  # an earlier attempt had written it
+    changes: int | None = None  # rows of the change set that a merge read, however many of them its target needed

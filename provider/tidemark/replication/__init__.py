@@ -1,0 +1,1 @@
+"""Replication: databases are backfilled and captured into Delta tables."""

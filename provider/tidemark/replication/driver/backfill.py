@@ -1,0 +1,330 @@
+"""A copy of an object as of one exact position of the source's log, put into its target in one commit."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tidemark.errors import BackfillGaveWay, BackfillInterrupted, ObjectFailed, TidemarkError
+from tidemark.jobs.spark_failures import SPARK_FAILURES
+from tidemark.kill_points import reach
+from tidemark.model.source_address import SourceAddress
+from tidemark.model.streams import TableRef
+from tidemark.replication.driver.columns import target_columns, unfit_columns
+from tidemark.replication.driver.hidden_values import chosen, seen_of
+from tidemark.replication.driver.source_rows import rows_read, source_rows
+from tidemark.replication.driver.target_table import Target
+from tidemark.replication.driver.values import named_unfit_value
+from tidemark.replication.driver.wide_rows import fitted
+from tidemark.replication.driver.write_down import position_text, write_down
+from tidemark.replication.model.catalog import SeenTable
+from tidemark.replication.model.jobs import BackfillObject, BackfillReport, WriteDown
+from tidemark.replication.model.marks import ObjectMark, ObjectWrite
+from tidemark.replication.model.replication import START, BackfillProgress, LogPosition, TableSchema, WriteMode
+from tidemark.replication.sources.postgresql.pinned import PATIENCE, interruption, pinned_table
+from tidemark.replication.sources.postgresql.row_sizes import assumed_width
+from tidemark.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemark.jobs.workspace import Workspace
+
+__all__ = ["backfill_object"]
+
+SECONDS_BETWEEN_LOOKS = 2.0
+PAUSES = (1.0, 5.0, 15.0, 60.0)  # seconds, before a copy that gave way begins anew
+_OF_DRIVER = re.compile(r"org\.postgresql\.util\.PSQLException: ([^\n]+)")
+
+
+_WIDER = re.compile(r"maxResultBuffer|Ran out of memory retrieving query results")
+
+
+class _TooWide(BackfillInterrupted):
+    """The backfill of {object} was interrupted: {problem}."""
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+def backfill_object(
+    session: SparkSession,
+    store_id: str,
+    ask: BackfillObject,
+    address: SourceAddress,
+    workspace: Workspace,
+    options: Mapping[str, str] | None = None,
+    *,
+    now: Callable[[], datetime],
+    say: Callable[[str], None] = _nothing,
+    stop_if_due: Callable[[], None] = _nothing,
+    leave: Callable[[BackfillProgress], None] = _nothing,
+    patience: timedelta = PATIENCE,
+    pauses: Sequence[float] = PAUSES,
+) -> BackfillReport:
+    """Copy the object as it is now, and say which position the copy is exact at.
+
+    A mirror's target is overwritten in one commit: nobody sees half a copy, and with `ask.catch_up` nobody sees it go
+    back, as the events up to there are applied to the copy first. To an append-only target the copy is appended.
+    A target that is gone, or another table, is taken as new; one of an object that is no more (`ask.earlier`) is
+    overwritten.
+    `leave` is told of progress as it goes; `patience`: how long transactions of the source may hold up the snapshot.
+    A copy that gives way to others begins anew after each of `pauses` (seconds), while nothing is open in the source.
+
+    A second run with the same number finds the copy if it is there, and else starts from the beginning. Raises
+    BackfillInterrupted where the source goes away; BackfillGaveWay where others wanted the table to themselves each
+    time, or have rewritten it meanwhile; ValueDoesNotFit; TargetMovedOn
+    where a newer write came first; EventLogChanged; TargetNotDelta; ReplicationRefused for a target with rows of
+    others; TargetLost where the table was restored behind the copy, or has another write of that number; ObjectFailed
+    for an append-only target of other types; what `pinned_table` does. Then the target is as it was.
+    """
+    copying = _Copying(session, store_id, ask, workspace, options, stop_if_due)
+    found = copying.found()
+    if found is not None:
+        return found
+    name = ask.object.name.text
+
+    def copy(*, careful: bool = False) -> None:
+        stop_if_due()
+        bound = timedelta(seconds=ask.gives_way_after)
+        table = pinned_table(
+            address,
+            int(ask.object.source_id),
+            name=name,
+            patience=patience,
+            numeric_as=ask.numeric_as,
+            choose=partial(chosen, ask),
+            bound=bound,
+        )
+        with table as pinned, _named(name, pinned.gave_way), _watched(session, ask, now, say, leave):
+            say(f"{name}: copying as of {pinned.snapshot.position.commit}, about {ask.expected_rows} rows")
+            copying.widest, copying.seen = assumed_width(pinned.sizes, careful=careful), pinned.seen
+            rows = source_rows(session, ask, address, pinned, careful=careful)
+            with fitted(session, copying.widest, pinned.sizes.mean):
+                copying.copy(pinned.snapshot.position, pinned.schema, rows)
+
+    _anew(copy, pauses, say, stop_if_due)
+    reach("backfill.copied")
+    with fitted(session, copying.widest):
+        report = replace(copying.finish(say), seen=seen_of(ask, copying.seen))
+    leave(BackfillProgress(max(ask.expected_rows, report.rows), report.rows, now()))
+    say(f"{name}: {report.rows} rows as of {report.snapshot.commit} are in {report.target.name}")
+    return report
+
+
+@dataclass
+class _Copying:
+    """A backfill under way. `staged`: the copy lies beside the target until the events after it are in it, too."""
+
+    session: SparkSession
+    store_id: str
+    ask: BackfillObject
+    workspace: Workspace
+    options: Mapping[str, str] | None
+    stop_if_due: Callable[[], None]
+    staged: Target | None = None
+    mark: ObjectMark | None = None
+    widest: int = 0  # bytes of a row
+    seen: SeenTable | None = None  # what the catalog had at the snapshot
+
+    @property
+    def target(self) -> Target:
+        one = self.ask.object
+        return Target(one.target, self.store_id, one.uid, self.options, self.stop_if_due).anew()
+
+    def found(self) -> BackfillReport | None:
+        """What an earlier attempt has put into the target. Raises TargetMovedOn."""
+        newest = self.target.newest()
+        if newest is None or not self.target.has(self._mark(START, START, None)):
+            return None
+        return self._report(found=True)
+
+    def copy(self, snapshot: LogPosition, schema: TableSchema, rows: DataFrame) -> None:
+        """Into the target, or beside it where that would take the target back."""
+        ask, catch_up = self.ask, self.ask.catch_up
+        target = self.target.make(self.session, schema, ask.object.mode, replication=ask.stream, earlier=ask.earlier)
+        if ask.object.mode is WriteMode.APPEND_ONLY:
+            mark = self._mark(snapshot, self._applied(snapshot), schema)
+            put = self._overwrite if self._is_new(target) else self._append
+            put(target, schema, mark, rows)
+            return
+        self.mark = self._mark(snapshot, snapshot, schema)
+        if catch_up is not None and catch_up > snapshot:
+            place = TableRef(f"the copy of {ask.object.name.text}", self.workspace.new_directory(), "")
+            beside = replace(target, ref=place)
+            target = self.staged = beside.make(self.session, schema, ask.object.mode, replication=ask.stream)
+        self._overwrite(target, schema, self.mark, rows)
+
+    def _is_new(self, target: Target) -> bool:
+        """Whether the table has nothing of the object yet: rows that it may have are of an object that is no more."""
+        return target.ref.table_id != self.ask.object.target.table_id and target.newest() is None
+
+    def _applied(self, snapshot: LogPosition) -> LogPosition:
+        """What an append-only target has of the events: to it a copy adds rows, and none of an event."""
+        newest, known = self.target.newest(), self.ask.object.applied
+        had = [one for one in (known, None if newest is None else newest.mark.end) if one is not None]
+        return max(had) if had else snapshot
+
+    def finish(self, say: Callable[[str], None]) -> BackfillReport:
+        """Bring a staged copy to where the target is, and put it into its place."""
+        if self.staged is None or self.mark is None:
+            return self._report(found=False)
+        copy = self.staged.known()
+        report = write_down(
+            self.session, self.store_id, self._following(copy), self.options, say=say, stop_if_due=self.stop_if_due
+        )
+        if report.flagged is not None:
+            raise BackfillInterrupted(object=self.ask.object.name.text, problem=report.flagged)
+        wanted = target_columns(report.schema, self.ask.object.mode)
+        rows = self.session.read.format("delta").load(copy.ref.path)
+        rows = rows.select(*(quoted(one.name) for one in wanted.fields))
+        newest = copy.newest()
+        self.widest = max(self.widest, 0 if newest is None else newest.mark.widest)
+        mark = self._mark(self.mark.start, report.applied, report.schema)
+        with fitted(self.session, self.widest):
+            self._overwrite(self.target.known(), report.schema, mark, rows)
+        return self._report(found=False)
+
+    def _following(self, copy: Target) -> WriteDown:
+        """The events between the copy and what the target has."""
+        if self.mark is None or self.mark.schema is None or self.ask.catch_up is None:
+            raise AssertionError("there is a copy to bring forward")
+        ask = self.ask
+        return WriteDown(
+            replication_uid=ask.replication_uid,
+            object_uid=ask.object.uid,
+            stream=ask.stream,
+            name=ask.object.name,
+            number=ask.number,
+            start=self.mark.start,
+            end=self.ask.catch_up,
+            schema=self.mark.schema,
+            mode=ask.object.mode,
+            target=copy.ref,
+            event_log=ask.event_log,
+            unfit_values=ask.unfit_values,
+            batches=ask.batches,
+            source_id=ask.object.source_id,
+        )
+
+    def _overwrite(self, target: Target, schema: TableSchema, mark: ObjectMark, rows: DataFrame) -> None:
+        target.allow_names(self.session, target_columns(schema, self.ask.object.mode))
+        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        target.write_once(self.session, mark, lambda: writer.save(target.ref.path), point="backfill")
+
+    def _append(self, target: Target, schema: TableSchema, mark: ObjectMark, rows: DataFrame) -> None:
+        unfit = unfit_columns(target.schema(), schema)
+        if unfit is not None:
+            remedy = "Move the target away; the next backfill makes a new one."
+            at = position_text(mark.start)
+            raise ObjectFailed(object=self.ask.object.name.text, problem=unfit, position=at, remedy=remedy)
+        target.evolve(self.session, schema)
+        writer = rows.write.format("delta").mode("append")
+        target.write_once(self.session, mark, lambda: writer.save(target.ref.path), point="backfill")
+
+    def _mark(self, start: LogPosition, end: LogPosition, schema: TableSchema | None) -> ObjectMark:
+        return ObjectMark(
+            self.ask.object.uid, self.ask.number, 0, start, end, ObjectWrite.BACKFILL, schema, self.widest
+        )
+
+    def _report(self, *, found: bool) -> BackfillReport:
+        target = self.target.known()
+        newest = target.newest()
+        if newest is None or newest.mark.schema is None:
+            raise AssertionError("the copy is in the target's log")
+        mark, rows = newest.mark, newest.rows.get("inserted", 0)
+        return BackfillReport(mark.start, mark.end, rows, newest.mark.schema, target.ref, found)
+
+
+def _anew(
+    copy: Callable[..., None], pauses: Sequence[float], say: Callable[[str], None], stop_if_due: Callable[[], None]
+) -> None:
+    """`copy`, again after each pause if it gives way to others, and carefully once rows were wider than thought.
+    Raises the last BackfillGaveWay, and what `copy` raises otherwise.
+    """
+    careful = False
+    for pause in (*pauses, None):
+        try:
+            copy(careful=careful)
+            return
+        except BackfillGaveWay as error:
+            if pause is None:
+                raise
+            say(f"{error} It begins anew in {pause:g} s.")
+        except _TooWide as error:
+            if careful or pause is None:
+                raise BackfillInterrupted(**error.facts) from error
+            say(f"{error} It begins anew, with fewer rows at once.")
+            careful, pause = True, 0.0
+        _rest(pause, stop_if_due)
+
+
+def _rest(seconds: float, stop_if_due: Callable[[], None]) -> None:
+    """A pause that ends with the job."""
+    ends = time.monotonic() + seconds
+    stop_if_due()
+    while (left := ends - time.monotonic()) > 0:
+        time.sleep(min(left, 1.0))
+        stop_if_due()
+
+
+@contextmanager
+def _named(name: str, gave_way: Callable[[], str | None]) -> Iterator[None]:
+    """What the copy's query raises, as errors of ours."""
+    try:
+        yield
+    except SPARK_FAILURES as error:
+        named = _error_in(str(error), name, gave_way())
+        if named is None:
+            raise
+        raise named from error
+
+
+def _error_in(text: str, name: str, waited: str | None) -> TidemarkError | None:
+    unfit = named_unfit_value(text)
+    if unfit is not None:
+        return unfit
+    if waited is not None:
+        return BackfillGaveWay(object=name, problem=waited)
+    if _WIDER.search(text):
+        return _TooWide(object=name, problem="its rows are wider than a sample of them")
+    of_driver = _OF_DRIVER.search(text)
+    return None if of_driver is None else interruption(name, of_driver[1].strip())
+
+
+@contextmanager
+def _watched(
+    session: SparkSession,
+    ask: BackfillObject,
+    now: Callable[[], datetime],
+    say: Callable[[str], None],
+    leave: Callable[[BackfillProgress], None],
+) -> Iterator[None]:
+    """Tells of progress while rows are read."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        done = 0
+        while not ended.wait(SECONDS_BETWEEN_LOOKS):
+            read = rows_read(session)
+            if read > done:
+                done = read
+                progress = BackfillProgress(ask.expected_rows, done, now())
+                leave(progress)
+                say(f"{ask.object.name.text}: {done} of about {ask.expected_rows} rows, {progress.percent:.0f}%")
+
+    thread = threading.Thread(target=watch, name="tidemark-backfill", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(SECONDS_BETWEEN_LOOKS)

@@ -1,0 +1,50 @@
+"""Columns of a copy as the lake has them: which, and hidden by the source itself, so that nothing else has them."""
+
+from __future__ import annotations
+
+from tidemark.errors import ObjectNotReplicable
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.model.catalog import SeenColumn, SeenTable
+from tidemark.replication.model.jobs import BackfillObject
+from tidemark.replication.model.replication import Shown, TableSchema
+from tidemark.replication.planning.hiding import require_secret
+from tidemark.replication.planning.seen_tables import carried, hidden
+from tidemark.replication.planning.showing import chosen_columns, shown
+from tidemark.replication.sources.postgresql.pinned import PinnedTable, hash_properties, jdbc_properties
+from tidemark.replication.sources.postgresql.row_sizes import Fetch
+
+__all__ = ["chosen", "reading_properties", "seen_of"]
+
+
+def chosen(ask: BackfillObject, found: TableSchema) -> TableSchema:
+    """The columns of a copy, by their names of now and their numbers. Raises ObjectNotReplicable where a part of the
+    key would not tell rows apart.
+    """
+    name = ask.object.name
+    columns = chosen_columns(ask.rules, name, found, ask.excluded)
+    masked = [one.name for one in columns.schema.columns if one.key and one.shown is Shown.MASKED]
+    lost = [*(one.name for one in columns.left if one.key), *masked]
+    if lost:
+        problem = f"key columns are excluded or masked ({', '.join(lost)}), without which its rows are not known"
+        raise ObjectNotReplicable(object=name.text, problem=problem, remedy="Include or hash them.")
+    return columns.schema
+
+
+def reading_properties(address: SourceAddress, table: PinnedTable, fetch: Fetch, mark: str | None) -> dict[str, str]:
+    """What the driver is told, with the secret if anything is hashed. Raises InvalidArgument where that is not there,
+    or another than the `mark` is of.
+    """
+    known = jdbc_properties(address, table.readers, fetch, table.bound)
+    if not any(column.shown is Shown.HASHED for column in table.schema.columns):
+        return known
+    more = hash_properties(require_secret(address.hash_secret, mark, why="hash_columns"))
+    return {**known, **more, "options": f"{known.get('options', '')} {more['options']}".strip()}
+
+
+def seen_of(ask: BackfillObject, seen: SeenTable | None) -> SeenTable | None:
+    """What the store keeps of the catalog at a snapshot: no value of a column that is hidden."""
+
+    def plain(column: SeenColumn) -> bool:
+        return shown(ask.rules, ask.object.name, column.name, column.number) is Shown.PLAIN
+
+    return None if seen is None else hidden(carried(None, seen), plain)

@@ -1,0 +1,95 @@
+"""The rows of a pinned table as a target has them, read by Spark in several sessions at once."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.jobs.remote import is_remote
+from tidemark.model.source_address import SourceAddress
+from tidemark.replication.driver.columns import METADATA_COLUMN
+from tidemark.replication.driver.hidden_values import reading_properties
+from tidemark.replication.driver.uuids import uuid_of_place
+from tidemark.replication.driver.values import spark_type, written_value
+from tidemark.replication.model.jobs import BackfillObject
+from tidemark.replication.model.replication import Column as SourceColumn
+from tidemark.replication.model.replication import WriteMode
+from tidemark.replication.planning.events import EVENT_NAMESPACE, Change
+from tidemark.replication.sources.postgresql.pinned import PinnedTable, is_native, jdbc_url
+from tidemark.replication.sources.postgresql.row_sizes import Fetch, fetches
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["rows_read", "source_rows"]
+
+
+def source_rows(
+    session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable, *, careful: bool = False
+) -> DataFrame:
+    """The target's columns. Nothing is read before the frame is; then it fails with what `named_unfit_value` names, or
+    in the words of the driver. `careful`: as in `fetches`. Raises InvalidArgument if columns are hashed and the
+    secret of that is not there, or another.
+    """
+    parts = [_read(session, ask, address, table, fetch) for fetch in fetches(table.sizes, careful=careful)]
+    read = reduce(DataFrame.unionByName, parts)
+    columns = table.schema.columns
+    values = [_value(ask, table, number, column).alias(column.name) for number, column in enumerate(columns)]
+    said = F.struct(
+        _uuid(ask, table).alias("uuid"),
+        F.lit(int(table.taken_at.timestamp() * 1000)).cast("bigint").alias("source_timestamp"),
+    )
+    more = _of_events(table) if ask.object.mode is WriteMode.APPEND_ONLY else []
+    return read.select(*values, said.alias(METADATA_COLUMN), *more)
+
+
+def _read(
+    session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable, fetch: Fetch
+) -> DataFrame:
+    reader = session.read.option("driver", "org.postgresql.Driver")
+    ranges = table.ranges(ask.partitions)
+    whole = fetch.condition == "true"
+    held = table.held(fetch.rows)
+    return reader.option("sessionInitStatement", "; ".join(table.statements)).jdbc(
+        jdbc_url(address),
+        f"({table.query(measured=not whole)}) AS source",
+        predicates=[f"{held} AND {one}" if whole else f"{held} AND {one} AND {fetch.condition}" for one in ranges],
+        properties=reading_properties(address, table, fetch, ask.rules.hash_mark),
+    )
+
+
+def rows_read(session: SparkSession) -> int:
+    """Rows that the running queries of this Spark have read, as of its last heartbeat; 0 where nobody can say."""
+    if is_remote(session):
+        return 0
+    stages = session.sparkContext._jsc.sc().statusStore().activeStages()
+    return sum(stages.apply(number).inputRecords() for number in range(stages.size()))
+
+
+def _value(ask: BackfillObject, table: PinnedTable, number: int, column: SourceColumn) -> Column:
+    told = F.col(f"c{number}")
+    if is_native(column):
+        return told.cast(spark_type(column.type))
+    at = F.lit(f"{table.snapshot.position.commit}/0")
+    return written_value(told, column, unfit=ask.unfit_values, object_name=ask.object.name.text, position=at)
+
+
+def _uuid(ask: BackfillObject, table: PinnedTable) -> Column:
+    """From the snapshot and the row's place in it: a second reading of the same snapshot gives it again."""
+    about = F.lit(f"{ask.system_id}|{table.snapshot.position.commit}|{ask.object.source_id}|")
+    part = F.col("part") if table.parts > 1 else F.lit("")
+    return uuid_of_place(EVENT_NAMESPACE, F.concat(about, part), F.col("place"))
+
+
+def _of_events(table: PinnedTable) -> list[Column]:
+    """A row of a backfill stands before every event that comes after the snapshot."""
+    milliseconds = str(int(table.taken_at.timestamp() * 1000))
+    return [
+        F.lit(Change.INSERT.value).alias("change_type"),
+        F.lit(f"{table.snapshot.position.commit}-{0:016X}").alias("change_sequence_number"),
+        F.array(F.lit(milliseconds), F.lit(""), F.lit("0")).alias("sort_keys"),
+        F.lit(False).alias("is_deleted"),
+    ]

@@ -1,0 +1,80 @@
+"""Retention of an event log: events that are old, and that no target needs any more, leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidemark.delivery.driver.exactly_once import until_committed
+from tidemark.lake.event_logs import capture_app_id
+from tidemark.replication.driver.event_log import require_whole, widths
+from tidemark.replication.driver.object_events import from_place
+from tidemark.replication.driver.wide_rows import fitted
+from tidemark.replication.model.jobs import TrimEvents, TrimReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemark.lake.delta_log import DeltaLog
+    from tidemark.replication.model.replication import LogPosition
+
+__all__ = ["is_needed", "trim_events"]
+
+
+def trim_events(
+    session: SparkSession,
+    store_id: str,
+    ask: TrimEvents,
+    options: Mapping[str, str] | None = None,
+    *,
+    say: Callable[[str], None] = lambda _: None,
+    stop_if_due: Callable[[], None] = lambda: None,
+) -> TrimReport:
+    """Remove, in one commit, the events of batches that were read before `ask.before`, but for those that `ask.needed`
+    names and for the newest batch, by which a restored log is known.
+
+    Captures may append, and write-downs read what they need, meanwhile; VACUUM takes the files. A second run removes
+    what the first has left. Raises EventLogChanged.
+    """
+    log = require_whole(session, store_id, ask, options)
+    with fitted(session, *widths(log, capture_app_id(store_id, ask.replication_uid))):
+        return _trimmed(session, log, ask, say, stop_if_due)
+
+
+def _trimmed(
+    session: SparkSession,
+    log: DeltaLog,
+    ask: TrimEvents,
+    say: Callable[[str], None],
+    stop_if_due: Callable[[], None],
+) -> TrimReport:
+    events = session.read.format("delta").load(log.uri)
+    may_go = events.where((F.col("read_timestamp") < F.lit(ask.before)) & (F.col("batch") < ask.batches))
+    (last,) = may_go.agg(F.max("batch")).collect()[0]
+    if last is None:
+        return TrimReport(0)
+    old, needed = F.col("batch") <= last, is_needed(ask.needed)
+    found = events.where(old).groupBy("object_id", needed.alias("needed")).count().collect()
+    gone = sum(row["count"] for row in found if not row["needed"])
+    held = {row["object_id"]: row["count"] for row in found if row["needed"]}
+    say(f"{gone} events up to batch {last} go; {sum(held.values())} are needed yet")
+    stop_if_due()
+    if gone:
+        until_committed()(DeltaTable.forPath(session, log.uri).delete, old & ~needed)  # somebody may compact the log
+    return TrimReport(gone, held)
+
+
+def is_needed(needed: Mapping[str, LogPosition]) -> Column:
+    """Whether an event is at the position from which its object needs events, or behind it."""
+    if not needed:
+        return F.lit(False)
+    places = [
+        (F.lit(source_id), F.struct(F.lit(at.commit).alias("commit"), F.lit(at.sequence).alias("sequence")))
+        for source_id, at in needed.items()
+    ]
+    since = F.element_at(F.create_map(*(one for pair in places for one in pair)), F.col("object_id"))
+    return F.coalesce(from_place(since["commit"], since["sequence"]), F.lit(False))

@@ -1,0 +1,229 @@
+"""What crosses between worker and driver for a replication: asks one way, answers the other. No secret is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tidemark.model.jobs import Job
+from tidemark.model.source_address import SourceKind
+from tidemark.model.streams import TableRef
+from tidemark.replication.model.catalog import HeldColumn, SeenTable
+from tidemark.replication.model.replication import (
+    LogPosition,
+    ObjectName,
+    Replicated,
+    ReplicationOptions,
+    Selection,
+    TableSchema,
+    UnfitValues,
+    WriteMode,
+)
+
+__all__ = [
+    "BACKFILL_OBJECT",
+    "CAPTURE_EVENTS",
+    "TRIM_EVENTS",
+    "WRITE_DOWN",
+    "BackfillObject",
+    "BackfillReport",
+    "CaptureEvents",
+    "CaptureReport",
+    "CapturedObject",
+    "ColumnRules",
+    "TrimEvents",
+    "TrimReport",
+    "WriteDown",
+    "WriteDownReport",
+]
+
+
+@dataclass(frozen=True)
+class ColumnRules:
+    """Which columns of an object the lake has, and how: by the name that a column has at that moment, by those that it
+    had (`held`), whichever hides more. `mask`, `hash`: patterns, as in ReplicationOptions; `hash_mark` likewise.
+    """
+
+    selection: Selection = field(default_factory=Selection)
+    mask: tuple[str, ...] = ()
+    hash: tuple[str, ...] = ()
+    held: tuple[HeldColumn, ...] = ()
+    hash_mark: str | None = None
+
+
+@dataclass(frozen=True)
+class CapturedObject:
+    """An object whose events are captured. `schema`: the newest that the log has an event of; None: none yet.
+
+    `keys`: columns of its primary key as the catalog has it now. `excluded`: columns that no event shows, with what
+    `rules` say of those that come. `registered`: what it was known to have before the log had an event of it. `seen`:
+    what the catalog had when somebody looked last.
+    """
+
+    name: ObjectName
+    source_id: str
+    keys: tuple[str, ...]
+    schema: TableSchema | None = None
+    excluded: tuple[str, ...] = ()
+    registered: TableSchema | None = None
+    rules: ColumnRules = field(default_factory=ColumnRules)
+    seen: SeenTable | None = None
+
+
+@dataclass(frozen=True)
+class CaptureEvents:
+    """One bounded run: the log of the source up to `until`, which the worker read before it read the list of objects.
+
+    So a batch holds no time at which an object was replicated already that the job was not told of: an object that is
+    registered later is backfilled as of a later position. None: up to where the log stands when the job starts, for
+    callers whose objects stay the same. `captured` and `batches` are what the store knows; the event log may be further
+    by what an attempt wrote that died.
+    """
+
+    replication_uid: str
+    stream: str  # the replication's name, as events have it
+    kind: SourceKind
+    event_log: str
+    slot: str
+    publication: str
+    system_id: str
+    captured: LogPosition
+    batches: int
+    objects: tuple[CapturedObject, ...]
+    options: ReplicationOptions
+    until: LogPosition | None = None
+
+
+@dataclass(frozen=True)
+class CaptureReport:
+    """What a run has captured. `captured`: every transaction that committed before it is in the event log.
+
+    `events`: of each object, by `schema.table`; `schemas`: the newest of each object that changed; `renamed`: object →
+    the name it has now. `lag_bytes`: of the log behind `captured` when the run ended.
+    """
+
+    captured: LogPosition
+    batches: int
+    transactions: int
+    events: Mapping[str, int]
+    schemas: Mapping[str, TableSchema] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    newest_source_timestamp: datetime | None = None
+    lag_bytes: int = 0
+    protocol: str = "functions"  # or "replication"
+
+
+@dataclass(frozen=True)
+class BackfillObject:
+    """Copy an object as of one exact position. `number`: drawn from the object's `writes`; an older one never
+    overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
+    takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
+    `excluded`, `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in WriteDown.
+    `earlier`: uids of objects of replications that were dropped, which had this target; the copy takes it over.
+    `gives_way_after`: as in ReplicationOptions.
+    """
+
+    replication_uid: str
+    stream: str
+    object: Replicated
+    kind: SourceKind
+    number: int
+    event_log: str
+    system_id: str
+    unfit_values: UnfitValues
+    expected_rows: int
+    partitions: int
+    batches: int
+    catch_up: LogPosition | None = None
+    excluded: tuple[str, ...] = ()
+    numeric_as: str | None = None
+    earlier: tuple[str, ...] = ()
+    gives_way_after: float = 5.0
+    rules: ColumnRules = field(default_factory=ColumnRules)
+
+
+@dataclass(frozen=True)
+class BackfillReport:
+    """What a backfill has done. `snapshot`: the position it is exact at; `applied`: what the target has now. `seen`:
+    what the catalog had at the snapshot; None for a copy that was found.
+    """
+
+    snapshot: LogPosition
+    applied: LogPosition
+    rows: int
+    schema: TableSchema
+    target: TableRef
+    found: bool = False
+    seen: SeenTable | None = None
+
+
+@dataclass(frozen=True)
+class WriteDown:
+    """Apply an object's events [start, end) to its target, written ahead under `number`. `batches`: those that the
+    store knows to be in the event log, so that one that lost some is not taken for whole.
+    """
+
+    replication_uid: str
+    object_uid: str
+    stream: str
+    name: ObjectName
+    number: int
+    start: LogPosition
+    end: LogPosition
+    schema: TableSchema  # as of `start`
+    mode: WriteMode
+    target: TableRef
+    event_log: str
+    unfit_values: UnfitValues
+    batches: int
+    source_id: str | None = None  # Replicated.source_id: two names may fold to one; None takes all events of the name
+
+
+@dataclass(frozen=True)
+class WriteDownReport:
+    """What a write-down has done. `applied`: how far it came: `end`, or before the event that stopped it.
+
+    `schema`: as of `applied`. `flagged`: why only a backfill goes on from here, where that is so.
+    """
+
+    applied: LogPosition
+    schema: TableSchema
+    segments: int
+    events: int
+    rows: Mapping[str, int]  # inserted, updated, deleted
+    newest_source_timestamp: datetime | None = None
+    flagged: str | None = None
+    found: int = 0  # segments that an earlier attempt had written
+
+
+@dataclass(frozen=True)
+class TrimEvents:
+    """Take out of the event log what was read `before` then and nobody needs. `needed`: from which position on the
+    events of an object are, by its `source_id`. `batches`: those that the store knows; the newest of them stays.
+    """
+
+    replication_uid: str
+    stream: str
+    event_log: str
+    batches: int
+    before: datetime
+    needed: Mapping[str, LogPosition]
+
+
+@dataclass(frozen=True)
+class TrimReport:
+    """`events`: how many went. `held`: how many were old enough and are needed, by `source_id`."""
+
+    events: int
+    held: Mapping[str, int] = field(default_factory=dict)
+
+
+CAPTURE_EVENTS = Job(
+    "capture_events", CaptureEvents, CaptureReport, "replication.driver.job_capture_events:capture_events"
+)
+BACKFILL_OBJECT = Job(
+    "backfill_object", BackfillObject, BackfillReport, "replication.driver.job_backfill_object:backfill_object"
+)
+WRITE_DOWN = Job("write_down", WriteDown, WriteDownReport, "replication.driver.job_write_down:write_down")
+TRIM_EVENTS = Job("trim_events", TrimEvents, TrimReport, "replication.driver.job_trim_events:trim_events")

@@ -1,0 +1,37 @@
+"""Which options a replication may have."""
+
+from __future__ import annotations
+
+import re
+
+from tidemark.errors import InvalidArgument
+from tidemark.replication.model.replication import ReplicationOptions
+from tidemark.replication.planning.selection import require_column_patterns, require_patterns
+
+__all__ = ["require_options"]
+
+_LONGEST_WAIT = 86400.0  # seconds for which others may wait for a backfill
+_NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
+
+
+def require_options(options: ReplicationOptions) -> None:
+    """Say nothing if a replication can have them. Raises InvalidArgument."""
+    require_patterns("backfill_exclude", options.backfill_exclude, columns=False)
+    require_column_patterns("mask_columns", options.mask_columns)
+    require_column_patterns("hash_columns", options.hash_columns)
+    if not options.target.strip():
+        raise InvalidArgument(argument="target", value=options.target, problem="a schema of the lake, or a place")
+    if options.max_events < 1:
+        raise InvalidArgument(argument="max_events", value=options.max_events, problem="one event at least")
+    if not 0 <= options.gives_way_after <= _LONGEST_WAIT:
+        problem = "seconds, from 0 to those of a day"
+        raise InvalidArgument(argument="gives_way_after", value=options.gives_way_after, problem=problem)
+    fits = options.numeric_as is None or options.numeric_as == "string" or _is_decimal(options.numeric_as)
+    if not fits:
+        problem = "string, or decimal(p,s) with a precision from 1 to 38 and a scale up to it"
+        raise InvalidArgument(argument="numeric_as", value=options.numeric_as, problem=problem)
+
+
+def _is_decimal(text: str) -> bool:
+    found = _NUMERIC.fullmatch(text.strip())
+    return found is not None and 1 <= int(found[1]) <= 38 and int(found[2]) <= int(found[1])

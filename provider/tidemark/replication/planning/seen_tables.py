@@ -1,0 +1,160 @@
+"""What two looks at a table in the catalog of its source tell of changes that its log does not have.
+
+A rewrite of the rows leaves no event of a row. The catalog shows that there was one, by the identity of the storage,
+and mostly whether it can have changed values. Where it can, nobody but the source knows them: the object is flagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from tidemark.replication.model.catalog import SeenColumn, SeenTable
+from tidemark.replication.model.replication import TableSchema
+from tidemark.replication.planning.native import holds_all
+
+__all__ = ["REWRITTEN", "WENT", "beyond", "carried", "hidden", "parts_notices", "was_rewritten", "why_unlike"]
+
+_MOST_NAMES = 20
+WENT = (
+    "partitions of it were dropped or detached since its last backfill ({names}): their rows made no event, and stay in"
+    " the target. Ask for a backfill, or leave it so"
+)
+REWRITTEN = (
+    "partitions of it were rewritten since its last backfill ({names}): nothing is wrong after a VACUUM FULL or"
+    " CLUSTER; after a TRUNCATE of a partition its rows made no event, and stay in the target: ask for a backfill"
+)
+
+
+def was_rewritten(before: SeenTable, after: SeenTable) -> bool:
+    """Whether a part that both have has other storage now. VACUUM FULL and TRUNCATE do that, too."""
+    return any(after.files.get(part, file) != file for part, file in before.files.items())
+
+
+def carried(before: SeenTable | None, after: SeenTable) -> SeenTable:
+    """`after`, with what was known before of the rows that are older than a column: a rewrite forgets it; and with the
+    partitions that went or were rewritten since the last copy.
+
+    A column that is new since is known where the catalog tells one value, or where it tells none and nothing was
+    rewritten: then such rows have NULL.
+    """
+    rewritten = before is not None and was_rewritten(before, after)
+    told = []
+    for column in after.columns:
+        same = None if before is None else before.column(column.number)
+        if same is not None and _same_type(same, column) and (same.known or not column.fills):
+            told.append(replace(column, fills=same.fills, known=same.known))
+        else:
+            null = before is not None and same is None and not column.fills and not rewritten
+            told.append(replace(column, known=null or len(column.fills) == 1))
+    if before is None:
+        return replace(after, columns=tuple(told))
+    went = [part for part in before.files if part not in after.files]
+    names = [before.parts[part].name if part in before.parts else f"OID {part}" for part in went]
+    others = [after.parts[part].name for part in _rewritten_alone(before, after)]
+    return replace(
+        after, columns=tuple(told), went=_more(before.went, names), rewritten=_more(before.rewritten, others)
+    )
+
+
+def parts_notices(seen: SeenTable) -> Iterator[str]:
+    """What became of partitions without an event, and may be in the target otherwise."""
+    for notice, names in ((WENT, seen.went), (REWRITTEN, seen.rewritten)):
+        if names:
+            others = " and others" if len(names) == _MOST_NAMES else ""
+            yield notice.format(names=", ".join(names) + others)
+
+
+def _more(before: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*before, *names)))[:_MOST_NAMES]
+
+
+def _rewritten_alone(before: SeenTable, after: SeenTable) -> Sequence[str]:
+    """Partitions with other storage, unless one transaction gave it to all of several: that was a TRUNCATE of the
+    table, which made an event, or an ALTER TABLE, which the columns tell of.
+    """
+    both = [part for part in before.files if part in after.parts and part in after.files]
+    other = [part for part in both if before.files[part] != after.files[part]]
+    together = len(other) > 1 and other == both and len({after.parts[part].version for part in other}) == 1
+    return () if together else other
+
+
+def hidden(seen: SeenTable, plain: Callable[[SeenColumn], bool]) -> SeenTable:
+    """The same, without values of columns that are not `plain`: what is seen is kept, and goes to jobs."""
+
+    def without(column: SeenColumn) -> SeenColumn:
+        return replace(column, fills=(), known=column.known and not column.fills)
+
+    return replace(seen, columns=tuple(one if plain(one) else without(one) for one in seen.columns))
+
+
+def beyond(seen: SeenTable, known: TableSchema | None) -> SeenTable:
+    """What a reader of the log wants of it, which knows the columns of `known`: of the others what old rows have."""
+    numbers = {column.number for column in (known.columns if known is not None else ())}
+    columns = tuple(replace(one, shape={}) for one in seen.columns if one.number not in numbers)
+    return replace(seen, columns=columns, parts={}, went=(), rewritten=())
+
+
+def why_unlike(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColumn], bool]) -> str | None:
+    """Why the rows that are there may have values now that their events did not tell; None where they cannot.
+
+    `after`: as `carried`; `replicated`: whether the lake has the column's values, or hashes of them.
+    """
+    return next(_reasons(before, after, replicated), None)
+
+
+def _reasons(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColumn], bool]) -> Iterator[str]:
+    rewritten = was_rewritten(before, after)
+    yield from _attached(before, after)
+    for column in after.columns:
+        if not replicated(column):
+            continue
+        was = before.column(column.number)
+        if was is None:
+            if not column.known:
+                yield f"column {column.name} came, and the table was rewritten: its rows may have any value in it"
+        elif not _same_type(was, column):
+            if rewritten or not holds_all(was.native, column.native):
+                rows = ", and its rows were rewritten" if rewritten else ""
+                yield f"column {column.name} changed its type from {was.native} to {column.native}{rows}"
+        else:
+            if rewritten and _was_altered(was, column):
+                yield f"column {column.name} was altered and its rows were rewritten, by a USING clause perhaps"
+            yield from _of_type(was, column)
+
+
+def _attached(before: SeenTable, after: SeenTable) -> Iterator[str]:
+    """A partition that is made as one is filled by events. Of one that was there under a look of a release before this
+    one nobody knows since when it is attached.
+    """
+    for part, now in after.parts.items():
+        was = before.parts.get(part)
+        there = part in before.files and (was is None or was.joined == now.joined)
+        if now.brought and not there:
+            yield f"partition {now.name} was attached with rows, or has got them since: those that it had made no event"
+
+
+def _of_type(was: SeenColumn, now: SeenColumn) -> Iterator[str]:
+    """An enum's label that is another, or the attributes of a composite type: all rows are written with them, but
+    without the names of attributes.
+    """
+    for key, value in was.shape.items():
+        if key not in now.shape or (_is_label(key) and now.shape[key] != value):
+            yield f"type {now.native} of column {now.name} has another label or attribute: {value} went or changed"
+    for key, value in now.shape.items():
+        if key not in was.shape and not _is_label(key):
+            yield f"type {now.native} of column {now.name} has a new attribute {value}"
+
+
+def _is_label(key: str) -> bool:
+    """A label that is new is in no row that is old."""
+    return key.startswith("label ")
+
+
+def _same_type(one: SeenColumn, other: SeenColumn) -> bool:
+    return (one.type, one.modifier) == (other.type, other.modifier)
+
+
+def _was_altered(was: SeenColumn, now: SeenColumn) -> bool:
+    """Its entry is another. Where it has a default, an ALTER TYPE makes that anew, and nothing else that rewrites."""
+    return was.version != now.version and (was.default is None or was.default != now.default)

@@ -1,0 +1,126 @@
+"""Which columns of an object the lake has, and how: plain, hashed, masked, or not at all.
+
+Patterns are of names, and a name can change between two looks. So a column that some pattern hides is remembered by its
+number, with the name that did it: it stays hidden under whatever it is called next, until no pattern names the old name
+either. Of several answers the one that hides more counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tidemark.replication.model.catalog import HeldColumn
+from tidemark.replication.model.jobs import ColumnRules
+from tidemark.replication.model.replication import (
+    Column,
+    ObjectName,
+    ReplicationOptions,
+    Selection,
+    Shown,
+    TableSchema,
+    TypeKind,
+    UnifiedType,
+)
+from tidemark.replication.planning.patterns import fits, parts_of
+
+__all__ = ["ChosenColumns", "chosen_columns", "held_columns", "in_the_lake", "renamed_notices", "rules_of", "shown"]
+
+_MORE = (Shown.PLAIN, Shown.HASHED, Shown.MASKED, Shown.EXCLUDED)
+_TEXT = UnifiedType(TypeKind.STRING)
+_ARGUMENTS = {Shown.HASHED: "hash_columns", Shown.MASKED: "mask_columns", Shown.EXCLUDED: "exclude"}
+
+
+def rules_of(selection: Selection, options: ReplicationOptions | None, held: tuple[HeldColumn, ...]) -> ColumnRules:
+    """Of an object, by what its replication was told."""
+    if options is None:
+        return ColumnRules(selection, held=held)
+    return ColumnRules(selection, options.mask_columns, options.hash_columns, held, options.hash_mark)
+
+
+def shown(rules: ColumnRules, of: ObjectName, name: str, number: int | None = None, *, key: bool = False) -> Shown:
+    """How the lake has the column. `key`: part of the primary key, which an include of other columns does not leave
+    out.
+    """
+    names = dict.fromkeys((name, *_held(rules, number)))
+    return max((_under(rules, of, one, key) for one in names), key=_MORE.index)
+
+
+@dataclass(frozen=True)
+class ChosenColumns:
+    """`schema`: columns as the lake has them; `left`: those that it does not have."""
+
+    schema: TableSchema
+    left: tuple[Column, ...]
+
+
+def chosen_columns(rules: ColumnRules, of: ObjectName, schema: TableSchema, excluded: Collection[str]) -> ChosenColumns:
+    """`excluded`: names of more columns that are left out."""
+    kept, left = [], []
+    for column in schema.columns:
+        how = shown(rules, of, column.name, column.number, key=column.key)
+        if how is Shown.EXCLUDED or column.name in excluded:
+            left.append(column)
+        else:
+            kept.append(in_the_lake(column, how))
+    return ChosenColumns(TableSchema(tuple(kept)), tuple(left))
+
+
+def in_the_lake(column: Column, how: Shown) -> Column:
+    """The column as the lake has it. What rows older than it have is not told of one that is hidden."""
+    if how is Shown.PLAIN:
+        return column
+    unknown = column.unknown_fill or column.filled is not None
+    return replace(column, type=_TEXT, shown=how, filled=None, unknown_fill=unknown)
+
+
+def held_columns(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> tuple[HeldColumn, ...]:
+    """Those to be remembered from now on: also such as are gone, since a backlog of the log may have them."""
+    found = {column.number: column for column in schema.columns if column.number is not None}
+    before = {one.number: one.names for one in rules.held}
+    told = []
+    for number in sorted({*found, *before}):
+        column = found.get(number)
+        names = dict.fromkeys((*before.get(number, ()), *(() if column is None else (column.name,))))
+        key = column is not None and column.key
+        hiding = {one: how for one in names if (how := _under(rules, of, one, key)) is not Shown.PLAIN}
+        if hiding:
+            told.append(HeldColumn(number, tuple(hiding), max(hiding.values(), key=_MORE.index)))
+    return tuple(told)
+
+
+def renamed_notices(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> Iterator[str]:
+    """Columns that only a name of before hides."""
+    for column in schema.columns:
+        now = _under(rules, of, column.name, column.key)
+        how = shown(rules, of, column.name, column.number, key=column.key)
+        if now is not how:
+            was = ", ".join(one for one in _held(rules, column.number) if one != column.name)
+            yield (
+                f"column {was} is called {column.name} now, and stays {how.value}: name {of.text}.{column.name} in"
+                f" {_ARGUMENTS[how]}, too"
+            )
+
+
+def _held(rules: ColumnRules, number: int | None) -> Sequence[str]:
+    return next((one.names for one in rules.held if one.number == number), ()) if number is not None else ()
+
+
+def _under(rules: ColumnRules, of: ObjectName, name: str, key: bool) -> Shown:
+    path = (of.schema, of.table, name)
+    if _named(rules.selection.exclude, path) or not (key or _included(rules.selection, path)):
+        return Shown.EXCLUDED
+    if _named(rules.mask, path):
+        return Shown.MASKED
+    return Shown.HASHED if _named(rules.hash, path) else Shown.PLAIN
+
+
+def _named(patterns: Sequence[str], path: Sequence[str]) -> bool:
+    return any(len(parts := parts_of(one)) == 3 and fits(path, parts) for one in patterns)
+
+
+def _included(selection: Selection, path: Sequence[str]) -> bool:
+    """An object that is included by its columns alone has these."""
+    wanted = [parts for one in selection.include if fits(path[:2], (parts := parts_of(one))[:2])]
+    some = bool(wanted) and all(len(parts) == 3 for parts in wanted)
+    return not some or any(fits(path, parts) for parts in wanted)

@@ -1,0 +1,1 @@
+"""Replications, their objects and their writes in the control store."""

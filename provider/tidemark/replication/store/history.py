@@ -1,0 +1,32 @@
+"""Old writes and moves of replications, dropped in small steps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control.history import Place, Step, drop_by_number, next_of, place_of
+from tidemark.replication.store.schema import object_writes, replication_moves
+
+__all__ = ["drop_moves", "drop_object_writes"]
+
+
+def drop_object_writes(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+    """Those that a later one of their kind has come over; the numbers are drawn from the object."""
+    of, newer = object_writes.c, object_writes.alias("newer")
+    over = (newer.c.object_uid == of.object_uid) & (newer.c.number > of.number)
+    followed = sa.exists().where(over, newer.c.kind == of.kind, newer.c.state == "done")
+    old = (of.state != "open") & (of.closed_at < before) & (of.deadline < before)
+    query = sa.select(of.closed_at, of.object_uid, of.number).where(old)
+    found = next_of(connection, query, (of.closed_at, of.object_uid, of.number), after, most)
+    dropped = 0
+    for row in found:
+        own = (of.object_uid == row.object_uid) & (of.number == row.number)
+        dropped += connection.execute(object_writes.delete().where(own, followed)).rowcount
+    return Step(dropped, place_of(found, most))
+
+
+def drop_moves(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+    """Moves of replications by runs that later moves have followed."""
+    return drop_by_number(connection, replication_moves, replication_moves.c.replication_uid, before, after, most)

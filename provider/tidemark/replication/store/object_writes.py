@@ -1,0 +1,219 @@
+"""Writes to targets of replicated objects: numbered, written ahead, closed once. Backfills and write-downs alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+
+from tidemark.replication.model.replication import LogPosition
+from tidemark.replication.store.schema import object_writes, replicated_objects
+
+__all__ = [
+    "ObjectWrite",
+    "WriteKind",
+    "WriteState",
+    "begin_job",
+    "close",
+    "end_job",
+    "heard_of",
+    "insert",
+    "is_copied",
+    "left_over",
+    "lookup",
+    "may_be_alive",
+    "newest",
+    "open_one",
+    "open_runs",
+    "renew",
+    "reopen",
+]
+
+_of = object_writes.c
+
+
+class WriteKind(StrEnum):
+    """What a write does."""
+
+    BACKFILL = "backfill"
+    WRITE_DOWN = "write_down"
+
+
+class WriteState(StrEnum):
+    """Where a write stands."""
+
+    OPEN = "open"  # written ahead; its job may run
+    DONE = "done"  # its answer is stored
+    FAILED = "failed"  # a backfill that ended with an error before it wrote: the target is as it was
+    GIVEN_UP = "given_up"  # a backfill comes over what it does or did to the target, or else it is taken up again
+
+
+@dataclass(frozen=True)
+class ObjectWrite:
+    """One write; [start, end) of a write-down. `run`: whose it is. `deadline`: of its newest job. `report`: JSON."""
+
+    object_uid: str
+    number: int
+    kind: WriteKind
+    opened_at: datetime
+    lease_until: datetime
+    deadline: datetime
+    run: str | None
+    start: LogPosition | None = None
+    end: LogPosition | None = None
+    as_of: datetime | None = None
+    ended_at: datetime | None = None
+    state: WriteState = WriteState.OPEN
+    report: str | None = None
+
+
+def lookup(connection: sa.Connection, object_uid: str, number: int) -> ObjectWrite | None:
+    """The write of that number, or None: a question, not a failure."""
+    query = sa.select(object_writes).where(_of.object_uid == object_uid, _of.number == number)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _write(row)
+
+
+def open_one(connection: sa.Connection, object_uid: str) -> ObjectWrite | None:
+    """The one write that is written ahead and not closed, or None."""
+    query = sa.select(object_writes).where(_of.object_uid == object_uid, _of.state == WriteState.OPEN.value)
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else _write(row)
+
+
+def open_runs(connection: sa.Connection, replication_uid: str) -> Mapping[str, str]:
+    """Whose the open writes of the replication's objects are, by the object's uid; without those of no run."""
+    query = (
+        sa.select(_of.object_uid, _of.run)
+        .join(replicated_objects, replicated_objects.c.uid == _of.object_uid)
+        .where(replicated_objects.c.replication_uid == replication_uid)
+        .where(_of.state == WriteState.OPEN.value, _of.run.is_not(None))
+    )
+    return {row["object_uid"]: row["run"] for row in connection.execute(query).mappings()}
+
+
+def is_copied(connection: sa.Connection, object_uid: str) -> bool:
+    """Whether a backfill of the object is open: it may be at work, or has not answered."""
+    write = open_one(connection, object_uid)
+    return write is not None and write.kind is WriteKind.BACKFILL
+
+
+def newest(connection: sa.Connection, object_uid: str, kind: WriteKind) -> ObjectWrite | None:
+    """The write of that kind with the highest number, or None."""
+    of_kind = sa.select(object_writes).where(_of.object_uid == object_uid, _of.kind == kind.value)
+    row = connection.execute(of_kind.order_by(_of.number.desc()).limit(1)).mappings().first()
+    return None if row is None else _write(row)
+
+
+def left_over(connection: sa.Connection, object_uid: str) -> ObjectWrite | None:
+    """The write-down that was given up for a backfill which never wrote: nothing came over what it did. Else None."""
+    may_have_written = sa.select(object_writes).where(
+        _of.object_uid == object_uid, _of.state != WriteState.FAILED.value
+    )
+    row = connection.execute(may_have_written.order_by(_of.number.desc()).limit(1)).mappings().first()
+    write = None if row is None else _write(row)
+    given_up = write is not None and (write.kind, write.state) == (WriteKind.WRITE_DOWN, WriteState.GIVEN_UP)
+    return write if given_up else None
+
+
+def heard_of(connection: sa.Connection, replication_uid: str, *, now: datetime) -> tuple[ObjectWrite, ...]:
+    """Writes of the replication's objects whose leases last, also those that have ended since."""
+    query = (
+        sa.select(object_writes)
+        .join(replicated_objects, replicated_objects.c.uid == _of.object_uid)
+        .where(replicated_objects.c.replication_uid == replication_uid, _of.lease_until > now)
+    )
+    return tuple(_write(row) for row in connection.execute(query).mappings())
+
+
+def insert(connection: sa.Connection, write: ObjectWrite) -> None:
+    """Write it ahead of its job; its number must be new, and no other open."""
+    connection.execute(
+        object_writes.insert().values(
+            object_uid=write.object_uid,
+            number=write.number,
+            kind=write.kind.value,
+            state=write.state.value,
+            start_position=write.start,
+            end_position=write.end,
+            as_of=write.as_of,
+            run=write.run,
+            opened_at=write.opened_at,
+            lease_until=write.lease_until,
+            deadline=write.deadline,
+        )
+    )
+
+
+def close(
+    connection: sa.Connection, write: ObjectWrite, to: WriteState, *, at: datetime, report: str | None = None
+) -> bool:
+    """End an open write; True if it was open."""
+    standing = (
+        (_of.object_uid == write.object_uid) & (_of.number == write.number) & (_of.state == WriteState.OPEN.value)
+    )
+    values = {"state": to.value, "closed_at": at, "report": report}
+    return connection.execute(object_writes.update().where(standing).values(values)).rowcount == 1
+
+
+def reopen(connection: sa.Connection, write: ObjectWrite) -> None:
+    """A write that was given up goes on, under its number and with its bounds."""
+    given_up = _same(write) & (_of.state == WriteState.GIVEN_UP.value)
+    connection.execute(object_writes.update().where(given_up).values(state=WriteState.OPEN.value, closed_at=None))
+
+
+def begin_job(
+    connection: sa.Connection, write: ObjectWrite, *, run: str | None, lease_until: datetime, deadline: datetime
+) -> None:
+    """A job for the open write is begun by this run."""
+    values = {"run": run, "lease_until": lease_until, "deadline": deadline, "ended_at": None}
+    connection.execute(object_writes.update().where(_same(write)).values(values))
+
+
+def end_job(connection: sa.Connection, write: ObjectWrite, *, deadline: datetime, at: datetime) -> bool:
+    """Its job of that deadline can write no more; True unless another was begun after it."""
+    newest = _same(write) & (_of.deadline == deadline)
+    return connection.execute(object_writes.update().where(newest).values(ended_at=at)).rowcount == 1
+
+
+def renew(connection: sa.Connection, write: ObjectWrite, *, run: str | None, until: datetime) -> bool:
+    """The worker of that run is there; True while the write is open and this run's."""
+    standing = _same(write) & (_of.state == WriteState.OPEN.value) & (_of.run == run)
+    return connection.execute(object_writes.update().where(standing).values(lease_until=until)).rowcount == 1
+
+
+def may_be_alive(connection: sa.Connection, replication_uid: str, *, now: datetime) -> datetime | None:
+    """Until when a job of the replication's objects may write; None: all have surely ended."""
+    query = (
+        sa.select(sa.func.max(_of.deadline))
+        .join(replicated_objects, replicated_objects.c.uid == _of.object_uid)
+        .where(replicated_objects.c.replication_uid == replication_uid, _of.ended_at.is_(None), _of.deadline > now)
+    )
+    latest: datetime | None = connection.execute(query).scalar_one()
+    return latest
+
+
+def _same(write: ObjectWrite) -> sa.ColumnElement[bool]:
+    return (_of.object_uid == write.object_uid) & (_of.number == write.number)
+
+
+def _write(row: Mapping[str, Any] | sa.RowMapping) -> ObjectWrite:
+    return ObjectWrite(
+        object_uid=row["object_uid"],
+        number=row["number"],
+        kind=WriteKind(row["kind"]),
+        opened_at=row["opened_at"],
+        lease_until=row["lease_until"],
+        deadline=row["deadline"],
+        run=row["run"],
+        start=row["start_position"],
+        end=row["end_position"],
+        as_of=row["as_of"],
+        ended_at=row["ended_at"],
+        state=WriteState(row["state"]),
+        report=row["report"],
+    )

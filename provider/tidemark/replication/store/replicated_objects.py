@@ -1,0 +1,369 @@
+"""The objects of replications in the store: each state move by name, with its condition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from tidemark.errors import ObjectNotFound
+from tidemark.model.codec import from_json, from_plain, to_json
+from tidemark.model.streams import TableRef
+from tidemark.replication.model.catalog import HeldColumn, SeenTable
+from tidemark.replication.model.replication import (
+    BackfillProgress,
+    By,
+    LogPosition,
+    ObjectName,
+    ObjectState,
+    Replicated,
+    ReplicationMove,
+    TableSchema,
+    WriteMode,
+)
+from tidemark.replication.store.replications import keep_move
+from tidemark.replication.store.schema import replicated_objects, replications
+
+__all__ = [
+    "StoredObject",
+    "apply",
+    "begin_at",
+    "by_uid",
+    "draw_number",
+    "find",
+    "insert",
+    "known_as",
+    "left_in",
+    "move",
+    "note_changes",
+    "note_look",
+    "note_schema",
+    "of_replication",
+    "place",
+    "see",
+    "set_problem",
+    "set_progress",
+]
+
+_of = replicated_objects.c
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object with what only the store knows.
+
+    `captured_schema`: the newest that the event log has an event of. `keys`: the key as the catalog has it now.
+    `excluded`: columns that no event shows.
+    `changed_until`: no event at or behind it was captured; None: none at all. `expected_rows`: by statistics. `seen`:
+    what the last look at the catalog has found; `held`: columns that a name of theirs hides; `notices`: what somebody
+    should look at, in words.
+    """
+
+    object: Replicated
+    captured_schema: TableSchema | None
+    keys: tuple[str, ...]
+    excluded: tuple[str, ...]
+    changed_until: LogPosition | None
+    expected_rows: int
+    seen: SeenTable | None = None
+    held: tuple[HeldColumn, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def by_uid(connection: sa.Connection, uid: str) -> StoredObject:
+    """The object with that uid. Raises ObjectNotFound."""
+    row = connection.execute(sa.select(replicated_objects).where(_of.uid == uid)).mappings().first()
+    if row is None:
+        raise ObjectNotFound(replication="any", object=uid, known="others")
+    return _stored(row)
+
+
+def of_replication(connection: sa.Connection, replication_uid: str) -> tuple[StoredObject, ...]:
+    """Every object of the replication, by name; sorted here, since databases differ in how they sort."""
+    query = sa.select(replicated_objects).where(_of.replication_uid == replication_uid)
+    found = (_stored(row) for row in connection.execute(query).mappings())
+    return tuple(sorted(found, key=lambda one: one.object.name))
+
+
+def find(connection: sa.Connection, replication_uid: str, name: str, *, replication: str) -> StoredObject:
+    """The object `schema.table`; no other one is read. Raises ObjectNotFound."""
+    named = _of.schema_name + "." + _of.table_name
+    query = sa.select(replicated_objects).where(_of.replication_uid == replication_uid, named == name)
+    row = connection.execute(query).mappings().first()
+    if row is not None:
+        return _stored(row)
+    names = connection.execute(sa.select(named).where(_of.replication_uid == replication_uid)).scalars()
+    known = ", ".join(sorted(names)) or "none"
+    raise ObjectNotFound(replication=replication, object=name, known=known)
+
+
+def left_in(connection: sa.Connection, target: TableRef) -> tuple[str, ...]:
+    """Uids of the objects of dropped replications that had this target, by its place or its name."""
+    dropped = replications.c.dropped_at.is_not(None) & (replications.c.uid == _of.replication_uid)
+    found = connection.execute(sa.select(_of.uid, _of.target).join(replications, dropped).order_by(_of.uid))
+    had = ((uid, from_json(TableRef, text)) for uid, text in found)
+    return tuple(uid for uid, one in had if one.path == target.path or one.name == target.name)
+
+
+def insert(connection: sa.Connection, stored: StoredObject, *, at: datetime, by: By) -> None:
+    """Add an object; its name must be free in its replication."""
+    one = stored.object
+    connection.execute(
+        replicated_objects.insert().values(
+            uid=one.uid,
+            replication_uid=one.replication_uid,
+            schema_name=one.name.schema,
+            table_name=one.name.table,
+            source_id=one.source_id,
+            columns=to_json(one.schema),
+            source_keys=to_json(stored.keys),
+            excluded=to_json(stored.excluded),
+            mode=one.mode.value,
+            target=to_json(one.target),
+            state=one.state.value,
+            applied=one.applied,
+            applied_at=one.applied_at,
+            writes=0,
+            expected_rows=stored.expected_rows,
+            gone=one.gone,
+            selected=one.selected,
+            problem=one.problem,
+        )
+    )
+    _keep(connection, one, "register", ObjectState.NOT_STARTED, one.state, at=at, by=by, position=one.applied)
+
+
+def see(connection: sa.Connection, stored: StoredObject) -> None:
+    """What a look at the source has found: identity, selection, statistics, and its columns and mode until it is
+    backfilled for the first time. Position and state are moved by name only.
+    """
+    one = stored.object
+    values = {
+        "source_id": one.source_id,
+        "columns": to_json(one.schema),
+        "captured_columns": None if stored.captured_schema is None else to_json(stored.captured_schema),
+        "source_keys": to_json(stored.keys),
+        "excluded": to_json(stored.excluded),
+        "mode": one.mode.value,
+        "expected_rows": stored.expected_rows,
+        "flagged": one.flagged,
+        "gone": one.gone,
+        "selected": one.selected,
+        "problem": one.problem,
+    }
+    connection.execute(replicated_objects.update().where(_of.uid == one.uid).values(values))
+
+
+def move(
+    connection: sa.Connection,
+    one: Replicated,
+    act: str,
+    to: ObjectState,
+    *,
+    at: datetime,
+    by: By,
+    flagged: str | None = None,
+    problem: str | None = None,
+) -> bool:
+    """To a state, if it still is as it was read; True if it was so. `flagged` and `problem` are set as they are said;
+    a flag that is there is not taken away.
+    """
+    values = {"state": to.value, "flagged": flagged or one.flagged, "problem": problem}
+    moved = connection.execute(replicated_objects.update().where(_standing(one)).values(values)).rowcount == 1
+    if moved and (to is not one.state or (flagged and flagged != one.flagged)):
+        _keep(connection, one, act, one.state, to, at=at, by=by)
+    return moved
+
+
+def draw_number(connection: sa.Connection, one: Replicated) -> int:
+    """The next number for a write to the target; it is never given again, since the object was read in this
+    same serialisable transaction.
+    """
+    number = one.writes + 1
+    connection.execute(replicated_objects.update().where(_of.uid == one.uid).values(writes=number))
+    return number
+
+
+def place(
+    connection: sa.Connection,
+    one: Replicated,
+    to: ObjectState,
+    *,
+    snapshot: LogPosition,
+    applied: LogPosition,
+    shows: datetime | None,
+    schema: TableSchema,
+    target: TableRef,
+    progress: BackfillProgress | None,
+    at: datetime,
+    by: By,
+    seen: SeenTable | None = None,
+) -> bool:
+    """The target is a copy as of `snapshot` with every event before `applied`, if the object still is as it was read,
+    and that is not before what its target had; True if it was so. `shows`: all that was committed by then is in it.
+    To an append-only target a copy adds rows and takes the place of no event, so `applied` stays where it was. `seen`:
+    the catalog at the snapshot; None where it is not known.
+    """
+    behind = applied < snapshot and one.mode is not WriteMode.APPEND_ONLY
+    if behind or (one.applied is not None and applied < one.applied):
+        return False
+    values = {
+        "state": to.value,
+        "snapshot": snapshot,
+        "applied": applied,
+        "applied_at": shows,
+        "columns": to_json(schema),
+        "target": to_json(target),
+        "progress": None if progress is None else to_json(progress),
+        "flagged": None,
+        "problem": None,
+        **({} if seen is None else {"seen": to_json(seen)}),
+    }
+    moved = connection.execute(replicated_objects.update().where(_standing(one)).values(values)).rowcount == 1
+    if moved:
+        _keep(connection, one, "complete", one.state, to, at=at, by=by, position=applied)
+    return moved
+
+
+def apply(
+    connection: sa.Connection,
+    one: Replicated,
+    to: LogPosition,
+    *,
+    shows: datetime | None,
+    schema: TableSchema,
+    flagged: str | None = None,
+) -> bool:
+    """The target has every event before `to`, if it is where it was read and that is not before; True if it was so."""
+    if one.applied is None or to < one.applied:
+        return False
+    values = {
+        "applied": to,
+        "applied_at": shows or one.applied_at,
+        "columns": to_json(schema),
+        "flagged": flagged or one.flagged,
+        "problem": flagged,
+    }
+    standing = (_of.uid == one.uid) & (_of.applied == one.applied)
+    return connection.execute(replicated_objects.update().where(standing).values(values)).rowcount == 1
+
+
+def begin_at(connection: sa.Connection, uid: str, position: LogPosition | None, *, new_log: bool) -> None:
+    """The object is another one's successor, or its log has begun anew: the target has what is before `position`, None
+    for nothing that counts; nothing is known of what the log has of it.
+    """
+    values: dict[str, Any] = {"snapshot": None, "applied": position, "changed_until": None}
+    if new_log:
+        values["captured_columns"] = None
+    connection.execute(replicated_objects.update().where(_of.uid == uid).values(values))
+
+
+def known_as(
+    connection: sa.Connection, uid: str, source_id: str, held: Sequence[HeldColumn], *, alike: bool = False
+) -> None:
+    """The source is another cluster, where the object has this id, "" for one that is not known there, and these
+    columns hidden. What was seen in the old one says something of it only where both are `alike`.
+    """
+    seen = {} if alike else {"seen": None}
+    values = {"source_id": source_id, "held": to_json(tuple(held)) if held else None, **seen}
+    connection.execute(replicated_objects.update().where(_of.uid == uid).values(values))
+
+
+def note_changes(connection: sa.Connection, uid: str, until: LogPosition) -> None:
+    """Events of the object were captured, or may have been, all of them before `until`."""
+    connection.execute(replicated_objects.update().where(_of.uid == uid).values(changed_until=until))
+
+
+def note_schema(connection: sa.Connection, uid: str, schema: TableSchema) -> None:
+    """The event log has an event of this schema, and none of a newer one."""
+    connection.execute(replicated_objects.update().where(_of.uid == uid).values(captured_columns=to_json(schema)))
+
+
+def note_look(
+    connection: sa.Connection,
+    stored: StoredObject,
+    *,
+    seen: SeenTable | None,
+    held: Sequence[HeldColumn],
+    notices: Sequence[str],
+) -> None:
+    """What a look at the catalog of the source has found, and what it asks somebody to look at, if that is not so
+    already.
+    """
+    if (stored.seen, stored.held, stored.notices) == (seen, tuple(held), tuple(notices)):
+        return
+    values = {
+        "seen": None if seen is None else to_json(seen),
+        "held": to_json(tuple(held)) if held else None,
+        "notices": to_json(tuple(notices)) if notices else None,
+    }
+    connection.execute(replicated_objects.update().where(_of.uid == stored.object.uid).values(values))
+
+
+def set_problem(connection: sa.Connection, uid: str, problem: str | None) -> None:
+    """What the last run met."""
+    connection.execute(replicated_objects.update().where(_of.uid == uid).values(problem=problem))
+
+
+def set_progress(connection: sa.Connection, uid: str, *, number: int, progress: BackfillProgress | None) -> bool:
+    """How far backfill `number` is, None before its first rows, if it is the active one; True if it was so."""
+    active = (_of.uid == uid) & (_of.state == ObjectState.ACTIVE.value) & (_of.writes == number)
+    kept = replicated_objects.update().where(active).values(progress=None if progress is None else to_json(progress))
+    return connection.execute(kept).rowcount == 1
+
+
+def _standing(one: Replicated) -> sa.ColumnElement[bool]:
+    return (_of.uid == one.uid) & (_of.state == one.state.value) & (_of.writes == one.writes)
+
+
+def _keep(
+    connection: sa.Connection,
+    one: Replicated,
+    act: str,
+    before: ObjectState,
+    after: ObjectState,
+    *,
+    at: datetime,
+    by: By,
+    position: LogPosition | None = None,
+) -> None:
+    moved = ReplicationMove(one.replication_uid, one.uid, act, before.value, after.value, at, by, position)
+    keep_move(connection, moved)
+
+
+def _stored(row: Mapping[str, Any] | sa.RowMapping) -> StoredObject:
+    captured, progress = row["captured_columns"], row["progress"]
+    one = Replicated(
+        uid=row["uid"],
+        replication_uid=row["replication_uid"],
+        name=ObjectName(row["schema_name"], row["table_name"]),
+        source_id=row["source_id"],
+        schema=from_json(TableSchema, row["columns"]),
+        mode=WriteMode(row["mode"]),
+        target=from_json(TableRef, row["target"]),
+        state=ObjectState(row["state"]),
+        snapshot=row["snapshot"],
+        applied=row["applied"],
+        applied_at=row["applied_at"],
+        writes=row["writes"],
+        progress=None if progress is None else from_json(BackfillProgress, progress),
+        flagged=row["flagged"],
+        gone=row["gone"],
+        problem=row["problem"],
+        selected=row["selected"],
+    )
+    return StoredObject(
+        object=one,
+        captured_schema=None if captured is None else from_json(TableSchema, captured),
+        keys=tuple(json.loads(row["source_keys"])),
+        excluded=tuple(json.loads(row["excluded"])),
+        changed_until=row["changed_until"],
+        expected_rows=row["expected_rows"],
+        seen=None if row["seen"] is None else from_json(SeenTable, row["seen"]),
+        held=() if row["held"] is None else from_plain(tuple[HeldColumn, ...], json.loads(row["held"])),
+        notices=() if row["notices"] is None else tuple(json.loads(row["notices"])),
+    )

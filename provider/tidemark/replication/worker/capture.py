@@ -1,0 +1,279 @@
+"""Capture: one bounded job, and what the store learns from it; the slot moves on last.
+
+What the event log has is the truth. A worker, or a job, may die at any step:
+- before the job has committed: nothing has happened;
+- after a commit to the event log, and after its slot moved on: the log is further than the store. The next run's look
+  at the slot compares it with the log, its job takes up the log's end and says it;
+- after the store has moved and before the slot did: the slot is behind, which the next run mends before it looks.
+Which objects have events the store learns from the answer; where an answer is missing, or two captures ran at once, it
+takes it that every object has some.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import (
+    EventLogChanged,
+    NotADeltaTable,
+    ReplicationNotFound,
+    ReplicationRefused,
+    SlotAhead,
+    SlotBusy,
+    StoreError,
+    TableNotFound,
+    TidemarkError,
+)
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.event_logs import batches, capture_app_id
+from tidemark.model.statements import TransactionKey
+from tidemark.replication.model.jobs import CAPTURE_EVENTS, CapturedObject, CaptureEvents, CaptureReport
+from tidemark.replication.model.replication import By, LogPosition, ObjectState, Replication, ReplicationState
+from tidemark.replication.planning.lifecycle import captures, why_not
+from tidemark.replication.planning.positions import position_text
+from tidemark.replication.planning.seen_tables import beyond
+from tidemark.replication.planning.showing import rules_of
+from tidemark.replication.store import replicated_objects, replications
+from tidemark.replication.store.replicated_objects import StoredObject
+from tidemark.replication.store.replications import Captured
+from tidemark.replication.worker.lifecycle import settle, went_well
+from tidemark.streams.worker.runtime import Runtime, report_of
+
+__all__ = ["OpenLog", "SourceGate", "capture", "require_slot"]
+
+log = logging.getLogger(__name__)
+
+OpenLog = Callable[[str], DeltaLog]
+"""Opens the event log of a replication by its path. Raises TableNotFound, NotADeltaTable."""
+
+
+class SourceGate(Protocol):
+    """The source in the worker. Everything raises SourceUnreachable, SourceRefused, SourceDriverNotInstalled."""
+
+    def current_position(self) -> LogPosition:
+        """Where the log stands now: all that was committed before this call is before it."""
+        ...
+
+    def require_ours(self, replication: Replication) -> LogPosition:
+        """Up to where the slot was moved. Raises SourceIsAnother, SlotLost, SlotForeign, SlotBusy; SlotAhead if that is
+        past `replication.captured`, SourceSetBack if the log itself is not there yet.
+        """
+        ...
+
+    def has_changes(self, replication: Replication, until: LogPosition) -> bool:
+        """Whether the slot has anything of the publication before `until`; moves nothing."""
+        ...
+
+    def advance(self, replication: Replication, to: LogPosition) -> None:
+        """The slot lets go of what is before `to`; one that is there already stays."""
+        ...
+
+
+def capture(
+    runtime: Runtime,
+    name: str,
+    *,
+    source: SourceGate,
+    by: By,
+    key: TransactionKey | None = None,
+    open_log: OpenLog = DeltaLog.open,
+) -> CaptureReport | None:
+    """Put into the event log what the source has committed up to now. None where nothing is new, which needs no job,
+    and where the replication is draining or paused.
+
+    A run that goes well heals one that FAILED; an error is kept (`settle`), but for SlotBusy: another run is at it. A
+    second run captures what came since. Raises ReplicationNotFound, ReplicationRefused (not started, failed for good,
+    being dropped), what `source` raises, JobError, EventLogChanged, and the errors of the job.
+    """
+    store = runtime.store
+    found = store.read(lambda connection: replications.find(connection, name))
+    replication = found.replication
+    if replication.state in (ReplicationState.DRAINING, ReplicationState.PAUSED):
+        return None
+    if found.dropping or not captures(replication.state):
+        problem = "it is being dropped." if found.dropping else f"nothing is captured: {why_not(replication)}."
+        raise ReplicationRefused(replication=replication.name, problem=problem)
+    capturing = _Capturing(runtime, replication, source, by, key, open_log)
+    try:
+        report = capturing.run_once()
+        went_well(store, name, by=by)
+        return report
+    except (StoreError, ReplicationNotFound, SlotBusy):
+        raise
+    except TidemarkError as error:
+        settle(store, name, error=error, by=by)
+        raise
+
+
+def require_slot(
+    store: ControlStore, replication: Replication, source: SourceGate, *, open_log: OpenLog = DeltaLog.open
+) -> LogPosition:
+    """Up to where the slot was moved; it is ours, and nothing was let go of that the event log does not have.
+
+    The store may be behind both, by a capture whose worker died before it could say so: then the log itself is asked.
+    Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotBusy, SlotAhead.
+    """
+    try:
+        return source.require_ours(replication)
+    except SlotAhead:
+        end = _end_of_log(store, replication, open_log)
+        if end is None or replication.captured is None or end <= replication.captured:
+            raise
+        return source.require_ours(replace(replication, captured=end))
+
+
+def _end_of_log(store: ControlStore, replication: Replication, open_log: OpenLog) -> LogPosition | None:
+    try:
+        opened = open_log(replication.event_log)
+    except (TableNotFound, NotADeltaTable):
+        return None
+    newest = next(batches(opened, capture_app_id(store.store_id, replication.uid)), None)
+    return None if newest is None else LogPosition(newest.end)
+
+
+class _Capturing:
+    """One run, from where the store stood when it began."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        replication: Replication,
+        source: SourceGate,
+        by: By,
+        key: TransactionKey | None,
+        open_log: OpenLog,
+    ) -> None:
+        self.runtime = runtime
+        self.store = runtime.store
+        self.replication = replication
+        self.captured = replication.captured or LogPosition("")
+        self.source = source
+        self.by = by
+        self.key = key
+        self.open_log = open_log
+
+    def run_once(self) -> CaptureReport | None:
+        """`until` is read before the list of objects, so that an object which comes later begins behind it."""
+        confirmed = require_slot(self.store, self.replication, self.source, open_log=self.open_log)
+        if confirmed < self.captured:
+            self.source.advance(self.replication, self.captured)
+        at = self.store.clock()
+        until = self.source.current_position()
+        if confirmed <= self.captured and not self.source.has_changes(self.replication, until):
+            self.store.write(lambda connection: self._nothing_until(connection, until, at))
+            self.source.advance(self.replication, until)
+            return None
+        attempt = self.store.new_id()
+        deadline = self.runtime.deadline()
+        ask, unclear = self.store.write(lambda connection: self._begun(connection, attempt, until, deadline))
+        spec = self.runtime.spec(CAPTURE_EVENTS, ask, key=self.key, deadline=deadline)
+        report = report_of(CAPTURE_EVENTS, self.runtime.run(spec))
+        _require_further(ask, report)
+        self.store.write(lambda connection: self._stored(connection, ask, report, attempt, unclear=unclear, at=at))
+        return report
+
+    def _nothing_until(self, connection: sa.Connection, until: LogPosition, at: datetime) -> None:
+        """The slot has nothing of ours before `until`. If another capture is under way it may be what has taken it."""
+        found = replications.by_uid(connection, self.replication.uid)
+        if found.replication.event_log != self.replication.event_log or _reaches(found.replication, until):
+            return
+        if found.attempt is not None:
+            _note(connection, replicated_objects.of_replication(connection, found.replication.uid), until)
+        lag = Captured(until, at, found.replication.batches, lag_bytes=0)
+        replications.advance(connection, found.replication, lag, by=self.by)
+
+    def _begun(
+        self, connection: sa.Connection, attempt: str, until: LogPosition, deadline: datetime
+    ) -> tuple[CaptureEvents, bool]:
+        found = replications.by_uid(connection, self.replication.uid)
+        if found.dropping or not captures(found.replication.state):
+            problem = f"nothing is captured any more: {why_not(found.replication)}."
+            raise ReplicationRefused(replication=found.replication.name, problem=problem)
+        replications.begin_capture(connection, found.replication.uid, attempt, until=deadline)
+        objects = replicated_objects.of_replication(connection, found.replication.uid)
+        return _ask(found.replication, objects, until), found.attempt is not None
+
+    def _stored(
+        self,
+        connection: sa.Connection,
+        ask: CaptureEvents,
+        report: CaptureReport,
+        attempt: str,
+        *,
+        unclear: bool,
+        at: datetime,
+    ) -> None:
+        """Positions and batches only grow, whichever of two captures at once is stored first."""
+        found = replications.by_uid(connection, ask.replication_uid).replication
+        alone = replications.end_capture(connection, found.uid, attempt) and not unclear
+        if found.event_log != ask.event_log:  # recovered meanwhile, into a new log
+            return
+        objects = replicated_objects.of_replication(connection, found.uid)
+        changed = [one for one in objects if not alone or report.events.get(one.object.name.text, 0)]
+        _note(connection, changed, report.captured)
+        for one in objects:
+            schema = report.schemas.get(one.object.name.text)
+            if schema is not None:
+                replicated_objects.note_schema(connection, one.object.uid, schema)
+        position = max(report.captured, found.captured or report.captured)
+        captured = Captured(position, at, max(report.batches, found.batches), report.lag_bytes)
+        replications.advance(connection, found, captured, by=self.by)
+
+
+def _reaches(replication: Replication, until: LogPosition) -> bool:
+    return replication.captured is None or replication.captured >= until
+
+
+def _note(connection: sa.Connection, objects: Collection[StoredObject], until: LogPosition) -> None:
+    for one in objects:
+        if one.changed_until is None or one.changed_until < until:
+            replicated_objects.note_changes(connection, one.object.uid, until)
+
+
+def _ask(replication: Replication, objects: Collection[StoredObject], until: LogPosition) -> CaptureEvents:
+    """One that is gone stays on the list: the log may have events of it from before."""
+    captured = tuple(
+        CapturedObject(
+            one.object.name,
+            one.object.source_id,
+            one.keys,
+            one.captured_schema,
+            one.excluded,
+            one.object.schema,
+            rules_of(replication.selection, replication.options, one.held),
+            None if one.seen is None else beyond(one.seen, one.captured_schema or one.object.schema),
+        )
+        for one in objects
+        if one.object.source_id and one.object.selected and one.object.state is not ObjectState.UNSUPPORTED
+    )
+    return CaptureEvents(
+        replication_uid=replication.uid,
+        stream=replication.name,
+        kind=replication.kind,
+        event_log=replication.event_log,
+        slot=replication.slot,
+        publication=replication.publication,
+        system_id=replication.system_id or "",
+        captured=replication.captured or LogPosition(""),
+        batches=replication.batches,
+        objects=captured,
+        options=replication.options,
+        until=until,
+    )
+
+
+def _require_further(ask: CaptureEvents, report: CaptureReport) -> None:
+    """Raises EventLogChanged."""
+    if report.captured < ask.captured or report.batches < ask.batches:
+        problem = (
+            f"ends at batch {report.batches} and {position_text(report.captured)}, before batch {ask.batches} and "
+            f"{position_text(ask.captured)}, which it had"
+        )
+        raise EventLogChanged(event_log=ask.event_log, replication=ask.stream, problem=problem)

@@ -1,0 +1,67 @@
+"""Objects that were not captured for a while, though nobody took them out of the replication."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.replication.model.replication import By, FoundObject, Replication
+from tidemark.replication.planning.lifecycle import ObjectAct
+from tidemark.replication.planning.selection import is_backfilled
+from tidemark.replication.store import object_writes, replicated_objects
+from tidemark.replication.store.object_writes import WriteKind
+from tidemark.replication.store.replicated_objects import StoredObject
+from tidemark.replication.worker.moving import move_object
+
+__all__ = ["flag_unpublished", "missed"]
+
+UNPUBLISHED = "its publication did not have it for a while; what happened meanwhile is not in the event log"
+
+
+def flag_unpublished(
+    store: ControlStore,
+    replication: Replication,
+    published: Collection[str],
+    selected: Iterable[FoundObject],
+    *,
+    by: By,
+) -> None:
+    """Flag the objects that are about to be published and are not: `published` and `selected` by their ids in the
+    source. To be called before they are: once they are published, nothing tells that they were not. A second run before
+    that flags them again.
+    """
+    added = {one.source_id for one in selected if one.unsupported is None} - set(published)
+
+    def flag(connection: sa.Connection) -> None:
+        for stored in replicated_objects.of_replication(connection, replication.uid):
+            one = stored.object
+            if one.source_id in added and one.selected and not one.gone:
+                missed(connection, store, replication, stored, UNPUBLISHED, by=by)
+
+    if added:
+        store.write(flag)
+
+
+def missed(
+    connection: sa.Connection,
+    store: ControlStore,
+    replication: Replication,
+    stored: StoredObject,
+    why: str,
+    *,
+    by: By,
+) -> None:
+    """What the target has, or is being given, lacks changes that no event log has: it is flagged, and backfilled where
+    that is done without being asked for. A copy that is open may be exact at a position before the gap, so it does not
+    count. Nothing where there is neither.
+    """
+    one = stored.object
+    write = object_writes.open_one(connection, one.uid)
+    copying = write is not None and write.kind is WriteKind.BACKFILL
+    if one.applied is None and not copying:
+        return
+    asked = is_backfilled(replication.options, one.name)
+    act = ObjectAct.RESTART if asked else ObjectAct.STOP
+    move_object(connection, store, one, act, by=by, give_up=True, flagged=why, called="missed")

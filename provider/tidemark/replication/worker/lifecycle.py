@@ -1,0 +1,341 @@
+"""The life of a replication: every act by name, refused where the state does not allow it, harmless when repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import (
+    ObjectNotFound,
+    ReplicationRefused,
+    SlotAhead,
+    SlotLost,
+    SourceIsAnother,
+    SourceSetBack,
+    TidemarkError,
+)
+from tidemark.replication.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.replication.planning.another_cluster import Elsewhere, elsewhere
+from tidemark.replication.planning.lifecycle import (
+    Act,
+    ObjectAct,
+    after,
+    begins_new_log,
+    has_all,
+    holds_up_draining,
+    leads_to,
+    why_no_backfill,
+)
+from tidemark.replication.planning.positions import position_text
+from tidemark.replication.planning.selection import is_backfilled
+from tidemark.replication.store import object_writes, replicated_objects, replications
+from tidemark.replication.store.object_writes import WriteKind
+from tidemark.replication.store.replicated_objects import StoredObject
+from tidemark.replication.worker.moving import move_object
+
+__all__ = [
+    "drained",
+    "failed",
+    "failed_permanently",
+    "invalid",
+    "pause",
+    "recover",
+    "require_recoverable",
+    "resume",
+    "settle",
+    "start",
+    "validated",
+    "went_well",
+]
+
+LOST = "it was recovered from {position}: what was committed before that and not captured is lost"
+
+
+def start(store: ControlStore, name: str, *, by: By) -> Replication:
+    """It is going to run: NOT_STARTED → STARTING. One that is starting, running, failed or draining stays as it is.
+
+    The caller validates the source, makes publication and slot, and says `validated` or `invalid`. A start that died
+    between is begun again; the slot that it made is found by its name. Raises ReplicationNotFound, ReplicationRefused
+    for one that is paused, failed for good, or about to be dropped.
+    """
+
+    def begin(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name)
+        if found.dropping:
+            raise ReplicationRefused(replication=found.replication.name, problem="it is being dropped.")
+        return _act(connection, store, found.replication, Act.START, by=by, error=found.replication.error)
+
+    return store.write(begin)
+
+
+def validated(store: ControlStore, name: str, *, system_id: str, position: LogPosition, by: By) -> Replication:
+    """STARTING → RUNNING: its slot gives every transaction that commits at or after `position`.
+
+    One that runs already stays as it is, its position, too. Raises ReplicationNotFound, ReplicationRefused.
+    """
+
+    def begin(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name).replication
+        to = after(found, Act.VALIDATED)
+        if found.state is ReplicationState.STARTING:
+            replications.place(
+                connection,
+                found,
+                Act.VALIDATED.value,
+                to,
+                position=position,
+                system_id=system_id,
+                event_log=None,
+                at=store.clock(),
+                by=by,
+            )
+        return replications.by_uid(connection, found.uid).replication
+
+    return store.write(begin)
+
+
+def invalid(store: ControlStore, name: str, *, problems: str, by: By) -> Replication:
+    """It cannot start: STARTING → NOT_STARTED; RUNNING → FAILED for one that could. The problems are kept."""
+    return _move(store, name, Act.INVALID, by=by, error=problems)
+
+
+def pause(store: ControlStore, name: str, *, by: By, at_once: bool = False) -> Replication:
+    """RUNNING or FAILED → DRAINING: nothing new is captured; what was captured is still written down.
+
+    `at_once`: → PAUSED; what was captured is written down after `resume`. The slot stays and holds back the source's
+    log. A second run changes nothing. Raises ReplicationNotFound, ReplicationRefused before the start.
+    """
+    return _move(store, name, Act.PAUSE_AT_ONCE if at_once else Act.PAUSE, by=by)
+
+
+def drained(store: ControlStore, name: str, *, by: By) -> Replication:
+    """DRAINING → PAUSED, if every object that can go on has all that was captured; else it stays. Asked after each
+    write-down of a draining replication.
+    """
+
+    def settle_down(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name).replication
+        objects = replicated_objects.of_replication(connection, found.uid)
+        if found.state is ReplicationState.DRAINING and any(
+            _is_waited_for(connection, store, found, o) for o in objects
+        ):
+            return found
+        return _act(connection, store, found, Act.DRAINED, by=by, error=found.error)
+
+    return store.write(settle_down)
+
+
+def resume(store: ControlStore, name: str, *, by: By) -> Replication:
+    """DRAINING or PAUSED → RUNNING, from where it was captured. Raises ReplicationNotFound, ReplicationRefused."""
+    return _move(store, name, Act.RESUME, by=by)
+
+
+def failed(store: ControlStore, name: str, *, error: str, by: By) -> Replication:
+    """A run has failed: RUNNING → FAILED. The next one tries again by itself; a draining or starting one keeps its
+    state and the error. One that failed for good keeps the error that it failed by.
+    """
+
+    def fail(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name).replication
+        if found.state is ReplicationState.FAILED_PERMANENTLY:
+            return found
+        return _act(connection, store, found, Act.FAILED, by=by, error=error)
+
+    return store.write(fail)
+
+
+def went_well(store: ControlStore, name: str, *, by: By) -> Replication:
+    """A run has gone well: FAILED → RUNNING, and the error is forgotten; not that of one that failed for good."""
+
+    def heal(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name).replication
+        if found.state is ReplicationState.FAILED_PERMANENTLY:
+            return found
+        return _act(connection, store, found, Act.WENT_WELL, by=by)
+
+    return store.write(heal)
+
+
+def failed_permanently(store: ControlStore, name: str, *, error: str, by: By) -> Replication:
+    """The log cannot be read on: → FAILED_PERMANENTLY, until `recover`. One that was starting is NOT_STARTED again."""
+    return _move(store, name, Act.FAILED_PERMANENTLY, by=by, error=error)
+
+
+def settle(store: ControlStore, name: str, *, error: TidemarkError, by: By) -> Replication:
+    """What an error of a run makes of the replication: SlotLost, SlotAhead, SourceIsAnother, SourceSetBack →
+    `failed_permanently`, all others → `failed`. `capture` does it by itself.
+    """
+    for_good = isinstance(error, SlotLost | SlotAhead | SourceIsAnother | SourceSetBack)
+    return (failed_permanently if for_good else failed)(store, name, error=str(error), by=by)
+
+
+def require_recoverable(store: ControlStore, name: str, *, keep: Collection[str] = (), anew: bool = False) -> None:
+    """`recover` would not be refused; `anew`: where it begins a new event log. Raises what it does."""
+
+    def look(connection: sa.Connection) -> None:
+        stored = replications.find(connection, name)
+        found = stored.replication
+        if stored.dropping:
+            raise ReplicationRefused(replication=found.name, problem="it is being dropped.")
+        if leads_to(found.state, Act.RECOVER) is None:
+            problem = f"it is {found.state}; only one that failed is recovered."
+            raise ReplicationRefused(replication=found.name, problem=problem)
+        _kept(found, replicated_objects.of_replication(connection, found.uid), keep, anew=anew)
+
+    store.read(look)
+
+
+def recover(
+    store: ControlStore,
+    name: str,
+    *,
+    position: LogPosition,
+    system_id: str,
+    by: By,
+    keep: Collection[str] = (),
+    event_log: str | None = None,
+    there: Elsewhere | None = None,
+) -> Replication:
+    """FAILED_PERMANENTLY or FAILED → RUNNING, captured from `position` on, from which the slot gives everything.
+
+    What was committed before it and not captured is lost, so every object is flagged for a backfill, and those that are
+    backfilled by themselves are asked for one; but those that `keep` names go on, at the user's word. Another cluster,
+    or a position behind the one that was captured, needs a new event log at `event_log`, and objects that are kept must
+    have all that was captured. Objects of another cluster are known by their names, as ids there say nothing: `there`
+    says what is known of it. A second run with the same position changes nothing. Raises ReplicationNotFound,
+    ReplicationRefused, ObjectNotFound.
+    """
+
+    def begin(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name).replication
+        if found.state is ReplicationState.RUNNING and (found.captured, found.system_id) == (position, system_id):
+            return found
+        to = after(found, Act.RECOVER)
+        anew = begins_new_log(found, position=position, system_id=system_id)
+        objects = replicated_objects.of_replication(connection, found.uid)
+        kept = _kept(found, objects, keep, anew=anew)
+        if anew and event_log in (None, found.event_log):
+            problem = (
+                "positions of this source cannot go on in its event log, as they are of another cluster or come before "
+                "those that are there. Give it a new one (event_log)."
+            )
+            raise ReplicationRefused(replication=found.name, problem=problem)
+        at = store.clock()
+        replications.place(
+            connection,
+            found,
+            Act.RECOVER.value,
+            to,
+            position=position,
+            system_id=system_id,
+            event_log=event_log if anew else None,
+            at=at,
+            by=by,
+        )
+        if found.system_id not in (None, system_id):
+            _know_again(connection, found, objects, there)
+        for one in objects:
+            _begin_again(
+                connection, store, found, one, position, kept=_goes_on(connection, one, kept), anew=anew, by=by
+            )
+        return replications.by_uid(connection, found.uid).replication
+
+    return store.write(begin)
+
+
+def _kept(
+    replication: Replication, objects: Collection[StoredObject], keep: Collection[str], *, anew: bool
+) -> set[str]:
+    """Uids of the objects that go on. Raises ObjectNotFound, ReplicationRefused."""
+    by_name = {one.object.name.text: one.object for one in objects}
+    for name in keep:
+        if name not in by_name:
+            known = ", ".join(by_name) or "none"
+            raise ObjectNotFound(replication=replication.name, object=name, known=known)
+        if anew and not has_all(by_name[name], replication.captured):
+            problem = (
+                f"{name} cannot go on as it is: what was captured of it is not written down yet, and the new event log "
+                "does not have it. Write it down first, or let it be backfilled."
+            )
+            raise ReplicationRefused(replication=replication.name, problem=problem)
+    return {by_name[name].uid for name in keep}
+
+
+def _is_waited_for(
+    connection: sa.Connection, store: ControlStore, replication: Replication, stored: StoredObject
+) -> bool:
+    write = object_writes.open_one(connection, stored.object.uid)
+    copying = write is not None and write.kind is WriteKind.BACKFILL
+    there = write is not None and write.ended_at is None and write.lease_until > store.clock()
+    return holds_up_draining(stored.object, replication.captured, copying=copying, there=there)
+
+
+def _know_again(
+    connection: sa.Connection, replication: Replication, objects: Collection[StoredObject], there: Elsewhere | None
+) -> None:
+    """Objects and excluded tables by their ids of another cluster."""
+    there = there or elsewhere((), (), ())
+    for one in objects:
+        uid = one.object.uid
+        held, alike = there.held.get(uid, ()), uid in there.alike
+        replicated_objects.known_as(connection, uid, there.ids.get(uid, ""), held, alike=alike)
+    replications.note_held_tables(connection, replication.uid, there.tables)
+
+
+def _goes_on(connection: sa.Connection, stored: StoredObject, kept: Collection[str]) -> bool:
+    """A backfill that is open may be exact at a position that lies in the gap, so it never goes on."""
+    return stored.object.uid in kept and not object_writes.is_copied(connection, stored.object.uid)
+
+
+def _begin_again(
+    connection: sa.Connection,
+    store: ControlStore,
+    replication: Replication,
+    stored: StoredObject,
+    position: LogPosition,
+    *,
+    kept: bool,
+    anew: bool,
+    by: By,
+) -> None:
+    """What a recovery does to one object. A write that is open is given up: nothing that it found out counts."""
+    one = stored.object
+    if not kept and why_no_backfill(one) is None:
+        asked = is_backfilled(replication.options, one.name)
+        move_object(
+            connection,
+            store,
+            one,
+            ObjectAct.RESTART if asked else ObjectAct.STOP,
+            by=by,
+            give_up=True,
+            flagged=LOST.format(position=position_text(position)),
+            called=Act.RECOVER.value,
+        )
+    if anew:
+        replicated_objects.begin_at(connection, one.uid, position if kept else None, new_log=True)
+
+
+def _move(store: ControlStore, name: str, act: Act, *, by: By, error: str | None = None) -> Replication:
+    return store.write(
+        lambda connection: _act(
+            connection, store, replications.find(connection, name).replication, act, by=by, error=error
+        )
+    )
+
+
+def _act(
+    connection: sa.Connection,
+    store: ControlStore,
+    found: Replication,
+    act: Act,
+    *,
+    by: By,
+    error: str | None = None,
+) -> Replication:
+    """Raises ReplicationRefused."""
+    told = None if error is None else store.hide(error)
+    replications.move(connection, found, act.value, after(found, act), error=told, at=store.clock(), by=by)
+    return replications.by_uid(connection, found.uid).replication

@@ -1,0 +1,147 @@
+"""What a look at the catalog tells of an object's rows and names: flagged, or told to somebody.
+
+The look before is kept with the object, and a backfill puts the catalog of its snapshot in its place. So each change is
+judged once, and one that a copy has seen already is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.replication.model.catalog import SeenColumn, SeenTable
+from tidemark.replication.model.replication import By, FoundObject, ObjectState, Replication, Shown, WriteMode
+from tidemark.replication.planning.lifecycle import ObjectAct
+from tidemark.replication.planning.seen_tables import carried, hidden, parts_notices, why_unlike
+from tidemark.replication.planning.showing import rules_of, shown
+from tidemark.replication.store import object_writes, replicated_objects
+from tidemark.replication.store.object_writes import WriteKind
+from tidemark.replication.store.replicated_objects import StoredObject
+from tidemark.replication.worker.gaps import missed
+from tidemark.replication.worker.moving import move_object
+
+__all__ = ["GONE", "HIDDEN_ANEW", "Noticing"]
+
+GONE = "the source shows it no more: it was dropped, or made a partition; its target stays as it is"
+RENAMED = "its table is called {name} in the source now; its target keeps its name"
+TAKEN = (
+    ", and another table is called {name} there, of which nothing is replicated. Drop or exclude the one that was"
+    " renamed, then ask for a backfill of {name}"
+)
+NEW_BESIDE_HIDDEN = "column {name} is new and replicated as it is, in a table of which other columns are hidden"
+HIDDEN_ANEW = "columns are hashed or masked otherwise than before ({columns}); its rows have them as they were"
+
+
+@dataclass(frozen=True)
+class Noticing:
+    """`tables`: what the catalog has, by source id; `renamed`: object → the name of its table now; `taken`: names that
+    another table has.
+    """
+
+    connection: sa.Connection
+    store: ControlStore
+    replication: Replication
+    by: By
+    tables: Mapping[str, SeenTable]
+    renamed: Mapping[str, str]
+    taken: Sequence[str]
+
+    def register(self, uid: str, found: FoundObject) -> None:
+        """A first look at an object."""
+        stored = replicated_objects.by_uid(self.connection, uid)
+        self._keep(stored, found, None, self.tables.get(found.source_id), found.notices)
+
+    def look(self, stored: StoredObject, found: FoundObject) -> None:
+        """`stored`: as it was before the look. Where nobody knows it from before nothing is compared."""
+        one, now = stored.object, self.tables.get(found.source_id)
+        there = one.selected and not one.gone and one.state is not ObjectState.UNSUPPORTED and not found.unsupported
+        same = one.source_id == found.source_id
+        before = stored.seen if there and same else None
+        if there and same:
+            self._flag_hidden(stored, found)
+        if before is not None and now is not None:
+            self._flag_unlike(stored, found, before, carried(before, now))
+        new = () if before is None or now is None else self._new_beside_hidden(found, before, now)
+        parts = () if now is None or _is_empty(stored) else parts_notices(carried(before, now))
+        self._keep(stored, found, before, now, (*found.notices, *self._named(found), *new, *parts))
+
+    def lose(self, stored: StoredObject, *notices: str) -> None:
+        """There is nothing to look at. Which columns are hidden is kept, for events that are still to come."""
+        replicated_objects.note_look(self.connection, stored, seen=None, held=stored.held, notices=notices)
+
+    def _keep(
+        self,
+        stored: StoredObject,
+        found: FoundObject,
+        before: SeenTable | None,
+        now: SeenTable | None,
+        notices: Sequence[str],
+    ) -> None:
+        seen = None if now is None else hidden(carried(before, now), lambda one: self._shown(found, one) is Shown.PLAIN)
+        replicated_objects.note_look(self.connection, stored, seen=seen, held=found.held, notices=notices)
+
+    def _shown(self, found: FoundObject, column: SeenColumn) -> Shown:
+        rules = rules_of(self.replication.selection, self.replication.options, found.held)
+        key = column.name in found.schema.keys
+        return shown(rules, found.name, column.name, column.number, key=key)
+
+    def _flag_unlike(self, stored: StoredObject, found: FoundObject, before: SeenTable, now: SeenTable) -> None:
+        """Rows of an append-only target are as they were when they came."""
+        if stored.object.mode is WriteMode.APPEND_ONLY or _is_empty(stored):
+            return
+        why = why_unlike(before, now, lambda one: self._shown(found, one) in (Shown.PLAIN, Shown.HASHED))
+        if why is not None:
+            self._flag(stored, why)
+
+    def _flag(self, stored: StoredObject, why: str) -> None:
+        """A copy that is under way begins again, as its snapshot may be from before the change; one that is asked for
+        comes behind it.
+        """
+        one = replicated_objects.by_uid(self.connection, stored.object.uid).object
+        write = object_writes.open_one(self.connection, one.uid)
+        copying = write is not None and write.kind is WriteKind.BACKFILL
+        if one.applied is None and not copying:
+            return
+        active = one.state is ObjectState.ACTIVE
+        act = ObjectAct.RESTART if active else ObjectAct.ASK if one.state is ObjectState.PENDING else ObjectAct.STOP
+        move_object(self.connection, self.store, one, act, by=self.by, give_up=copying, flagged=why, called="change")
+
+    def _flag_hidden(self, stored: StoredObject, found: FoundObject) -> None:
+        """Columns that were there at the last look, and are shown otherwise now."""
+        before = {one.number: one.shown for one in stored.held}
+        there = {one.number for one in (stored.seen.columns if stored.seen else stored.object.schema.columns)}
+        other = [
+            column.name
+            for column in found.schema.columns
+            if column.number in there
+            and before.get(column.number or 0, Shown.PLAIN) not in (column.shown, Shown.EXCLUDED)
+        ]
+        if other:
+            again = replicated_objects.by_uid(self.connection, stored.object.uid)
+            why = HIDDEN_ANEW.format(columns=", ".join(other))
+            missed(self.connection, self.store, self.replication, again, why, by=self.by)
+
+    def _new_beside_hidden(self, found: FoundObject, before: SeenTable, now: SeenTable) -> tuple[str, ...]:
+        known = {one.number for one in before.columns}
+        return tuple(
+            NEW_BESIDE_HIDDEN.format(name=one.name)
+            for one in now.columns
+            if found.held and one.number not in known and self._shown(found, one) is Shown.PLAIN
+        )
+
+    def _named(self, found: FoundObject) -> tuple[str, ...]:
+        name = self.renamed.get(found.name.text)
+        if name is None:
+            return ()
+        taken = TAKEN.format(name=found.name.text) if found.name.text in self.taken else ""
+        return (RENAMED.format(name=name) + taken,)
+
+
+def _is_empty(stored: StoredObject) -> bool:
+    """Whether the target cannot have a row: nothing was ever written, or the copy of an empty table, and no event."""
+    one = stored.object
+    copied_nothing = one.snapshot is not None and one.progress is not None and one.progress.done == 0
+    return one.writes == 0 or (copied_nothing and stored.changed_until is None)

@@ -1,0 +1,250 @@
+"""The objects of a replication: found in the source, asked to be backfilled, stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import ObjectNotReplicable
+from tidemark.model.streams import TableRef
+from tidemark.replication.model.catalog import HeldColumn, SeenTable
+from tidemark.replication.model.replication import (
+    By,
+    FoundObject,
+    HeldTable,
+    LogPosition,
+    ObjectName,
+    ObjectState,
+    Replicated,
+)
+from tidemark.replication.planning.another_cluster import LastSeen
+from tidemark.replication.planning.lifecycle import (
+    ObjectAct,
+    backfills,
+    has_all,
+    object_leads_to,
+    why_no_backfill,
+    why_not_written_down,
+    writes_down,
+)
+from tidemark.replication.store import replicated_objects, replications
+from tidemark.replication.store.replicated_objects import StoredObject
+from tidemark.replication.worker.looking import take_up
+from tidemark.replication.worker.moving import move_object
+
+__all__ = [
+    "Registered",
+    "Remembered",
+    "ask_backfill",
+    "get_object",
+    "is_due",
+    "objects_of",
+    "register",
+    "remembered",
+    "stop_backfill",
+    "to_work_at",
+]
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What a look at the source has changed, by `schema.table`. `renamed`: object → the name that it has there now.
+
+    `objects`: all there are now, by name. `taken`: names that were found, but belong to an object that was renamed.
+    """
+
+    objects: tuple[Replicated, ...]
+    new: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    recreated: tuple[str, ...] = ()
+    deselected: tuple[str, ...] = ()
+    selected_again: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+def register(
+    store: ControlStore,
+    name: str,
+    found: Sequence[FoundObject],
+    *,
+    targets: Callable[[ObjectName], TableRef],
+    by: By,
+    tables: Mapping[str, SeenTable] = MappingProxyType({}),
+) -> Registered:
+    """Take up what the catalog of the source has now: `found` is everything there, also what is not selected.
+
+    The selection of the replication is applied here, to the name under which an object was registered. New objects are
+    PENDING, or NOT_STARTED where they are not backfilled by themselves: those begin with what is captured from now on.
+    `targets` tells where a new one is written; `tables`: what else the catalog has of them. To be called when the
+    replication runs, after the tables are in the publication. A second run changes nothing. Raises ReplicationNotFound,
+    ReplicationRefused (not started; two objects for one target), ObjectNotReplicable (a key column is excluded or
+    masked); then nothing is changed.
+    """
+    told = [one if one.unsupported is None else replace(one, unsupported=store.hide(one.unsupported)) for one in found]
+
+    def look(connection: sa.Connection) -> Registered:
+        replication = replications.find(connection, name).replication
+        seen = take_up(connection, store, replication, told, targets=targets, by=by, tables=tables)
+        objects = replicated_objects.of_replication(connection, replication.uid)
+        return Registered(
+            objects=tuple(one.object for one in objects),
+            new=tuple(seen.new),
+            gone=tuple(seen.gone),
+            recreated=tuple(seen.recreated),
+            deselected=tuple(seen.deselected),
+            selected_again=tuple(seen.selected_again),
+            taken=tuple(seen.taken),
+            renamed=seen.renamed,
+        )
+
+    return store.write(look)
+
+
+def objects_of(store: ControlStore, name: str) -> tuple[Replicated, ...]:
+    """Every object of the replication, by name. Raises ReplicationNotFound."""
+
+    def look(connection: sa.Connection) -> tuple[Replicated, ...]:
+        uid = replications.find(connection, name).replication.uid
+        return tuple(one.object for one in replicated_objects.of_replication(connection, uid))
+
+    return store.read(look)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What the last look has left. `tables`: those that are excluded, whatever they are called."""
+
+    stored: tuple[StoredObject, ...]
+    tables: tuple[HeldTable, ...]
+
+    @property
+    def objects(self) -> tuple[Replicated, ...]:
+        """By name."""
+        return tuple(one.object for one in self.stored)
+
+    @property
+    def held(self) -> Mapping[str, tuple[HeldColumn, ...]]:
+        """Columns that a name of theirs hides, of each object by its source id."""
+        return {one.object.source_id: one.held for one in self.stored}
+
+    @property
+    def last_seen(self) -> tuple[LastSeen, ...]:
+        """The objects by the names that their tables and columns had last."""
+        return tuple(_last_seen(one, self.tables) for one in self.stored)
+
+
+def remembered(store: ControlStore, name: str) -> Remembered:
+    """Raises ReplicationNotFound."""
+
+    def look(connection: sa.Connection) -> Remembered:
+        uid = replications.find(connection, name).replication.uid
+        objects = replicated_objects.of_replication(connection, uid)
+        return Remembered(objects, replications.held_tables(connection, uid))
+
+    return store.read(look)
+
+
+def get_object(store: ControlStore, name: str, object_name: str) -> Replicated:
+    """The object `schema.table`. Raises ReplicationNotFound, ObjectNotFound."""
+    return store.read(lambda connection: _found(connection, name, (object_name,))[0].object)
+
+
+def to_work_at(store: ControlStore, name: str) -> tuple[Replicated, ...]:
+    """The objects that a run has something to do for: to be backfilled, or to be written down. By name; () where the
+    replication is not started or paused. One that failed for good is still written down. Raises ReplicationNotFound.
+    """
+
+    def look(connection: sa.Connection) -> tuple[Replicated, ...]:
+        replication = replications.find(connection, name).replication
+        objects = [one.object for one in replicated_objects.of_replication(connection, replication.uid)]
+        begins, applies = backfills(replication.state), writes_down(replication.state)
+        return tuple(
+            one for one in objects if (begins and is_due(one)) or (applies and _goes_on(one, replication.captured))
+        )
+
+    return store.read(look)
+
+
+def ask_backfill(
+    store: ControlStore, name: str, names: Sequence[str], *, by: By, restart: bool = False
+) -> tuple[Replicated, ...]:
+    """The next run begins a backfill of these objects: → PENDING; one that is PENDING already stays so.
+
+    One that is ACTIVE stays so, too, unless `restart`: then it is PENDING again, its worker ends its job, and nothing
+    that the old one answers counts. Names are `schema.table`. Raises ReplicationNotFound, ObjectNotFound,
+    ObjectNotReplicable for one that is unsupported, gone or not selected; then none is asked for.
+    """
+
+    def ask(connection: sa.Connection) -> tuple[Replicated, ...]:
+        objects = _found(connection, name, names)
+        for one in objects:
+            problem = why_no_backfill(one.object)
+            if problem is not None:
+                remedy = "Select it, or mend it in the source, and let a run look at the source again."
+                raise ObjectNotReplicable(object=one.object.name.text, problem=problem, remedy=remedy)
+        for one in objects:
+            act = ObjectAct.RESTART if restart else ObjectAct.ASK
+            if object_leads_to(one.object.state, act) is not one.object.state:
+                move_object(connection, store, one.object, act, by=by, give_up=restart, problem=one.object.problem)
+        return tuple(one.object for one in _found(connection, name, names))
+
+    return store.write(ask)
+
+
+def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: By) -> tuple[Replicated, ...]:
+    """PENDING or ACTIVE → STOPPED; others stay as they are. The worker of an active one ends its job. Whether that had
+    written already is known when it has answered; until then, or until the next backfill, the target is not written
+    to. If it had, the object is COMPLETED after all.
+
+    Raises ReplicationNotFound, ObjectNotFound.
+    """
+
+    def stop(connection: sa.Connection) -> tuple[Replicated, ...]:
+        for one in _found(connection, name, names):
+            if object_leads_to(one.object.state, ObjectAct.STOP) is not one.object.state:
+                move_object(
+                    connection, store, one.object, ObjectAct.STOP, by=by, give_up=False, problem=one.object.problem
+                )
+        return tuple(one.object for one in _found(connection, name, names))
+
+    return store.write(stop)
+
+
+def _found(connection: sa.Connection, name: str, names: Sequence[str]) -> tuple[StoredObject, ...]:
+    replication = replications.find(connection, name).replication
+    wanted = dict.fromkeys(names)
+    return tuple(
+        replicated_objects.find(connection, replication.uid, one, replication=replication.name) for one in wanted
+    )
+
+
+def _last_seen(stored: StoredObject, tables: Sequence[HeldTable]) -> LastSeen:
+    """One that is excluded is not looked at, but its table is remembered."""
+    one, seen = stored.object, stored.seen
+    excluded = (table.name.text for table in tables if table.source_id == one.source_id)
+    hidden = (name for column in stored.held for name in column.names)
+    return LastSeen(
+        uid=one.uid,
+        source_id=one.source_id,
+        name=one.name,
+        called=next(excluded, one.name.text) if seen is None else seen.name,
+        columns=None if seen is None else {column.number: column.name for column in seen.columns},
+        names=frozenset({*(column.name for column in one.schema.columns), *stored.excluded, *hidden}),
+        held=stored.held,
+    )
+
+
+def is_due(one: Replicated) -> bool:
+    """Whether a run begins a backfill of it, where nobody else has it."""
+    begun = one.state in (ObjectState.PENDING, ObjectState.FAILED, ObjectState.ACTIVE)
+    return begun and why_no_backfill(one) is None
+
+
+def _goes_on(one: Replicated, captured: LogPosition | None) -> bool:
+    """One that the source has no more is done when it has the last of its events."""
+    return why_not_written_down(one) is None and not (one.gone and has_all(one, captured))

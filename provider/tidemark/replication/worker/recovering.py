@@ -1,0 +1,109 @@
+"""A replication whose log could not be read on goes on from a position that a person names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from datetime import timedelta
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import ReplicationRefused
+from tidemark.replication.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.replication.planning.lifecycle import begins_new_log
+from tidemark.replication.planning.positions import NOW, position_text
+from tidemark.replication.sources.open import Source
+from tidemark.replication.worker import lifecycle
+from tidemark.replication.worker.definitions import get_replication
+from tidemark.replication.worker.preparing import PATIENCE
+from tidemark.replication.worker.source_look import look_again
+
+__all__ = ["recover_from"]
+
+
+def recover_from(
+    store: ControlStore,
+    name: str,
+    *,
+    position: str,
+    source: Source,
+    event_log: Callable[[str], str],
+    by: By,
+    keep: Collection[str] = (),
+    patience: timedelta = PATIENCE,
+) -> Replication:
+    """Go on from `position`: a place that the slot still has, or, where it failed for good, `now`, with a new slot.
+
+    The publication is made anew where it is gone. Positions of another cluster, and those behind what was captured, do
+    not fit the event log: a new one is begun beside it, at what `event_log` answers. Raises ReplicationRefused and
+    ObjectNotFound before anything is touched where the state does not allow it, `keep` names what cannot go on, or the
+    slot does not have the position; InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable,
+    SourceUnreachable, SourceRefused.
+    """
+    lifecycle.require_recoverable(store, name, keep=keep)
+    replication = get_replication(store, name)
+    asked = None if position.strip().lower() == NOW else source.parse_position(position)
+    _require_failed(replication, asked)
+    system_id, end = source.system_id(), source.current_position()
+    anew = begins_new_log(replication, position=asked or end, system_id=system_id)
+    lifecycle.require_recoverable(store, name, keep=keep, anew=anew)
+    if asked is not None:
+        _require_in_slot(source, replication, asked, end, system_id)
+    another = replication.system_id not in (None, system_id)
+    look = look_again(store, source, replication, by_name=another)
+    source.publish(replication, look.selected)
+    start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked)
+    anew = begins_new_log(replication, position=start, system_id=system_id)
+    return lifecycle.recover(
+        store,
+        name,
+        position=start,
+        system_id=system_id,
+        by=by,
+        keep=keep,
+        event_log=event_log(f"{replication.uid}-{start.commit.lower()}") if anew else None,
+        there=look.there,
+    )
+
+
+def _require_failed(replication: Replication, asked: LogPosition | None) -> None:
+    """`now` throws a slot away, which is sound only where nothing can be read from it any more."""
+    problem = None
+    if replication.state not in (ReplicationState.FAILED, ReplicationState.FAILED_PERMANENTLY):
+        problem = f"it is {replication.state}; only one that failed is recovered."
+    elif asked is None and replication.state is ReplicationState.FAILED:
+        problem = (
+            "its last run failed, and the next one tries again by itself: nothing is lost while its slot is there, "
+            f"which {NOW!r} would throw away. Run it, or recover it from an explicit position."
+        )
+    if problem is not None:
+        raise ReplicationRefused(replication=replication.name, problem=problem)
+
+
+def _from_now(source: Source, replication: Replication, patience: timedelta) -> LogPosition:
+    """The old slot is of no use: what it still has lies before."""
+    source.drop_slot(replication)
+    return source.make_slot(replication, patience=patience)
+
+
+def _from(source: Source, replication: Replication, asked: LogPosition) -> LogPosition:
+    """The slot gives what commits at or after `asked`, and lets go of what is before it."""
+    source.advance(replication, asked)
+    return asked
+
+
+def _require_in_slot(
+    source: Source, replication: Replication, asked: LogPosition, end: LogPosition, system_id: str
+) -> None:
+    """Raises ReplicationRefused."""
+    begins = source.slot_position(replication)
+    if begins is None or begins > asked or system_id != (replication.system_id or system_id):
+        first = "the time at which it is made anew" if begins is None else position_text(begins)
+        for_good = replication.state is ReplicationState.FAILED_PERMANENTLY
+        remedy = f"Recover it from {NOW!r}." if for_good else "Its next run goes on from there."
+        told = position_text(asked)
+        problem = (
+            f"its slot {replication.slot} gives nothing before {first}, so {told} cannot be read any more. {remedy}"
+        )
+        raise ReplicationRefused(replication=replication.name, problem=problem)
+    if asked > end:
+        problem = f"the source's log ends at {position_text(end)}, before {position_text(asked)}."
+        raise ReplicationRefused(replication=replication.name, problem=problem)

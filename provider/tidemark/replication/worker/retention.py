@@ -1,0 +1,63 @@
+"""Retention of an event log: what every target has, and nobody will ask for again, need not be kept for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from tidemark.errors import ReplicationRefused
+from tidemark.model.statements import TransactionKey
+from tidemark.replication.model.jobs import TRIM_EVENTS, TrimEvents
+from tidemark.replication.planning.retention import needed_from
+from tidemark.replication.store import object_writes, replicated_objects, replications
+from tidemark.streams.worker.runtime import Runtime
+
+__all__ = ["EventsTrimmed", "trim_events"]
+
+
+@dataclass(frozen=True)
+class EventsTrimmed:
+    """`events` that were read `before` then have left the event log; `held` are as old and needed yet, by
+    `schema.table`.
+    """
+
+    before: datetime
+    events: int
+    held: Mapping[str, int] = field(default_factory=dict)
+
+
+def trim_events(runtime: Runtime, name: str, *, keep: timedelta, key: TransactionKey | None = None) -> EventsTrimmed:
+    """Take out of the event log what is older than `keep`, by a job where anything was captured; but no event that a
+    target does not have, and none of an object that is being copied. In any state of the replication.
+
+    What is decided here holds however long the job takes: positions of targets only grow, and a copy that begins later
+    is as of a later position than any event that goes. Killed anywhere, a second run does what is left. Raises
+    ReplicationNotFound, ReplicationRefused (being dropped), EventLogChanged, JobError.
+    """
+    before = runtime.store.clock() - keep
+
+    def decide(connection: sa.Connection) -> tuple[TrimEvents, Mapping[str, str]]:
+        found = replications.find(connection, name)
+        replication = found.replication
+        if found.dropping:
+            raise ReplicationRefused(replication=replication.name, problem="it is being dropped.")
+        objects = [one.object for one in replicated_objects.of_replication(connection, replication.uid)]
+        copied = [(one, object_writes.is_copied(connection, one.uid)) for one in objects]
+        ask = TrimEvents(
+            replication_uid=replication.uid,
+            stream=replication.name,
+            event_log=replication.event_log,
+            batches=replication.batches,
+            before=before,
+            needed=needed_from(copied),
+        )
+        return ask, {one.source_id: one.name.text for one in objects}
+
+    ask, names = runtime.store.read(decide)
+    if ask.batches < 2:  # the newest batch stays
+        return EventsTrimmed(before, 0)
+    report = runtime.run_job(TRIM_EVENTS, ask, key=key)
+    return EventsTrimmed(before, report.events, {names[one]: count for one, count in report.held.items()})

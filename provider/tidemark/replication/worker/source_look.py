@@ -1,0 +1,190 @@
+"""What the source has now of a replication's selection, and what of it can be replicated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import ObjectNotReplicable, ReplicationRefused
+from tidemark.replication.model.replication import (
+    Column,
+    FoundObject,
+    HeldTable,
+    ObjectName,
+    Replicated,
+    Replication,
+    Selection,
+    Shown,
+)
+from tidemark.replication.planning.another_cluster import Elsewhere, elsewhere, unsure_tables
+from tidemark.replication.planning.kept_out import held_tables, without_renamed
+from tidemark.replication.planning.problems import judge
+from tidemark.replication.planning.selection import held_names, select, under_known_names, unmatched, why_no_target
+from tidemark.replication.sources.open import Source
+from tidemark.replication.worker.objects import Remembered, remembered
+
+__all__ = ["Look", "first_look", "look_again", "put_off"]
+
+_NAMES = frozenset(
+    {
+        "regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc",
+        "regprocedure", "regrole", "regtype",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Look:
+    """`everything` that the source has, under its own names; `selected`, under the names by which objects are known.
+    `stops`: what the replication cannot go on with; `warnings`: what needs a look. `there`: what is known of another
+    cluster, if the source is one.
+    """
+
+    everything: tuple[FoundObject, ...]
+    selected: tuple[FoundObject, ...]
+    stops: tuple[str, ...]
+    warnings: tuple[str, ...]
+    there: Elsewhere | None = None
+
+
+def first_look(source: Source, replication: Replication) -> Look:
+    """Of one that has not started: it starts without any problem, and with an object at least. Raises
+    ObjectNotReplicable.
+    """
+    everything = source.discover(replication)
+    selected = select(replication.selection, everything, options=replication.options)
+    warnings = tuple(_warnings(replication.selection, everything, selected))
+    stops = tuple(problem.text for problem in source.problems(replication, selected))
+    if all(one.unsupported is not None for one in selected):
+        stops = (*stops, "Its selection names nothing that can be replicated.", *warnings)
+    return Look(everything, selected, stops, warnings)
+
+
+def look_again(store: ControlStore, source: Source, replication: Replication, *, by_name: bool = False) -> Look:
+    """Of one that has started: a table with a problem is unsupported, whatever is wrong with it, and stops no other.
+
+    What is wrong with the server is a warning: what cannot go on fails by itself, and says so. Its own slot and
+    publication are another matter. `by_name`: the source is another cluster, whose ids are of other tables. Raises
+    ReplicationRefused where it may have what is hidden, under a name that nobody knows.
+    """
+    everything, before = source.discover(replication), remembered(store, replication.name)
+    objects, held, tables, there = before.objects, before.held, before.tables, None
+    if by_name:
+        _require_sure(replication, before, everything)
+        there = elsewhere(before.last_seen, before.tables, everything)
+        objects = tuple(replace(one, source_id=there.ids.get(one.uid, "")) for one in objects)
+        held, tables = {there.ids[uid]: columns for uid, columns in there.held.items()}, there.tables
+    known = _Known(replication.selection, objects, tables)
+    chosen = partial(select, replication.selection, options=replication.options, held=held)
+    everything = _without(everything, _unselectable(chosen, everything, known))
+    selected = chosen(known.of(everything))
+    everything = _without(everything, _unplaced(selected, objects))
+    selected = chosen(known.of(everything))
+    verdict = judge(source.problems(replication, selected), objects)
+    everything = _without(everything, verdict.unsupported)
+    selected = chosen(known.of(everything))
+    warnings = (
+        *_warnings(replication.selection, everything, selected, {one.name for one in objects}),
+        *verdict.warnings,
+    )
+    return Look(everything, selected, verdict.stops, warnings, there)
+
+
+def _require_sure(replication: Replication, before: Remembered, everything: Sequence[FoundObject]) -> None:
+    """Raises ReplicationRefused."""
+    lost, new = unsure_tables(replication.selection, before.last_seen, before.tables, everything)
+    if new:
+        problem = (
+            f"the source is another cluster, where {', '.join(lost)} is not found, of which values are hidden. One of"
+            f" {', '.join(new)} may be it, under another name. Name each of these in include, by just its name, to have"
+            " it, or in exclude; then recover it again."
+        )
+        raise ReplicationRefused(replication=replication.name, problem=problem)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Objects and excluded tables, by their ids."""
+
+    selection: Selection
+    objects: Sequence[Replicated]
+    tables: Sequence[HeldTable]
+
+    def of(self, everything: Sequence[FoundObject]) -> tuple[FoundObject, ...]:
+        """What can be selected; a table that was renamed is so by the name it is known by."""
+        known = {one.source_id: one.name for one in self.objects}
+        held = held_tables(self.selection, self.tables, everything, known)
+        return under_known_names(known, without_renamed(self.selection, held, everything, known)).found
+
+
+def put_off(look: Look, source_ids: Collection[str], why: str) -> Look:
+    """The same without these tables, each of which the next run looks at again."""
+    unsupported = dict.fromkeys(source_ids, why)
+    everything, selected = _without(look.everything, unsupported), _without(look.selected, unsupported)
+    added = (f"{one.name.text} is not replicated yet: {why}" for one in selected if one.source_id in unsupported)
+    return replace(look, everything=everything, selected=selected, warnings=(*look.warnings, *added))
+
+
+def _unselectable(
+    chosen: Callable[[Sequence[FoundObject]], object], everything: Sequence[FoundObject], known: _Known
+) -> Mapping[str, str]:
+    """Tables of which the selection leaves out what a replication cannot do without."""
+    found: dict[str, str] = {}
+    for one in known.of(everything):
+        try:
+            chosen((one,))
+        except ObjectNotReplicable as error:
+            found[one.source_id] = str(error)
+    return found
+
+
+def _unplaced(selected: Sequence[FoundObject], known: Sequence[Replicated]) -> Mapping[str, str]:
+    wanted = {one.name: one.source_id for one in selected if one.unsupported is None}
+    return {wanted[name]: why for name, why in why_no_target(held_names(known), wanted).items()}
+
+
+def _without(everything: Sequence[FoundObject], unsupported: Mapping[str, str]) -> tuple[FoundObject, ...]:
+    """The same, and why some of them are not replicated."""
+    return tuple(replace(one, unsupported=unsupported.get(one.source_id, one.unsupported)) for one in everything)
+
+
+def _warnings(
+    selection: Selection,
+    everything: Sequence[FoundObject],
+    selected: Sequence[FoundObject],
+    known: Collection[ObjectName] = (),
+) -> Iterator[str]:
+    for pattern in unmatched(selection, everything):
+        yield f"The selection names {pattern}, and the source has nothing of that name."
+    for one in selected:
+        if one.unsupported is not None:
+            yield f"{one.name.text} is not replicated: {one.unsupported}"
+        else:
+            yield from _missing(one, known)
+
+
+def _missing(one: FoundObject, known: Collection[ObjectName]) -> Iterator[str]:
+    """What the log of an object that is replicated does not have. Of partitions one that is `known` is not told."""
+    if one.parted and one.name not in known:
+        yield (
+            f"{one.name.text} is partitioned: TRUNCATE, DROP, DETACH and ATTACH of a single partition make no event."
+            " The next run sees that a partition went or was rewritten, and alerts; one that was attached with rows"
+            " flags the table. Rows of one that came and went between two runs it does not see."
+        )
+    if one.generated:
+        names = ", ".join(one.generated)
+        yield (
+            f"{one.name.text} is replicated without its generated columns, which the log does not have: {names}."
+            " Exclude them, to say that they are not needed."
+        )
+    if named := [column.name for column in one.schema.columns if _is_name(column)]:
+        yield (
+            f"{one.name.text} has columns whose values are names of other things ({', '.join(named)}): when these are"
+            " renamed, the log does not tell. Exclude them, or ask for a backfill then."
+        )
+
+
+def _is_name(column: Column) -> bool:
+    return column.shown is Shown.PLAIN and column.native.removesuffix("[]") in _NAMES

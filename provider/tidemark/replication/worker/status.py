@@ -1,0 +1,208 @@
+"""How a replication stands: its objects, how far behind they are, and what somebody should look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.replication.model.replication import (
+    LogPosition,
+    ObjectState,
+    Replicated,
+    Replication,
+    ReplicationMove,
+    ReplicationState,
+)
+from tidemark.replication.planning.kept_out import kept_out_notices
+from tidemark.replication.planning.lifecycle import has_all, why_no_backfill, why_not_written_down
+from tidemark.replication.store import object_writes, replicated_objects, replications
+from tidemark.replication.store.replicated_objects import StoredObject
+from tidemark.replication.store.replications import StoredReplication
+
+__all__ = ["Alert", "ObjectStatus", "ReplicationStatus", "describe", "describe_all", "describe_object", "history"]
+
+
+@dataclass(frozen=True)
+class Alert:
+    """What somebody should look at. `object_uid`: None for the replication as a whole. `error`: what a run met."""
+
+    words: str
+    error: str | None = None
+    object_uid: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return f"{self.words}." if self.error is None else f"{self.words}: {self.error}"
+
+
+@dataclass(frozen=True)
+class ObjectStatus:
+    """`lag_seconds`: how old the state of the source is that the target shows; None until it shows one.
+
+    `behind`: events were captured, or may have been, that are not written down. `notices`: what the last look at the
+    source asks somebody to look at, in words.
+    """
+
+    object: Replicated
+    lag_seconds: float | None
+    behind: bool
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReplicationStatus:
+    """`lag_seconds`: how long ago was captured what was committed then; None before the start. `lag_bytes`: of the
+    source's log behind the last capture when it ended. `raised`: the alerts, worst first; what the source itself says
+    of its slot is not among them. `last_runs`: the run that moved each object last, by its uid; by None the one that
+    moved the replication itself. `open_runs`: the run that writes each object, or failed to and left its write open.
+    """
+
+    replication: Replication
+    objects: tuple[ObjectStatus, ...]
+    lag_seconds: float | None
+    lag_bytes: int
+    raised: tuple[Alert, ...]
+    last_runs: Mapping[str | None, str]
+    open_runs: Mapping[str, str]
+
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """The same in words."""
+        return tuple(alert.text for alert in self.raised)
+
+    @property
+    def selected(self) -> tuple[ObjectStatus, ...]:
+        """The objects that the selection names now."""
+        return tuple(one for one in self.objects if one.object.selected)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """What the objects are called, by their uids."""
+        return {one.object.uid: one.object.name.text for one in self.objects}
+
+    @property
+    def to_backfill(self) -> Mapping[str, str]:
+        """Why those of the selected ones that get no changes until they are backfilled do not, where nobody has asked
+        for it yet; by name.
+        """
+        asked = (ObjectState.PENDING, ObjectState.ACTIVE)
+        waiting = (one.object for one in self.selected if one.object.state not in asked)
+        return {one.name.text: one.flagged for one in waiting if one.flagged is not None}
+
+    @property
+    def behind(self) -> int:
+        """How many of the selected ones are behind."""
+        return sum(one.behind for one in self.selected)
+
+    @property
+    def backfills(self) -> Mapping[str, int]:
+        """How many objects are in each state of a backfill that there is, by its name."""
+        return dict(sorted(Counter(one.object.state.value for one in self.objects).items()))
+
+
+def describe(store: ControlStore, name: str) -> ReplicationStatus:
+    """As the store knows it, by its clock. Raises ReplicationNotFound."""
+    return store.read(lambda connection: _described(connection, replications.find(connection, name), store.clock()))
+
+
+def describe_all(store: ControlStore) -> tuple[ReplicationStatus, ...]:
+    """All replications that were not dropped, by name."""
+
+    def look(connection: sa.Connection) -> tuple[ReplicationStatus, ...]:
+        now = store.clock()
+        return tuple(_described(connection, found, now) for found in replications.live(connection))
+
+    return store.read(look)
+
+
+def describe_object(store: ControlStore, name: str, object_name: str) -> ObjectStatus:
+    """One object alone, as of many thousands. Raises ReplicationNotFound, ObjectNotFound."""
+
+    def look(connection: sa.Connection) -> ObjectStatus:
+        found = replications.find(connection, name).replication
+        one = replicated_objects.find(connection, found.uid, object_name, replication=found.name)
+        return _status(one, found, store.clock())
+
+    return store.read(look)
+
+
+def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[ReplicationMove, ...]:
+    """The newest moves of the replication and its objects, newest first. Raises ReplicationNotFound."""
+    return store.read(
+        lambda connection: replications.history(
+            connection, replications.find(connection, name).replication.uid, limit=limit
+        )
+    )
+
+
+def _described(connection: sa.Connection, found: StoredReplication, now: datetime) -> ReplicationStatus:
+    objects = replicated_objects.of_replication(connection, found.replication.uid)
+    return ReplicationStatus(
+        replication=found.replication,
+        objects=tuple(_status(one, found.replication, now) for one in objects),
+        lag_seconds=_age(found.replication.captured_at, now),
+        lag_bytes=found.lag_bytes,
+        raised=(*_alerts(found.replication, objects), *_kept_out(connection, found.replication, objects)),
+        last_runs=replications.last_runs(connection, found.replication.uid),
+        open_runs=object_writes.open_runs(connection, found.replication.uid),
+    )
+
+
+def _status(stored: StoredObject, replication: Replication, now: datetime) -> ObjectStatus:
+    """One that has all that was captured shows the source as the last capture saw it, unless something keeps it from
+    being written down: of that the capture says nothing, and what the target shows only grows older.
+    """
+    one = stored.object
+    behind = one.applied is not None and _has_new(stored, one.applied)
+    fed = one.applied is not None and why_not_written_down(one) is None
+    current = fed and (has_all(one, replication.captured) or not behind)
+    shown = [time for time in (one.applied_at, replication.captured_at if current else None) if time is not None]
+    return ObjectStatus(
+        object=one,
+        lag_seconds=None if one.applied is None else _age(max(shown, default=None), now),
+        behind=behind,
+        notices=stored.notices,
+    )
+
+
+def _has_new(stored: StoredObject, applied: LogPosition) -> bool:
+    return stored.changed_until is not None and stored.changed_until > applied
+
+
+def _age(time: datetime | None, now: datetime) -> float | None:
+    return None if time is None else (now - time).total_seconds()
+
+
+def _alerts(replication: Replication, objects: Sequence[StoredObject]) -> Iterator[Alert]:
+    if replication.state is ReplicationState.FAILED_PERMANENTLY:
+        yield Alert(f"{replication.name} has failed for good, until it is recovered", replication.error)
+    elif replication.error is not None:
+        yield Alert(f"{replication.name} is {replication.state.value}", replication.error)
+    replicated = any(why_no_backfill(stored.object) is None for stored in objects)
+    if replication.captured is not None and not replicated:
+        yield Alert(f"{replication.name} replicates nothing: its selection names no table that can be")
+    for stored in objects:
+        yield from _alerts_of(stored)
+
+
+def _kept_out(connection: sa.Connection, replication: Replication, objects: Sequence[StoredObject]) -> Iterator[Alert]:
+    held, known = replications.held_tables(connection, replication.uid), {one.object.source_id for one in objects}
+    return (Alert(words) for words in kept_out_notices(replication.selection, held, known))
+
+
+def _alerts_of(stored: StoredObject) -> Iterator[Alert]:
+    one = stored.object
+    if one.selected and one.state is ObjectState.UNSUPPORTED:
+        yield Alert(f"{one.name.text} is not replicated", one.problem, one.uid)
+    elif one.selected and one.flagged is not None:
+        yield Alert(f"{one.name.text} is to be backfilled", one.flagged, one.uid)
+    elif one.selected and one.problem is not None:
+        yield Alert(one.name.text, one.problem, one.uid)
+    for notice in stored.notices:
+        yield Alert(one.name.text, notice, one.uid)

@@ -1,0 +1,244 @@
+"""A write-down of one object: its range is written ahead, a job applies it, and the store moves `applied`.
+
+Number and range stay with it until it has answered, whoever goes on with it: each piece is one commit of the target
+under that number, so an attempt finds what an earlier one, or one at the same time, has written. A worker that died
+behind the job's last commit loses nothing: the next one is given the same range, and the job answers what is there. An
+error leaves it open: what was written before it stays, and the next run goes on behind that, unless a backfill came.
+One that a backfill interrupted is taken up again where that ended before it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import JobError, ObjectFailed, from_record
+from tidemark.model.codec import from_json, to_json
+from tidemark.model.jobs import JobResult
+from tidemark.model.statements import TransactionKey
+from tidemark.replication.model.jobs import WRITE_DOWN, WriteDown, WriteDownReport
+from tidemark.replication.model.replication import By, LogPosition, Replicated, Replication
+from tidemark.replication.planning.lifecycle import has_all, why_not, why_not_written_down, writes_down
+from tidemark.replication.planning.positions import position_text
+from tidemark.replication.store import object_writes, replicated_objects, replications
+from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, WriteState
+from tidemark.streams.worker.limits import Limits
+from tidemark.streams.worker.runtime import Runtime
+
+__all__ = ["WriteDownOutcome", "run_write_down"]
+
+
+@dataclass(frozen=True)
+class WriteDownOutcome:
+    """What was applied, of all jobs together; None where no job was needed. `reason`: why the object cannot go on."""
+
+    report: WriteDownReport | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class _Begun:
+    write: ObjectWrite
+    ask: WriteDown
+
+
+def run_write_down(runtime: Runtime, object_uid: str, *, by: By, key: TransactionKey | None = None) -> WriteDownOutcome:
+    """Apply to the object's target what was captured and is not there yet.
+
+    A range that an attempt before left open comes first, with its own bounds; then what was captured since. Where no
+    event of the object was captured the position moves on without a job. One that cannot go on (its backfill is under
+    way or has not answered, it is flagged, not selected, unsupported) has a reason. A second run finds nothing left.
+    Raises ObjectNotFound, ReplicationNotFound, JobError, and the errors of the job, which the object keeps.
+    """
+    store, reports = runtime.store, list[WriteDownReport]()
+    while True:
+        deadline = runtime.deadline()
+
+        def begin(connection: sa.Connection, deadline: datetime = deadline) -> _Begun | str | None:
+            return _begin(connection, store, object_uid, by, runtime.limits, deadline=deadline)
+
+        begun = store.write(begin)
+        if not isinstance(begun, _Begun):
+            return WriteDownOutcome(_together(reports), begun)
+        spec = runtime.spec(WRITE_DOWN, begun.ask, key=key, deadline=deadline)
+        try:
+            answer = runtime.run(spec)
+        except JobError as error:
+            _failed(store, begun.write, str(error), deadline=deadline)
+            raise
+        report = _answered(store, begun.write, answer, deadline=deadline)
+        if report is None:
+            return WriteDownOutcome(_together(reports), "a backfill of it has begun meanwhile")
+        reports.append(report)
+
+
+def _begin(
+    connection: sa.Connection, store: ControlStore, object_uid: str, by: By, limits: Limits, *, deadline: datetime
+) -> _Begun | str | None:
+    """What is to be applied; a reason why nothing can be; None where nothing is left."""
+    stored = replicated_objects.by_uid(connection, object_uid)
+    found, one = replications.by_uid(connection, stored.object.replication_uid), stored.object
+    write = object_writes.open_one(connection, object_uid)
+    refused = _why_not(found.replication, one, write, dropping=found.dropping)
+    if refused is not None:
+        return refused
+    now = store.clock()
+    start, end = one.applied, found.replication.captured
+    if write is None:
+        write = _taken_up(connection, one)
+    if write is not None and (end is None or write.end is None or write.end > end):
+        return "its last write-down came further than what is captured now; the next captures get there"
+    if write is None:
+        if start is None or end is None or has_all(one, end):
+            return None
+        if stored.changed_until is None or stored.changed_until <= start:
+            replicated_objects.apply(connection, one, end, shows=found.replication.captured_at, schema=one.schema)
+            return None
+        write = _written_ahead(connection, one, start, end, found.replication.captured_at, by, now, limits, deadline)
+    object_writes.begin_job(connection, write, run=by.run, lease_until=now + limits.lease, deadline=deadline)
+    return _Begun(write, _ask(found.replication, one, write))
+
+
+def _why_not(replication: Replication, one: Replicated, write: ObjectWrite | None, *, dropping: bool) -> str | None:
+    if dropping or not writes_down(replication.state):
+        return f"nothing is written down: {'it is being dropped' if dropping else why_not(replication)}"
+    refused = why_not_written_down(one)
+    if refused is None and write is not None and write.kind is WriteKind.BACKFILL:
+        return "a backfill of it ended without an answer, and may be in the target: begin it again"
+    return refused
+
+
+def _taken_up(connection: sa.Connection, one: Replicated) -> ObjectWrite | None:
+    """The write-down that a backfill interrupted which came to nothing: its target may have all of its range, or a part
+    of it, under its number alone. None where there is none, or the object stands elsewhere by now.
+    """
+    left = object_writes.left_over(connection, one.uid)
+    if left is None or left.start != one.applied:
+        return None
+    object_writes.reopen(connection, left)
+    return replace(left, state=WriteState.OPEN)
+
+
+def _written_ahead(
+    connection: sa.Connection,
+    one: Replicated,
+    start: LogPosition,
+    end: LogPosition,
+    as_of: datetime | None,
+    by: By,
+    now: datetime,
+    limits: Limits,
+    deadline: datetime,
+) -> ObjectWrite:
+    number = replicated_objects.draw_number(connection, one)
+    write = ObjectWrite(
+        one.uid, number, WriteKind.WRITE_DOWN, now, now + limits.lease, deadline, by.run, start, end, as_of
+    )
+    object_writes.insert(connection, write)
+    return write
+
+
+def _ask(replication: Replication, one: Replicated, write: ObjectWrite) -> WriteDown:
+    start = write.start or one.applied or LogPosition("")
+    return WriteDown(
+        replication_uid=replication.uid,
+        object_uid=one.uid,
+        stream=replication.name,
+        name=one.name,
+        number=write.number,
+        start=start,
+        end=write.end or start,
+        schema=one.schema,
+        mode=one.mode,
+        target=one.target,
+        event_log=replication.event_log,
+        unfit_values=replication.options.unfit_values,
+        batches=replication.batches,
+        source_id=one.source_id,
+    )
+
+
+def _answered(
+    store: ControlStore, write: ObjectWrite, answer: JobResult, *, deadline: datetime
+) -> WriteDownReport | None:
+    """The answer is stored, once; None where the write was given up. Raises the job's error."""
+    if answer.error is not None:
+        failure = from_record(answer.error)
+        _failed(store, write, str(failure), deadline=deadline)
+        raise failure
+    report = WRITE_DOWN.reported(answer)
+    return store.write(lambda connection: _stored(connection, store, write, report, deadline=deadline))
+
+
+def _stored(
+    connection: sa.Connection, store: ControlStore, write: ObjectWrite, report: WriteDownReport, *, deadline: datetime
+) -> WriteDownReport | None:
+    """`applied` moves to where the job came; where a backfill is needed from there, the object is flagged.
+
+    Raises ObjectFailed for an answer that is not of the range.
+    """
+    now = store.clock()
+    object_writes.end_job(connection, write, deadline=deadline, at=now)
+    if not object_writes.close(connection, write, WriteState.DONE, at=now, report=to_json(report)):
+        known = object_writes.lookup(connection, write.object_uid, write.number)
+        return None if known is None or known.report is None else from_json(WriteDownReport, known.report)
+    one = replicated_objects.by_uid(connection, write.object_uid).object
+    whole = report.applied == write.end
+    of_the_range = (
+        write.start is not None
+        and write.end is not None
+        and write.start <= report.applied <= write.end
+        and (whole or report.flagged is not None)
+    )
+    if not of_the_range or not replicated_objects.apply(
+        connection,
+        one,
+        report.applied,
+        shows=write.as_of if whole else None,
+        schema=report.schema,
+        flagged=None if report.flagged is None else store.hide(report.flagged),
+    ):
+        came_to = position_text(report.applied)
+        raise ObjectFailed(
+            object=one.name.text,
+            problem=f"its write-down {write.number} answers that it came to {came_to}, which was not asked for",
+            position="its start" if one.applied is None else position_text(one.applied),
+            remedy="Backfill it.",
+        )
+    return report
+
+
+def _failed(store: ControlStore, write: ObjectWrite, problem: str, *, deadline: datetime) -> None:
+    """The object keeps what it met, and the write stays open."""
+
+    def fail(connection: sa.Connection) -> None:
+        object_writes.end_job(connection, write, deadline=deadline, at=store.clock())
+        known = object_writes.lookup(connection, write.object_uid, write.number)
+        if known is not None and known.state is WriteState.OPEN:
+            replicated_objects.set_problem(connection, write.object_uid, store.hide(problem))
+
+    store.write(fail)
+
+
+def _together(reports: Sequence[WriteDownReport]) -> WriteDownReport | None:
+    """All of them as one: the last one's end, and the sums."""
+    if not reports:
+        return None
+    rows: dict[str, int] = {}
+    for one in reports:
+        for kind, count in one.rows.items():
+            rows[kind] = rows.get(kind, 0) + count
+    return replace(
+        reports[-1],
+        segments=sum(one.segments for one in reports),
+        events=sum(one.events for one in reports),
+        found=sum(one.found for one in reports),
+        rows=rows,
+        newest_source_timestamp=max(
+            (one.newest_source_timestamp for one in reports if one.newest_source_timestamp is not None), default=None
+        ),
+    )

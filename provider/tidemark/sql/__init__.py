@@ -1,0 +1,1 @@
+"""SQL as text: identifiers, names, statements, and SQL that others wrote."""

@@ -1,0 +1,220 @@
+"""SQL statements as values: their kind, the tables that they name, and where in the text the names stand.
+
+Names are exchanged by position and the rest of the text is left as it was written, so what Spark runs is what the user
+wrote. Parsed with sqlglot in the Databricks dialect, of which Spark's own SQL is a part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlglot import exp
+
+from tidemark.errors import StatementRefused
+from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, trees
+from tidemark.sql.identifiers import quoted
+
+__all__ = [
+    "ParsedStatement",
+    "StatementKind",
+    "TableMention",
+    "parse_statement",
+    "parse_write",
+    "path_name",
+    "splice",
+    "with_quoted_metadata_columns",
+]
+
+
+class StatementKind(StrEnum):
+    """What a statement does to its target."""
+
+    SELECT = "select"  # reads only: no target
+    INSERT = "insert"
+    INSERT_OVERWRITE = "insert_overwrite"
+    MERGE = "merge"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class TableMention:
+    """A table name in a statement: its parts without quotes, and its place [start, end) in the text.
+
+    `takes_alias`: an alias may be put behind the name, and none is there; without one, columns that are qualified by
+    the old name would be lost with it.
+    """
+
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    takes_alias: bool
+
+    @property
+    def name(self) -> str:
+        """`schema.table`, or ``delta.`/path` `` for a path."""
+        if len(self.parts) == 2 and self.parts[0].lower() == "delta":
+            return path_name(self.parts[1])
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class ParsedStatement:
+    """A statement, its target (None for SELECT) and all tables that it names, the target included, in text order."""
+
+    kind: StatementKind
+    sql: str
+    target: TableMention | None
+    mentions: tuple[TableMention, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each name once, in text order."""
+        return tuple(dict.fromkeys(mention.name for mention in self.mentions))
+
+
+def path_name(path: str) -> str:
+    """The SQL name of the Delta table at `path`."""
+    return "delta." + quoted(path)
+
+
+def parse_write(sql: str) -> ParsedStatement:
+    """Parse a statement that may be part of a transaction.
+
+    Those are INSERT INTO, INSERT OVERWRITE, MERGE INTO, UPDATE and DELETE, each with one target; anything else raises
+    StatementRefused, since Delta could not make it happen once (PROTOCOL section 1).
+    """
+    parsed = parse_statement(sql)
+    if parsed.kind is StatementKind.SELECT:
+        raise StatementRefused(problem="a SELECT writes nothing", sql=sql)
+    return parsed
+
+
+def parse_statement(sql: str) -> ParsedStatement:
+    """Parse a write (see `parse_write`) or a query; anything else raises StatementRefused."""
+    text = with_quoted_metadata_columns(sql.strip().rstrip(";").rstrip())
+    tree = _parse_one(text, sql)
+    kind = _kind(tree, sql)
+    target = None if kind is StatementKind.SELECT else _target(tree, sql)
+    found = [_mention(table, is_target=table is target) for table in tree.find_all(exp.Table) if _names_a_table(table)]
+    mentions = tuple(sorted(found, key=lambda mention: mention.start))
+    return ParsedStatement(kind, text, None if target is None else _mention(target, is_target=True), mentions)
+
+
+def splice(statement: ParsedStatement, replacements: Mapping[str, str]) -> str:
+    """The text with the named tables exchanged for SQL names ready to use.
+
+    Names are found exactly, else without regard to case. Where columns may be qualified by the old name, its last part
+    becomes the alias.
+    """
+    text = statement.sql
+    for mention in reversed(statement.mentions):
+        replacement = _lookup(mention.name, replacements)
+        if replacement is not None:
+            alias = f" AS {quoted(mention.parts[-1])}" if mention.takes_alias else ""
+            text = text[: mention.start] + replacement + alias + text[mention.end :]
+    return text
+
+
+_TOKENS = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"""
+    r"""|(?P<bare>(?<![\w$])METADATA\$(?:ACTION|ISUPDATE|ROW_ID|FILENAME|COMMIT_VERSION|COMMIT_TIMESTAMP)(?![\w$]))""",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def with_quoted_metadata_columns(sql: str) -> str:
+    """`METADATA$ACTION` needs no quotes where streams come from, but Spark's identifiers have no dollar sign."""
+    return _TOKENS.sub(lambda token: quoted(token["bare"].upper()) if token["bare"] else token[0], sql)
+
+
+def _without_unparsed_clauses(text: str) -> str:
+    """Blanks in place of clauses that sqlglot does not know and that hold no table name; positions stay."""
+    return re.sub(
+        r"(?<=MERGE)\s+WITH\s+SCHEMA\s+EVOLUTION\b", lambda found: " " * len(found[0]), text, flags=re.IGNORECASE
+    )
+
+
+def _parse_one(text: str, sql: str) -> exp.Expression:
+    try:
+        found = trees(_without_unparsed_clauses(text), SPARK)
+    except SqlNotUnderstood as error:
+        raise StatementRefused(problem=f"it cannot be parsed: {error}", sql=sql) from error
+    if len(found) != 1:
+        raise StatementRefused(problem=f"one statement is needed, not {len(found)}", sql=sql)
+    return found[0]
+
+
+def _kind(tree: exp.Expression, sql: str) -> StatementKind:
+    if isinstance(tree, exp.Insert):
+        return StatementKind.INSERT_OVERWRITE if tree.args.get("overwrite") else StatementKind.INSERT
+    for kind, nodes in _KINDS.items():
+        if isinstance(tree, nodes):
+            return kind
+    if isinstance(tree, exp.Create):
+        raise StatementRefused(
+            problem="CREATE … AS SELECT cannot be repeated safely; create the target first, then INSERT", sql=sql
+        )
+    raise StatementRefused(
+        problem="only INSERT INTO, INSERT OVERWRITE, MERGE INTO, UPDATE and DELETE can be made to happen once", sql=sql
+    )
+
+
+_KINDS: Mapping[StatementKind, tuple[type[exp.Expression], ...]] = {
+    StatementKind.MERGE: (exp.Merge,),
+    StatementKind.UPDATE: (exp.Update,),
+    StatementKind.DELETE: (exp.Delete,),
+    StatementKind.SELECT: (exp.Select, exp.SetOperation, exp.Subquery),
+}
+
+
+def _target(tree: exp.Expression, sql: str) -> exp.Table:
+    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    if isinstance(target, exp.Table) and isinstance(target.this, exp.Identifier):
+        return target
+    raise StatementRefused(problem="its target is not a table", sql=sql)
+
+
+def _mention(table: exp.Table, *, is_target: bool) -> TableMention:
+    places = [part.meta for part in table.parts]
+    clauses = any(table.args.get(name) for name in ("alias", "version", "when", "sample", "pivots", "partition"))
+    insert_target = is_target and isinstance(table.find_ancestor(exp.Insert), exp.Insert)
+    return TableMention(
+        parts=tuple(part.name for part in table.parts),
+        start=places[0]["start"],
+        end=places[-1]["end"] + 1,
+        takes_alias=not clauses and not insert_target and table.arg_key != "source",
+    )
+
+
+def _names_a_table(table: exp.Table) -> bool:
+    if not isinstance(table.this, exp.Identifier):
+        return False
+    return len(table.parts) > 1 or table.name.lower() not in set(_visible_ctes(table))
+
+
+def _visible_ctes(node: exp.Expression) -> Iterator[str]:
+    """Names that a WITH above `node` gives; inside one definition only the earlier ones count, unless RECURSIVE."""
+    inside: object = node
+    above = node.parent
+    while above is not None:
+        clause = above if isinstance(above, exp.With) else above.args.get("with_")
+        if isinstance(clause, exp.With):
+            names = [cte.alias.lower() for cte in clause.expressions]
+            own = next((place for place, cte in enumerate(clause.expressions) if cte is inside), None)
+            yield from names if own is None else names[: own + bool(clause.args.get("recursive"))]
+            if own is not None:
+                above = above.parent  # the statement that holds this WITH: its names are dealt with
+                if above is None:
+                    return
+        inside, above = above, above.parent
+
+
+def _lookup(name: str, replacements: Mapping[str, str]) -> str | None:
+    if name in replacements:
+        return replacements[name]
+    folded = [value for key, value in replacements.items() if key.lower() == name.lower()]
+    return folded[0] if len(folded) == 1 else None

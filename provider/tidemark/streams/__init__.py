@@ -1,0 +1,1 @@
+"""Streams: each consumer reads the changes of a table, a view or files once, in transactions."""

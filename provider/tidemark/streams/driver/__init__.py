@@ -1,0 +1,1 @@
+"""Streams in Spark: windows, external tables, SQL and functions, and the jobs that use them."""

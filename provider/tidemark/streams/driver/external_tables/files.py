@@ -1,0 +1,74 @@
+"""Data files as rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tidemark.jobs.schemas import struct_type
+from tidemark.model.external_tables import FILENAME, DataFile, ExternalTable, FileFormat
+from tidemark.model.streams import ACTION, IS_UPDATE, ROW_ID
+from tidemark.sql.identifiers import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.readwriter import DataFrameReader
+
+__all__ = ["columns", "reader", "rows_of_files", "spark_path"]
+
+_GLOB = re.compile(r"([\\*?\[\]{}])")
+_WHOLE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}  # whatever the session says: no row is left out
+_STRICT: Mapping[FileFormat, Mapping[str, str]] = {
+    FileFormat.JSON: {"mode": "FAILFAST"},  # Spark's default makes NULLs of what it cannot read
+    FileFormat.CSV: {"mode": "FAILFAST"},
+}
+
+
+def columns(table: ExternalTable) -> StructType:
+    """The columns of the files."""
+    return struct_type(table.schema_json)
+
+
+def reader(spark: SparkSession, file_format: FileFormat, options: Mapping[str, str]) -> DataFrameReader:
+    """Spark's reader for the format. A record that cannot be read fails the query, unless `options` say otherwise."""
+    given = {name.lower() for name in options}
+    defaults = {**_WHOLE, **_STRICT.get(file_format, {})}
+    chosen = {**{name: value for name, value in defaults.items() if name.lower() not in given}, **options}
+    return spark.read.format(file_format.value).options(**chosen)
+
+
+def spark_path(table: ExternalTable, file: DataFile) -> str:
+    """A file as Spark's reader takes it, which reads patterns."""
+    return _GLOB.sub(r"\\\1", f"{table.location}/{file.path}")
+
+
+def rows_of_files(spark: SparkSession, table: ExternalTable, files: Sequence[DataFile]) -> DataFrame:
+    """All rows of `files` as inserts: the table's columns, then METADATA$ACTION (INSERT), METADATA$ISUPDATE (false),
+    METADATA$ROW_ID (string, NULL: R34) and METADATA$FILENAME (string, relative to the table's directory). Lazy.
+    """
+    kind = columns(table)
+    if not files:
+        for name, text in ((ACTION, "string"), (IS_UPDATE, "boolean"), (ROW_ID, "string"), (FILENAME, "string")):
+            kind = kind.add(name, text)
+        return spark.createDataFrame([], kind)
+    loaded = reader(spark, table.file_format, table.options).schema(kind).load([spark_path(table, f) for f in files])
+    path = loaded.metadataColumn("_metadata").getField("file_path")
+    return loaded.select(
+        *(F.col(quoted(field.name)) for field in kind.fields),
+        F.lit("INSERT").alias(ACTION),
+        F.lit(False).alias(IS_UPDATE),
+        F.lit(None).cast("string").alias(ROW_ID),
+        _relative(path, table.location).alias(FILENAME),
+    )
+
+
+def _relative(path: Column, location: str) -> Column:
+    """Spark's path of a file, which is percent-encoded, below `location`, which is not."""
+    decoded = F.regexp_replace(F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B"))), "^file:/+", "file:///")
+    below = F.startswith(decoded, F.lit(f"{location}/"))
+    return F.when(below, F.substring(decoded, len(location) + 2, 1 << 20)).otherwise(decoded)

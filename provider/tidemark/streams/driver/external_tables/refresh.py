@@ -1,0 +1,172 @@
+"""The list of an external table's files, kept as a Delta table so that its changes are those of any stream's source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType, TimestampType
+
+from tidemark.errors import ExternalTableExists, ExternalTableNotFound
+from tidemark.jobs.spark_failures import SPARK_FAILURES
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.external_tables import definition, external_table_ref, files_of, list_uri
+from tidemark.lake.storage import canonical_uri
+from tidemark.model.codec import to_json
+from tidemark.model.external_tables import (
+    EXTERNAL_TABLE_PROPERTY,
+    DataFile,
+    ExternalTable,
+    ExternalTableAsk,
+    Refreshed,
+)
+from tidemark.sql.statements import path_name
+from tidemark.streams.driver.external_tables.definition import define, located
+from tidemark.streams.planning.external_tables import FileChanges, compare_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+__all__ = ["LISTED", "listed_files", "refresh_external_table"]
+
+LISTED = StructType(
+    [
+        StructField("path", StringType(), False),
+        StructField("size", LongType(), False),
+        StructField("modified_at", TimestampType(), False),
+        StructField("etag", StringType(), False),
+    ]
+)
+GONE = "gone"
+_FOR_EVER = "interval 36500 days"
+_PROPERTIES = {
+    "delta.enableRowTracking": "true",
+    "delta.logRetentionDuration": _FOR_EVER,  # a stream on files does not become stale (R88)
+    "delta.deletedFileRetentionDuration": _FOR_EVER,
+}
+
+
+def refresh_external_table(
+    spark: SparkSession, workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None = None
+) -> Refreshed:
+    """Note which files there are now; streams see what has changed since the last time (R66).
+
+    A table that is not there yet is made, its first files with it. `workspace` is `<lake root>/_tidemark`. Nothing is
+    committed where nothing has changed, so a second run is harmless, and of two at once the later one finds less to do.
+    Raises ExternalTableNotFound if `ask` is no more than a name and it is not there, ExternalTableExists if it says
+    other things than what is there, InvalidArgument, TableNotFound where the directory is not there, FilesHaveNoSchema,
+    FileFormatNotInstalled.
+    """
+    try:
+        log = _opened(workspace, ask, options)
+    except ExternalTableNotFound:
+        if ask.location is None:
+            raise
+        made = _create(spark, workspace, ask, options)
+        if made is not None:
+            return made
+        log = _opened(workspace, ask, options)
+    table = definition(log)
+    _require_same(spark, table, ask)
+    known = listed_files(spark.read.format("delta").load(log.uri))
+    changes = compare_files(known, files_of(table, options))
+    if not changes.empty:
+        _note(spark, log.uri, changes)
+    return _refreshed(table.name, log.head(), changes)
+
+
+def listed_files(rows: DataFrame) -> list[DataFile]:
+    """The files in the list, or in a part of it."""
+    epoch = (F.unix_millis("modified_at")).alias("modified_at")
+    return [_data_file(row) for row in rows.select("path", "size", epoch, "etag").collect()]
+
+
+def _opened(workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None) -> DeltaLog:
+    return DeltaLog.open(external_table_ref(workspace, ask.name, options).path, options)
+
+
+def _create(
+    spark: SparkSession, workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None
+) -> Refreshed | None:
+    """One commit makes the list with what is there; None if another refresh has made it meanwhile.
+
+    Where an earlier making died, its files are in the way of a CREATE. What replaces them is no table, unless one comes
+    to be in the moment after the second look: that is the same list then.
+    """
+    asked = located(ask)
+    files = files_of(asked, options)
+    table = define(spark, asked, ask.schema, files)
+    writer = _rows(spark, files).drop(GONE).writeTo(path_name(list_uri(workspace, ask.name))).using("delta")
+    for name, value in {**_PROPERTIES, EXTERNAL_TABLE_PROPERTY: to_json(table)}.items():
+        writer = writer.tableProperty(name, value)
+    for make in (writer.create, writer.createOrReplace):
+        try:
+            make()
+            return _refreshed(table.name, 0, compare_files((), files))
+        except SPARK_FAILURES as error:
+            failure = error
+        if _is_there(workspace, ask, options):
+            return None
+    raise failure
+
+
+def _is_there(workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None) -> bool:
+    try:
+        _opened(workspace, ask, options)
+    except ExternalTableNotFound:
+        return False
+    return True
+
+
+def _require_same(spark: SparkSession, table: ExternalTable, ask: ExternalTableAsk) -> None:
+    """What `ask` says, if it says anything, is what is there. Raises ExternalTableExists."""
+    said: dict[str, tuple[Any, Any]] = {}
+    if ask.location is not None:
+        said["location"] = (table.location, canonical_uri(ask.location))
+        said["options"] = (dict(table.options), dict(ask.options))
+        said["pattern"] = (table.pattern, ask.pattern)
+    if ask.file_format is not None:
+        said["file_format"] = (table.file_format.value, ask.file_format.value)
+    if ask.schema is not None:
+        wanted = define(spark, replace(table, schema_json=""), ask.schema, ()).schema_json
+        said["schema"] = (table.schema_json, wanted)
+    for what, (there, asked) in said.items():
+        if there != asked:
+            raise ExternalTableExists(name=table.name, what=what, there=there, asked=asked)
+
+
+def _note(spark: SparkSession, uri: str, changes: FileChanges) -> None:
+    """One commit. Another refresh may have noted the same meanwhile: then nothing is left to do for it."""
+    found = _rows(spark, (*changes.added, *changes.overwritten)).unionByName(
+        _rows(spark, changes.removed).withColumn(GONE, F.lit(True))
+    )
+    target = path_name(uri)
+    new = {name: F.col(f"found.{name}") for name in LISTED.names}
+    differs = ~F.struct(*new.values()).eqNullSafe(F.struct(*(F.col(f"{target}.{name}") for name in LISTED.names)))
+    gone = F.col(f"found.{GONE}")
+    merge = found.alias("found").mergeInto(target, F.col(f"{target}.path").eqNullSafe(F.col("found.path")))
+    merge = merge.whenMatched(gone).delete().whenMatched(~gone & differs).update(new)
+    merge.whenNotMatched(~gone).insert(new).merge()
+
+
+def _rows(spark: SparkSession, files: Iterable[DataFile]) -> DataFrame:
+    kind = StructType([*LISTED.fields, StructField(GONE, BooleanType(), False)])
+    return spark.createDataFrame([(f.path, f.size, f.modified_at, f.etag, False) for f in files], kind)
+
+
+def _data_file(row: Row) -> DataFile:
+    modified_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row["modified_at"])
+    return DataFile(path=row["path"], size=row["size"], modified_at=modified_at, etag=row["etag"])
+
+
+def _refreshed(name: str, version: int, changes: FileChanges) -> Refreshed:
+    return Refreshed(
+        table=name,
+        version=version,
+        added=len(changes.added),
+        overwritten=len(changes.overwritten),
+        removed=len(changes.removed),
+    )

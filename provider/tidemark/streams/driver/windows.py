@@ -1,0 +1,101 @@
+"""A stream's window as rows, whatever the stream reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemark.changes.driver.views.catalog import resolve_view
+from tidemark.changes.driver.views.plan import plan_view_changes
+from tidemark.changes.driver.views.read import read_view_changes, read_view_rows
+from tidemark.changes.driver.window import plan_window as plan_table_window
+from tidemark.changes.driver.window import read_window as read_table_window
+from tidemark.changes.planning.sets.plan import explain_pages
+from tidemark.errors import TableNotFound, VersionVacuumed, ViewChanged, ViewError
+from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
+from tidemark.streams.driver.external_tables.window import explain_file_window, read_file_window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidemark.jobs.workspace import Workspace
+    from tidemark.model.views import ViewQuery
+
+__all__ = ["explain_window", "read_window"]
+
+
+def read_window(
+    spark: SparkSession,
+    window: StreamWindow,
+    workspace: Workspace,
+    options: Mapping[str, str] | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
+) -> DataFrame:
+    """The rows that the stream shows of `window`: the columns of its source, then METADATA$ACTION, METADATA$ISUPDATE,
+    METADATA$ROW_ID (R27), and METADATA$FILENAME where they come from files (R65).
+
+    The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). `say` is
+    told the plan in a line. Raises SourceRecreated (R82, R91), ViewChanged (R83), StreamStale (R84),
+    TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange, DataFileChanged.
+    """
+    with _lost_to(window.stream_name):
+        return _read(spark, window, workspace, options, say)
+
+
+def _read(
+    spark: SparkSession,
+    window: StreamWindow,
+    workspace: Workspace,
+    options: Mapping[str, str] | None,
+    say: Callable[[str], None] | None,
+) -> DataFrame:
+    if window.mode is StreamMode.INSERT_ONLY:
+        return read_file_window(spark, window, workspace, options, say=say)
+    if window.view is None:
+        return read_table_window(spark, window, workspace, options, say=say)
+    require_same_view(spark, window.view, window.stream_name)
+    now, name = _time_of(window), window.stream_name
+    if window.kind is WindowKind.INITIAL_ROWS:
+        return read_view_rows(spark, window.view, window.bases, now, options, reader=name)
+    return read_view_changes(
+        spark, window.view, window.bases, window.mode, now, workspace, options, reader=name, say=say
+    )
+
+
+def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What `read_window` would read for a window of changes, in plain values, without Spark; same errors."""
+    with _lost_to(window.stream_name):
+        if window.mode is StreamMode.INSERT_ONLY:
+            return explain_file_window(window, options)
+        if window.view is None:
+            return explain_pages(plan_table_window(window, options))
+        return plan_view_changes(window.view, window.bases, window.mode, options, reader=window.stream_name).explain()
+
+
+@contextmanager
+def _lost_to(stream: str) -> Iterator[None]:
+    """Files that are gone are told with the stream that needs them."""
+    try:
+        yield
+    except VersionVacuumed as gone:
+        raise VersionVacuumed(**{**gone.facts, "reader": f"the stream {stream!r}"}) from gone
+
+
+def require_same_view(spark: SparkSession, view: ViewQuery, stream: str) -> None:
+    """The view is still what it was when the stream was made. Raises ViewChanged (R83)."""
+    try:
+        found = resolve_view(spark, view.name, beyond_snowflake=True)
+    except (TableNotFound, ViewError) as error:
+        raise ViewChanged(view=view.name, stream=stream) from error
+    if found.digest != view.digest:
+        raise ViewChanged(view=view.name, stream=stream)
+
+
+def _time_of(window: StreamWindow) -> datetime:
+    """What the view's current_timestamp() means at both ends (R37)."""
+    if window.read_at is None:
+        raise AssertionError(f"the window of {window.stream_name} on a view has no time of its read")
+    return window.read_at

@@ -1,0 +1,64 @@
+"""Jobs about a table or a view that belong to no transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemark.model.external_tables import ExternalTableAsk, Refreshed
+from tidemark.model.jobs import Job
+from tidemark.model.streams import TableRef
+from tidemark.model.views import ViewQuery
+
+__all__ = [
+    "CREATE_QUARANTINE",
+    "PREPARE",
+    "REFRESH_EXTERNAL_TABLE",
+    "RESOLVE_VIEW",
+    "ResolvedView",
+    "TablePath",
+    "TableVersion",
+    "ViewRequest",
+]
+
+
+@dataclass(frozen=True)
+class TablePath:
+    """A table by its path or URI."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """The version that a table has after the job."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """A view by the name that Spark's catalog has; `beyond_snowflake`: take it further than Snowflake does."""
+
+    view: str
+    beyond_snowflake: bool
+
+
+@dataclass(frozen=True)
+class ResolvedView:
+    """The view's query, and its base tables in its order."""
+
+    query: ViewQuery
+    bases: tuple[TableRef, ...]
+
+
+PREPARE = Job("prepare", TablePath, TableVersion, "streams.driver.job_prepare:prepare")
+CREATE_QUARANTINE = Job(
+    "create_quarantine", TablePath, TableVersion, "streams.driver.job_create_quarantine:create_quarantine"
+)
+RESOLVE_VIEW = Job("resolve_view", ViewRequest, ResolvedView, "streams.driver.job_resolve_view:resolve_view")
+REFRESH_EXTERNAL_TABLE = Job(
+    "refresh_external_table",
+    ExternalTableAsk,
+    Refreshed,
+    "streams.driver.job_refresh_external_table:refresh_external_table",
+)

@@ -1,0 +1,1 @@
+"""Decisions about streams: pure functions that take values and return values."""

@@ -1,0 +1,144 @@
+"""What the source system says of tables in other words than Spark: made for Delta, their rows tracked from birth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from sqlglot import Token, exp
+
+from tidemark.errors import SqlCompilationError
+from tidemark.sql.foreign_sql import SOURCE, SPARK, SqlNotUnderstood, trees, written
+from tidemark.sql.names import sql_name
+from tidemark.sql.text import Cursor
+
+__all__ = ["table_statement"]
+
+ROW_TRACKING = "delta.enableRowTracking"
+RETENTION = "delta.deletedFileRetentionDuration"
+DEFAULTS = "delta.feature.allowColumnDefaults"
+TRANSLATED = ("CHANGE_TRACKING", "DATA_RETENTION_TIME_IN_DAYS", "MAX_DATA_EXTENSION_TIME_IN_DAYS")
+
+
+def table_statement(text: str) -> str | None:
+    """The statement as Spark and Delta understand it; None where Spark is to have it as it is.
+
+    CREATE TABLE without USING makes a Delta table with row tracking, its columns' types are translated, and
+    DATA_RETENTION_TIME_IN_DAYS is how long Delta keeps files. ALTER TABLE … SET CHANGE_TRACKING turns row tracking on
+    or off. TRUNCATE TABLE deletes all rows. CREATE TABLE … CLONE is a shallow clone (R93).
+    """
+    try:
+        cursor = Cursor(text)
+    except SqlCompilationError:
+        return None
+    if cursor.sees("ALTER", "TABLE"):
+        return _change_tracking(cursor)
+    if cursor.takes("TRUNCATE", "TABLE"):
+        return None if cursor.sees("IF", "EXISTS") else f"DELETE FROM {text[cursor.place.start :]}"
+    return _clone(cursor) or _create(cursor)
+
+
+def _change_tracking(cursor: Cursor) -> str | None:
+    cursor.needs("ALTER", "TABLE")
+    try:
+        table = cursor.name("the name of a table")
+        if not cursor.takes("SET", "CHANGE_TRACKING"):
+            return None
+        state = str(cursor.flag()).lower()
+        cursor.end()
+    except SqlCompilationError:
+        return None
+    return f"ALTER TABLE {sql_name(table)} SET TBLPROPERTIES ('{ROW_TRACKING}' = '{state}')"
+
+
+def _clone(cursor: Cursor) -> str | None:
+    try:
+        cursor.needs("CREATE")
+        cursor.takes("OR", "REPLACE")
+        cursor.takes("TRANSIENT")
+        cursor.needs("TABLE")
+        cursor.takes("IF", "NOT", "EXISTS")
+        cursor.name("the name of a table")
+    except SqlCompilationError:
+        return None
+    at = cursor.place.start
+    return f"{cursor.text[:at]}SHALLOW {cursor.text[at:]}" if cursor.sees("CLONE") else None
+
+
+def _create(cursor: Cursor) -> str | None:
+    words = [token.text.upper() for token in cursor.tokens]
+    starts = (["CREATE", "TABLE"], ["CREATE", "OR", "REPLACE", "TABLE"], ["CREATE", "TRANSIENT", "TABLE"])
+    begins = any(words[: len(start)] == start for start in (*starts, ["CREATE", "OR", "REPLACE", "TRANSIENT", "TABLE"]))
+    query = _query(cursor.tokens)
+    head = cursor.text[:query] if query is not None else cursor.text
+    if not begins or "USING" in words[: len(Cursor(head).tokens)]:
+        return None
+    tree = _parsed(head)
+    if tree is None:
+        return None
+    try:
+        made = written(_for_delta(tree), SPARK)
+    except SqlNotUnderstood:
+        return None
+    return made if query is None else f"{made} {cursor.text[query:]}"
+
+
+def _query(tokens: Sequence[Token]) -> int | None:
+    """Where AS and the query begin, outside parentheses."""
+    depth = 0
+    for token, coming in pairwise(tokens):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0 and token.text.upper() == "AS" and coming.text.upper() in ("SELECT", "WITH", "(", "VALUES"):
+            return token.start
+    return None
+
+
+def _parsed(head: str) -> exp.Create | None:
+    try:
+        found = trees(head.rstrip().rstrip(";"), SOURCE)
+    except SqlNotUnderstood:
+        return None
+    tree = found[0] if len(found) == 1 else None
+    plain = isinstance(tree, exp.Create) and not tree.args.get("clone") and not tree.find(exp.LikeProperty)
+    return tree if plain and isinstance(tree, exp.Create) else None
+
+
+def _for_delta(tree: exp.Create) -> exp.Create:
+    properties = tree.args.get("properties")
+    given = list(properties.expressions) if isinstance(properties, exp.Properties) else []
+    settings = {ROW_TRACKING: "true", **_settings(given), **_without_odd_columns(tree)}
+    kept = [item for item in given if not _has_its_own_word(item)]
+    kept.append(exp.FileFormatProperty(this=exp.Var(this="delta")))
+    kept += [exp.Property(this=exp.Literal.string(key), value=exp.Literal.string(to)) for key, to in settings.items()]
+    tree.set("properties", exp.Properties(expressions=kept))
+    return tree
+
+
+def _settings(given: Sequence[exp.Expression]) -> dict[str, str]:
+    """Properties of the table in Delta's words."""
+    values = {str(item.name).upper(): item.args.get("value") for item in given}
+    tracking, retention = values.get("CHANGE_TRACKING"), values.get("DATA_RETENTION_TIME_IN_DAYS")
+    found = {}
+    if isinstance(tracking, exp.Boolean):
+        found[ROW_TRACKING] = str(tracking.this).lower()
+    if isinstance(retention, exp.Literal):
+        found[RETENTION] = f"interval {retention.name} days"
+    return found
+
+
+def _has_its_own_word(item: exp.Expression) -> bool:
+    """Whether Delta says the property in another way, or not at all."""
+    return isinstance(item, exp.TransientProperty) or str(item.name).upper() in TRANSLATED
+
+
+def _without_odd_columns(tree: exp.Create) -> dict[str, str]:
+    """Take out of the columns what Delta has no word for, and answer with what they need of the table."""
+    for kind in tree.find_all(exp.DataType):
+        if kind.is_type(*exp.DataType.TEMPORAL_TYPES):
+            kind.set("expressions", [])  # Spark's times have no precision to choose
+    defaults = [one for one in tree.find_all(exp.ColumnConstraint) if isinstance(one.kind, exp.DefaultColumnConstraint)]
+    values = [constraint for constraint in defaults if not isinstance(constraint.kind.this, exp.Null)]
+    for constraint in defaults:
+        if constraint not in values:
+            constraint.pop()
+    return {DEFAULTS: "supported"} if values else {}

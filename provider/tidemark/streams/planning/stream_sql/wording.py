@@ -1,0 +1,49 @@
+"""What goes wrong with a source or a point, in the words of the source system and with its place in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tidemark.errors import (
+    ExternalTableNotFound,
+    LogIncomplete,
+    RowTrackingDisabled,
+    StreamNotFound,
+    TableNotFound,
+    VersionNotFound,
+)
+from tidemark.sql.text import SqlName, compilation_error
+from tidemark.streams.planning.stream_sql.statements import SqlPoint
+
+__all__ = ["worded"]
+
+
+@contextmanager
+def worded(text: str, source: SqlName, *points: SqlPoint | None) -> Iterator[None]:
+    """What a source or a point lacks, said in the words of the source system and with its place (R8b, R8f, R8g, R9)."""
+    point = next((point for point in points if point is not None), None)
+    try:
+        yield
+    except (TableNotFound, ExternalTableNotFound) as error:
+        problem = f"Object {source.text!r} does not exist or not authorized."
+        raise compilation_error(text, source.span, problem) from error
+    except RowTrackingDisabled as error:
+        problem = (
+            "Change tracking is not enabled or has been missing for the time range requested on table"
+            f" {source.text!r}. ({error})"
+        )
+        raise compilation_error(text, source.span, problem) from error
+    except StreamNotFound as error:
+        other = next((p for p in points if p is not None and p.value == error.facts["stream"]), None)
+        if other is None:
+            raise
+        raise compilation_error(text, other.span, f"Stream {other.value!r} not found.") from error
+    except (VersionNotFound, LogIncomplete) as error:
+        if point is None:
+            raise
+        problem = (
+            f"Time travel data is not available for table {source.text}. The requested time is either beyond the"
+            f" allowed time travel period or before the object creation time. ({error})"
+        )
+        raise compilation_error(text, point.span, problem) from error

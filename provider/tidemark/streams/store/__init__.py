@@ -1,0 +1,1 @@
+"""Streams, offsets and transactions in the control store: tables, queries and state moves."""

@@ -1,0 +1,115 @@
+"""Jobs that were given to a driver: which of them may still be writing (PROTOCOL steps 6, 9, 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.model.statements import Statement
+from tidemark.streams.model.transaction_jobs import WRITE
+from tidemark.streams.store.schema import job_targets, jobs
+
+__all__ = ["StoredJob", "count_writes", "end", "given_another_table", "insert", "may_be_alive", "without_end"]
+
+
+@dataclass(frozen=True)
+class StoredJob:
+    """A job that has not surely ended, with the transaction that it works for."""
+
+    id: str
+    transaction_id: str
+    deadline: datetime
+
+
+def insert(
+    connection: sa.Connection,
+    job_id: str,
+    transaction_id: str,
+    kind: str,
+    statements: Sequence[Statement],
+    *,
+    at: datetime,
+    deadline: datetime,
+) -> None:
+    """Write the job ahead of its start, with the table ids that it is given."""
+    attempt = count_writes(connection, transaction_id) + 1
+    connection.execute(
+        jobs.insert().values(
+            id=job_id,
+            transaction_id=transaction_id,
+            kind=kind,
+            attempt=attempt,
+            submitted_at=at,
+            deadline=deadline,
+        )
+    )
+    for statement in statements:
+        connection.execute(
+            job_targets.insert().values(
+                job_id=job_id,
+                number=statement.number,
+                target_path=statement.target.path,
+                target_table_id=statement.target.table_id,
+            )
+        )
+
+
+def end(connection: sa.Connection, job_id: str, *, at: datetime, outcome: str) -> None:
+    """The job can write no more. A second call keeps the first time."""
+    connection.execute(
+        jobs.update().where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(ended_at=at, outcome=outcome)
+    )
+
+
+def count_writes(connection: sa.Connection, transaction_id: str) -> int:
+    """How many writing jobs the transaction has had."""
+    query = sa.select(sa.func.count()).where(jobs.c.transaction_id == transaction_id, _writing())
+    return int(connection.execute(query).scalar_one())
+
+
+def may_be_alive(connection: sa.Connection, transaction_id: str, *, now: datetime) -> datetime | None:
+    """Until when a writing job of the transaction may live; None: all have surely ended (step 18).
+
+    A late fence is harmless, so fences do not count: what it shuts is already done or never used again.
+    """
+    query = sa.select(sa.func.max(jobs.c.deadline)).where(jobs.c.transaction_id == transaction_id, _alive(now))
+    latest: datetime | None = connection.execute(query).scalar_one()
+    return latest
+
+
+def without_end(connection: sa.Connection, transaction_id: str) -> datetime | None:
+    """The latest deadline of the transaction's writing jobs of which nobody has kept that they ended; None: of all.
+
+    More than `may_be_alive`: a deadline alone is proof only with a fence behind it (V11).
+    """
+    query = sa.select(sa.func.max(jobs.c.deadline)).where(
+        jobs.c.transaction_id == transaction_id, _writing(), jobs.c.ended_at.is_(None)
+    )
+    latest: datetime | None = connection.execute(query).scalar_one()
+    return latest
+
+
+def given_another_table(
+    connection: sa.Connection, *, target_path: str, table_id: str, now: datetime
+) -> StoredJob | None:
+    """A job that may be alive and was given another table at this path (step 6, V11), or None."""
+    query = (
+        sa.select(jobs.c.id, jobs.c.transaction_id, jobs.c.deadline)
+        .join(job_targets, job_targets.c.job_id == jobs.c.id)
+        .where(job_targets.c.target_path == target_path, job_targets.c.target_table_id != table_id, _alive(now))
+        .order_by(jobs.c.deadline.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).first()
+    return None if row is None else StoredJob(row.id, row.transaction_id, row.deadline)
+
+
+def _writing() -> sa.ColumnElement[bool]:
+    return jobs.c.kind == WRITE.name
+
+
+def _alive(now: datetime) -> sa.ColumnElement[bool]:
+    return _writing() & jobs.c.ended_at.is_(None) & (jobs.c.deadline > now)

@@ -1,0 +1,232 @@
+"""Streams as a monitor shows them, read only: a page of them in one query, and the newest moves of an offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from tidemark.errors import StreamNotFound
+from tidemark.model.statements import TransactionKey
+from tidemark.model.streams import OffsetMove, Stream
+from tidemark.streams.model.health import StreamHealth
+from tidemark.streams.store.health import HEALTH_COLUMNS
+from tidemark.streams.store.schema import offset_moves, stream_health, streams, transactions
+from tidemark.streams.store.streams import lineage, move_of, stream_of
+
+__all__ = ["HeldWindow", "NumberedMove", "OverviewRow", "SortBy", "StreamsPage", "newest_moves", "one", "page"]
+
+
+_OF_A_MOVE = ("id", "from_version", "to_version", "moved_at", "who", "why", "run")
+
+
+class SortBy(StrEnum):
+    """What a page of streams can be ordered by; the name decides between equals."""
+
+    NAME = "name"
+    SOURCE = "source"
+    MODE = "mode"
+    OFFSET = "offset"
+    CREATED = "created"
+    ADVANCED = "advanced"  # the time of the last offset advance, creation included (R81)
+    HELD = "held"  # since when a transaction holds the stream
+    STATE = "state"  # as far as the store knows: those that fail, most failures first, then those that never delivered
+
+
+@dataclass(frozen=True)
+class HeldWindow:
+    """The open transaction that holds a stream: whose it is, since when, and what may still run for it."""
+
+    key: TransactionKey
+    owner: str
+    since: datetime
+    lease_until: datetime
+    submitted: bool
+    job_deadline: datetime | None
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """One stream; `commit` is the last move of its offset that a transaction made, None where there was none."""
+
+    stream: Stream
+    held: HeldWindow | None
+    commit: OffsetMove | None
+    health: StreamHealth
+
+
+@dataclass(frozen=True)
+class StreamsPage:
+    """`total`: how many live streams the search fits, on all pages."""
+
+    total: int
+    rows: tuple[OverviewRow, ...]
+
+
+@dataclass(frozen=True)
+class NumberedMove:
+    """A move of an offset and its number in the store: older moves have lower ones."""
+
+    number: int
+    move: OffsetMove
+
+
+_ORDER: dict[SortBy, sa.ColumnElement[object]] = {
+    SortBy.NAME: streams.c.folded_name,
+    SortBy.SOURCE: sa.func.lower(streams.c.source_name),
+    SortBy.MODE: streams.c.mode,
+    SortBy.OFFSET: streams.c.offset_version,
+    SortBy.CREATED: streams.c.created_at,
+    SortBy.ADVANCED: streams.c.anchor,
+    SortBy.HELD: transactions.c.opened_at,
+    SortBy.STATE: sa.case(
+        (stream_health.c.failures_in_row > 0, -stream_health.c.failures_in_row),
+        (sa.func.coalesce(stream_health.c.consumptions, 0) == 0, 0),
+        else_=1,
+    ),
+}
+
+
+def page(
+    connection: sa.Connection,
+    *,
+    search: str = "",
+    only_held: bool = False,
+    sort: SortBy = SortBy.NAME,
+    descending: bool = False,
+    limit: int = 50,
+    offset: int = 0,
+) -> StreamsPage:
+    """Live streams whose name, source or path holds `search` in any case, `limit` of them after the first `offset`.
+
+    One query, whatever the number of streams. A page past the end has no rows, and the total.
+    """
+    wanted = _wanted(search, only_held)
+    uids = _uids(wanted, sort, descending, limit, offset)
+    total = sa.select(sa.func.count().label("total")).select_from(streams).where(*wanted).subquery("counted")
+    beside = total.outerjoin(uids, sa.true()).outerjoin(streams, streams.c.uid == uids.c.uid)
+    query = _with_what_belongs(sa.select(total.c.total), beside).order_by(*_ordering(sort, descending))
+    found = connection.execute(query).mappings().all()
+    return StreamsPage(int(found[0]["total"]), tuple(_row(row) for row in found if row["uid"] is not None))
+
+
+def one(connection: sa.Connection, uid: str) -> OverviewRow:
+    """The stream with that uid, dropped or not. Raises StreamNotFound."""
+    query = _with_what_belongs(sa.select(), streams).where(streams.c.uid == uid)
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise StreamNotFound(stream=uid)
+    return _row(row)
+
+
+def newest_moves(
+    connection: sa.Connection, uid: str, *, limit: int, before: int | None = None
+) -> tuple[NumberedMove, ...]:
+    """The newest acts on the stream's offset, newest first; those with a number below `before`."""
+    own = offset_moves.c.stream_uid.in_(lineage(connection, uid))
+    query = sa.select(offset_moves).where(own).order_by(offset_moves.c.id.desc())
+    if before is not None:
+        query = query.where(offset_moves.c.id < before)
+    rows = connection.execute(query.limit(limit)).mappings()
+    return tuple(NumberedMove(row["id"], move_of(row)) for row in rows)
+
+
+def _with_what_belongs(query: sa.Select[tuple[object, ...]], beside: sa.FromClause) -> sa.Select[tuple[object, ...]]:
+    """The streams in `beside`, each with the transaction that holds it, its last commit and its counts."""
+    return query.add_columns(streams, *_held_columns(), *_commit_columns(), *_health_columns()).select_from(
+        beside.outerjoin(transactions, transactions.c.id == streams.c.held_by)
+        .outerjoin(offset_moves, offset_moves.c.id == _last_commit())
+        .outerjoin(stream_health, stream_health.c.stream_uid == streams.c.uid)
+    )
+
+
+def _wanted(search: str, only_held: bool) -> list[sa.ColumnElement[bool]]:
+    wanted: list[sa.ColumnElement[bool]] = [streams.c.dropped_at.is_(None)]
+    if search:
+        folded = search.casefold()
+        wanted.append(
+            streams.c.folded_name.contains(folded, autoescape=True)
+            | sa.func.lower(streams.c.source_name).contains(folded, autoescape=True)
+            | sa.func.lower(streams.c.source_path).contains(folded, autoescape=True)
+        )
+    if only_held:
+        wanted.append(streams.c.held_by.is_not(None))
+    return wanted
+
+
+def _uids(wanted: list[sa.ColumnElement[bool]], sort: SortBy, descending: bool, limit: int, offset: int) -> sa.Subquery:
+    """The page's streams alone: what belongs to them is joined to these few."""
+    query = sa.select(streams.c.uid).where(*wanted).order_by(*_ordering(sort, descending)).limit(limit).offset(offset)
+    if sort is SortBy.HELD:
+        query = query.select_from(streams.outerjoin(transactions, transactions.c.id == streams.c.held_by))
+    if sort is SortBy.STATE:
+        query = query.select_from(streams.outerjoin(stream_health, stream_health.c.stream_uid == streams.c.uid))
+    return query.subquery("wanted")
+
+
+def _ordering(sort: SortBy, descending: bool) -> list[sa.ColumnElement[object]]:
+    by = _ORDER[sort]
+    return [(by.desc() if descending else by.asc()).nulls_last(), streams.c.folded_name.asc()]
+
+
+def _held_columns() -> list[sa.Label[object]]:
+    names = (
+        "dag_id",
+        "run_id",
+        "task_id",
+        "map_index",
+        "owner",
+        "opened_at",
+        "lease_until",
+        "submitted",
+        "job_deadline",
+    )
+    return [transactions.c[name].label(f"held_{name}") for name in names]
+
+
+def _commit_columns() -> list[sa.Label[object]]:
+    return [offset_moves.c[name].label(f"move_{name}") for name in _OF_A_MOVE]
+
+
+def _health_columns() -> list[sa.Label[object]]:
+    return [stream_health.c[name].label(f"health_{name}") for name in HEALTH_COLUMNS]
+
+
+def _last_commit() -> sa.ScalarSelect[int]:
+    """A move that has a run is a transaction's; one without is somebody's own (created, advanced by hand)."""
+    earlier = offset_moves.alias("earlier")
+    of_stream = sa.select(sa.func.max(earlier.c.id)).where(
+        earlier.c.stream_uid == streams.c.uid, earlier.c.run.is_not(None)
+    )
+    return of_stream.correlate(streams).scalar_subquery()
+
+
+def _row(row: sa.RowMapping) -> OverviewRow:
+    return OverviewRow(stream=stream_of(row), held=_held(row), commit=_commit(row), health=_health(row))
+
+
+def _health(row: sa.RowMapping) -> StreamHealth:
+    if row["health_consumptions"] is None:
+        return StreamHealth()
+    return StreamHealth(**{name: row[f"health_{name}"] for name in HEALTH_COLUMNS})
+
+
+def _held(row: sa.RowMapping) -> HeldWindow | None:
+    if row["held_dag_id"] is None:
+        return None
+    return HeldWindow(
+        key=TransactionKey(row["held_dag_id"], row["held_run_id"], row["held_task_id"], row["held_map_index"]),
+        owner=row["held_owner"],
+        since=row["held_opened_at"],
+        lease_until=row["held_lease_until"],
+        submitted=row["held_submitted"],
+        job_deadline=row["held_job_deadline"],
+    )
+
+
+def _commit(row: sa.RowMapping) -> OffsetMove | None:
+    if row["move_id"] is None:
+        return None
+    return move_of({"stream_uid": row["uid"], **{name: row[f"move_{name}"] for name in _OF_A_MOVE}})

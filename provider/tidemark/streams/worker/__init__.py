@@ -1,0 +1,1 @@
+"""Steps of a consumption on the Airflow side (PROTOCOL section 3): begin, submit, commit, roll back."""

@@ -1,0 +1,40 @@
+"""A lease kept alive while a job runs, so that nobody takes over from a living holder (V13)."""
+
+from __future__ import annotations
+
+import logging
+
+from tidemark.control.store import ControlStore
+from tidemark.model.statements import TransactionKey
+from tidemark.streams.store import transactions as stored_transactions
+from tidemark.streams.worker.limits import Limits
+from tidemark.streams.worker.repeating import Repeating
+
+__all__ = ["LeaseKept"]
+
+log = logging.getLogger(__name__)
+
+
+class LeaseKept(Repeating):
+    """Renews the lease of an open transaction in the background, every third of its length, until the block ends.
+
+    A store that cannot be reached meanwhile is tried again. Losing the lease harms nothing: submit and commit compare.
+    """
+
+    def __init__(self, store: ControlStore, transaction_id: str, holder: TransactionKey | None, limits: Limits) -> None:
+        super().__init__(self._renew, seconds=limits.lease.total_seconds() / 3, what="lease")
+        self._store = store
+        self._transaction_id = transaction_id
+        self._holder = holder
+        self._limits = limits
+
+    def _renew(self) -> bool:
+        until = self._store.clock() + self._limits.lease
+        held = self._store.write(
+            lambda connection: stored_transactions.renew_lease(
+                connection, self._transaction_id, holder=self._holder, until=until
+            )
+        )
+        if not held:
+            log.warning("The lease is lost: another consumer finishes this transaction.")
+        return held

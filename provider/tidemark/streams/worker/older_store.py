@@ -1,0 +1,226 @@
+"""A control store that is older than the lake, as one put back from a backup: told before it writes anything again.
+
+Delta's entries and our marks in the targets' logs are the only truth that survives such a restore. The store keeps for
+each table the highest number of each stream that it ever ordered a job with; a table that holds a higher one has seen
+windows of which this store knows nothing, under whatever order of targets or lead stream they were written. A table
+that the store does not know is told by its windows: none ends past its stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.delivery.model.marks import Mark, parse_mark
+from tidemark.delivery.model.transactions import Transaction
+from tidemark.delivery.planning.stream_numbers import (
+    Known,
+    LookedAt,
+    Unordered,
+    is_lost,
+    looked_at,
+    unordered,
+    writer_of,
+)
+from tidemark.errors import StoreOlderThanLake, TargetNotFound
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.model.statements import Statement
+from tidemark.model.streams import TableRef
+from tidemark.streams.store import streams, target_numbers
+from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.targets import open_target
+
+__all__ = [
+    "LakeAhead",
+    "LostMarks",
+    "keep_ordered",
+    "lost_marks",
+    "require_known",
+    "require_knows",
+    "require_numbers",
+    "settle",
+]
+
+
+class LakeAhead(Exception):
+    """Tables hold numbers that the store has not ordered, or forget theirs: their marks have to be read."""
+
+    def __init__(self, tables: tuple[LookedAt, ...]) -> None:
+        super().__init__()
+        self.tables = tables
+
+
+@dataclass(frozen=True)
+class LostMarks:
+    """A table and the marks in its log of writes that the store never ordered."""
+
+    table: TableRef
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """A table and the marks in its log since it was last known."""
+
+    looked: LookedAt
+    marks: tuple[Mark, ...]
+
+
+def require_numbers(
+    connection: sa.Connection, looked: Sequence[LookedAt], settled: Collection[str] = frozenset()
+) -> None:
+    """The store knows every number in these tables, of which those with an id in `settled` were looked through already.
+
+    One small query for each table; no log is read. Raises LakeAhead where the logs have to tell more.
+    """
+    once = {one.table.table_id: one for one in looked}
+    ahead = [one for uid, one in once.items() if not _is_known(connection, one, uid in settled)]
+    if ahead:
+        raise LakeAhead(tuple(ahead))
+
+
+def settle(
+    store: ControlStore, looked: Sequence[LookedAt], tables: Tables, *, own: Mapping[str, int] | None = None
+) -> None:
+    """Read the marks of these tables from the last version known, and keep their numbers where they harm no stream of
+    this store, as those of another store or of streams that are gone.
+
+    `own`: numbers, by lead stream, of the transaction that is to be gone on with. Raises StoreOlderThanLake where a
+    stream that lives here was delivered under numbers that were never ordered here. A second run reads less.
+    """
+    found = _marked(store, looked, tables)
+    store.write(lambda connection: _settle(connection, store, found, own or {}))
+
+
+def lost_marks(
+    store: ControlStore, targets: Sequence[TableRef], tables: Tables, *, missing_ok: Collection[str] = ()
+) -> tuple[LostMarks, ...]:
+    """Of each table the marks of writes that the store never ordered. A table whose id is in `missing_ok` is left out
+    if it is not there any more. Changes nothing. Raises TargetNotFound, TargetNotDelta.
+    """
+    looked: list[LookedAt] = []
+    for target in targets:
+        try:
+            looked.append(looked_at(target, open_target(target, tables).state()))
+        except TargetNotFound:
+            if target.table_id not in missing_ok:
+                raise
+    found = _marked(store, looked, tables)
+
+    def sort_out(connection: sa.Connection) -> tuple[LostMarks, ...]:
+        known = [(one, _known(connection, one, {})) for one in found]
+        return tuple(
+            LostMarks(one.looked.table, tuple(mark for mark in one.marks if is_lost(mark, may_hold)))
+            for one, may_hold in known
+        )
+
+    return store.read(sort_out)
+
+
+def require_known(store: ControlStore, looked: Sequence[LookedAt], tables: Tables, **more: Mapping[str, int]) -> None:
+    """`require_numbers` and, where that is not enough, `settle`. Raises StoreOlderThanLake."""
+    try:
+        store.read(lambda connection: require_numbers(connection, looked))
+    except LakeAhead as ahead:
+        settle(store, ahead.tables, tables, **more)
+
+
+def require_knows(store: ControlStore, transaction: Transaction, tables: Tables) -> None:
+    """No target of a transaction that is gone on with holds more than it and what the store ordered.
+
+    Its own numbers may stand there: then its job finds its mark. Raises StoreOlderThanLake, TargetNotFound,
+    TargetNotDelta.
+    """
+    own: dict[str, int] = {}
+    for statement in transaction.plan.statements:
+        uid = writer_of(statement.app_id)
+        if uid is not None:
+            own[uid] = max(statement.txn_version, own.get(uid, 0))
+    targets = {s.target.path: s.target for s in transaction.plan.statements}
+    looked = [looked_at(target, open_target(target, tables).state()) for target in targets.values()]
+    require_known(store, looked, tables, own=own)
+
+
+def keep_ordered(connection: sa.Connection, statements: Sequence[Statement]) -> None:
+    """A job is ordered for these statements: from now on their targets may hold their numbers."""
+    for statement in statements:
+        uid = writer_of(statement.app_id)
+        if uid is not None:
+            version = statement.base_version
+            target_numbers.keep(connection, statement.target, uid, statement.txn_version, version=version)
+
+
+def _is_known(connection: sa.Connection, looked: LookedAt, settled: bool) -> bool:
+    known = target_numbers.known_table(connection, looked.table)
+    if looked.forgets and not settled and (known.version is None or known.version < looked.version):
+        return False
+    higher = {uid: number for uid, number in looked.numbers.items() if number > known.numbers.get(uid, 0)}
+    if not higher:
+        return True
+    came = target_numbers.came_with(connection, higher.keys())
+    return all(number <= came.get(uid, 0) for uid, number in higher.items())
+
+
+def _marked(store: ControlStore, looked: Sequence[LookedAt], tables: Tables) -> list[_Marked]:
+    since = store.read(lambda c: [target_numbers.known_table(c, one.table).version for one in looked])
+    return [_Marked(one, tuple(_marks(one, last, tables))) for one, last in zip(looked, since, strict=True)]
+
+
+def _marks(looked: LookedAt, last: int | None, tables: Tables) -> Iterator[Mark]:
+    log: DeltaLog = open_target(looked.table, tables)
+    start = max(log.earliest() - 1, -1 if last is None else last)
+    for text in log.user_metadata(start, looked.version):
+        mark = parse_mark(text)
+        if mark is not None:
+            yield mark
+
+
+def _settle(connection: sa.Connection, store: ControlStore, found: Sequence[_Marked], own: Mapping[str, int]) -> None:
+    for one in found:
+        looked = one.looked
+        ahead = _ahead(connection, one, own)
+        live = streams.names_of(connection, ahead.ends.keys())
+        if live:
+            raise StoreOlderThanLake(url=store.url, target=looked.table.name, streams=_in_words(live, ahead))
+        if not _has_its_own(connection, one, own):
+            _keep(connection, looked)
+
+
+def _ahead(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> Unordered:
+    return unordered(one.marks, one.looked.numbers, _known(connection, one, own))
+
+
+def _has_its_own(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> bool:
+    """Whether the table has numbers that only the transaction in hand may find there: to others they are unknown."""
+    return bool(own) and bool(streams.names_of(connection, _ahead(connection, one, {}).ends.keys()))
+
+
+def _keep(connection: sa.Connection, looked: LookedAt) -> None:
+    for uid, number in looked.numbers.items() or [("", 0)]:
+        target_numbers.keep(connection, looked.table, uid, number, version=looked.version)
+
+
+def _known(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> Known:
+    """What the table may hold: the numbers that were ordered for it, came with their streams, or are `own`.
+
+    Of a table that the store does not know the numbers that were ordered for any table, as it may have been known under
+    another id and path; they are no proof, so there its windows have to lie behind the streams.
+    """
+    leads = {uid for mark in one.marks if (uid := writer_of(mark.app_id)) is not None}
+    uids = {*one.looked.numbers, *leads}
+    table = target_numbers.known_table(connection, one.looked.table)
+    sources = [own, table.numbers, target_numbers.came_with(connection, uids)]
+    offsets: Mapping[str, int] = {}
+    if not table.numbers:
+        sources.append(target_numbers.ordered_anywhere(connection, uids))
+        marked = {window.stream_uid for mark in one.marks for window in mark.windows}
+        offsets = streams.offsets_of(connection, marked)
+    return Known({uid: max(source.get(uid, 0) for source in sources) for uid in uids}, offsets, own)
+
+
+def _in_words(live: Mapping[str, str], ahead: Unordered) -> str:
+    ends = {name: ahead.ends[uid] for uid, name in live.items()}
+    return ", ".join(f"{name} (to version {'?' if end is None else end})" for name, end in sorted(ends.items()))

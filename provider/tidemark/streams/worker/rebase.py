@@ -1,0 +1,238 @@
+"""A stream whose table was made anew goes on under its name and with its history; one whose table was moved goes on as
+it was (R82, R90, R91).
+
+What is re-based is another stream for the protocol: it gets a uid of its own, as one that is replaced does (V5), so
+offsets under one uid never go back (I4), though the new table may count from 0 again, and no number or mark of a Delta
+transaction in a target can be taken for one of before (steps 7 and 10). What is relocated keeps its uid: the same
+versions of the same table lie elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from tidemark.changes.planning.source_keys import require_fitting_mode
+from tidemark.changes.worker.sources import require_tracked_at
+from tidemark.control.store import ControlStore
+from tidemark.errors import (
+    InvalidArgument,
+    LogIncomplete,
+    RebaseRefused,
+    RelocationRefused,
+    SourceError,
+    VersionNotFound,
+)
+from tidemark.model.streams import BaseOffset, Stream, StreamOffset, TableRef
+from tidemark.model.views import ViewQuery
+from tidemark.streams.store import health, streams, transactions
+from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.streams import require_free
+
+__all__ = ["Ground", "Loss", "Rebased", "loss_of", "rebase_stream", "relocate_stream"]
+
+REBASED = "re-based from"
+LOST_TO_READERS = ("VersionVacuumed",)
+"""What no log tells: a consumption has met it last, and every further one would."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a stream is put on: a table or a view, and where the stream is to stand in each table that it reads."""
+
+    source: TableRef
+    bases: tuple[BaseOffset, ...]
+    view: ViewQuery | None = None
+
+
+@dataclass(frozen=True)
+class Rebased:
+    """The stream before and after; the same where there was nothing to do."""
+
+    before: Stream
+    after: Stream
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What re-basing a stream gives up. `problem`: why it cannot be read any more, None where it can. `lost`: which
+    versions it will never deliver, in words.
+    """
+
+    stream: str
+    table: str
+    table_id: str
+    version: int
+    problem: str | None
+    lost: str
+
+
+def loss_of(store: ControlStore, name: str, *, tables: Tables) -> Loss:
+    """What is wrong with the stream, and what it loses when it is re-based. Raises StreamNotFound, LakeError."""
+    stream = store.read(lambda connection: streams.find(connection, name))
+    return Loss(
+        stream=stream.name,
+        table=stream.source.name,
+        table_id=stream.source.table_id,
+        version=stream.offset.version,
+        problem=_problem(store, stream, tables),
+        lost="; ".join(_lost_from(base, tables) for base in stream.bases),
+    )
+
+
+def rebase_stream(
+    store: ControlStore,
+    name: str,
+    ground: Ground,
+    *,
+    who: str,
+    why: str,
+    keys: Sequence[str] = (),
+    show_initial_rows: bool = False,
+    force: bool = False,
+    repeatable: bool = False,
+    tables: Tables,
+) -> Rebased:
+    """The stream stands on `ground` from now on, with its name, mode, comment, counts and history, and a new uid.
+
+    `keys`: it compares by them from now on, and its next window is the difference between the last state of the old
+    table that it knew and the new table, which must have that state in its log. `show_initial_rows`: its next window
+    has the rows of the new table. Otherwise it begins with what comes next. With `force` also a stream that can be read
+    is re-based, and what it has not read is given up. With `repeatable` a second run by the same `who` changes nothing.
+
+    Raises RebaseRefused, TransactionOpen, StreamNotFound, InvalidArgument, LakeError.
+    """
+    if not why.strip():
+        raise InvalidArgument(argument="why", value=why, problem="say why the stream may leave its table")
+    if keys and show_initial_rows:
+        problem = "with keys the next window is the difference, not all rows"
+        raise InvalidArgument(argument="show_initial_rows", value=True, problem=problem)
+    old, last = store.read(lambda connection: _with_last_act(connection, name))
+    if repeatable and last == (who, True):
+        return Rebased(old, old)
+    if not force:
+        _require_reason(old, ground, _problem(store, old, tables))
+    require_fitting_mode(old.mode, keys, on_view=ground.view is not None)
+    bases = (_last_known(old, ground, keys, tables),) if keys else ground.bases
+    new = replace(
+        old,
+        uid=store.new_id(),
+        source=ground.source,
+        offset=StreamOffset(ground.source.table_id, sum(base.version for base in bases)),
+        initial_rows_pending=show_initial_rows or (old.initial_rows_pending and not keys),
+        serial=0,
+        anchor=store.clock(),
+        view=ground.view,
+        view_bases=() if ground.view is None else tuple(bases),
+        keys=tuple(keys) or old.keys,
+    )
+    store.write(lambda connection: _rebase(connection, store, old, new, who, why))
+    return Rebased(old, new)
+
+
+def relocate_stream(store: ControlStore, name: str, to: TableRef, *, who: str, why: str = "") -> Stream:
+    """The stream reads its table at another name or path: uid, place and all else stay, and a window that is open is
+    read there, too. A second run changes nothing.
+
+    Raises RelocationRefused where another table lies there or the stream is on a view, StreamNotFound.
+    """
+
+    def move(connection: sa.Connection) -> Stream:
+        stream = streams.find(connection, name)
+        if stream.source == to:
+            return stream
+        words = f"relocated from {stream.source.name} ({stream.source.path})" + (f": {why}" if why else "")
+        if stream.view is not None:
+            problem = "it reads a view; rename its tables back, or re-base the stream onto the view as it is now"
+            raise RelocationRefused(stream=stream.name, problem=problem)
+        if not streams.relocate(connection, stream, to, at=store.clock(), who=who, why=words):
+            problem = f"at {to.path} lies the table {to.table_id}, and its own is {stream.source.table_id}"
+            raise RelocationRefused(stream=stream.name, problem=f"{problem}; to go on with another table, re-base it")
+        held_by = streams.holder(connection, stream.uid)
+        if held_by is not None:
+            transactions.relocate_window(connection, held_by, stream.uid, to)
+        return replace(stream, source=to)
+
+    return store.write(move)
+
+
+def _rebase(connection: sa.Connection, store: ControlStore, old: Stream, new: Stream, who: str, why: str) -> None:
+    found = streams.find(connection, old.name)
+    require_free(connection, store, found, "re-based")
+    if replace(found, serial=old.serial, comment=old.comment, anchor=old.anchor) != old:
+        raise RebaseRefused(stream=old.name, problem="it was moved at the same time; look at it again")
+    came = f"table {old.source.table_id} at version {old.offset.version}"
+    went = f"table {new.source.table_id} at version {new.offset.version}"
+    streams.rebase(
+        connection,
+        old,
+        replace(new, comment=found.comment),
+        at=new.anchor,
+        who=who,
+        why=f"{REBASED} {came} to {went}: {why}",
+    )
+    health.carry_over(connection, uid=old.uid, to=new.uid)
+
+
+def _with_last_act(connection: sa.Connection, name: str) -> tuple[Stream, tuple[str, bool]]:
+    """The stream, and by whom its history was last written, and whether that re-based it."""
+    stream = streams.find(connection, name)
+    last = streams.history(connection, stream.uid)[-1]
+    return stream, (last.who, last.why.startswith(REBASED))
+
+
+def _problem(store: ControlStore, stream: Stream, tables: Tables) -> str | None:
+    """Why the stream cannot be read any more, by its tables' logs or by what its last consumption met."""
+    try:
+        problem = standing_of(stream, tables, now=store.clock()).problem
+    except SourceError as error:
+        return str(error)
+    if problem is not None:
+        return str(problem)
+    counted = store.read(lambda connection: health.health_of(connection, stream.uid))
+    met = counted.failures_in_row > 0 and counted.last_error_type in LOST_TO_READERS
+    return counted.last_error if met else None
+
+
+def _require_reason(old: Stream, ground: Ground, problem: str | None) -> None:
+    """The stream cannot go on where it is, and can there. Raises RebaseRefused."""
+    same = old.source.table_id == ground.source.table_id
+    if same and old.view is None and ground.source.path != old.source.path:
+        words = f"its table was only moved, to {ground.source.path}; relocate the stream, and it keeps its place"
+        raise RebaseRefused(stream=old.name, problem=words)
+    if problem is None and old.view is not None and not same:
+        return  # the view says something else now (R83), which no log tells
+    if problem is None:
+        words = "it can still be read, and what it has not read would be lost; consume it first, or force it"
+        raise RebaseRefused(stream=old.name, problem=words)
+
+
+def _last_known(old: Stream, ground: Ground, keys: Sequence[str], tables: Tables) -> BaseOffset:
+    """Where the new table's log has the last state that the stream knew. Raises RebaseRefused."""
+    log, version = tables(ground.source), old.offset.version
+    try:
+        known = log.state(version).table_id if log.earliest() <= version + 1 else None
+    except (LogIncomplete, VersionNotFound):
+        known = None
+    if known != old.source.table_id:
+        problem = (
+            f"the log at {log.uri} does not have version {version} of its old table, so there is nothing to compare by"
+            " key; take show_initial_rows instead"
+        )
+        raise RebaseRefused(stream=old.name, problem=problem)
+    require_tracked_at(log, ground.source.name, version, stream=old.name, keys=keys)
+    return BaseOffset(ground.source, version)
+
+
+def _lost_from(base: BaseOffset, tables: Tables) -> str:
+    try:
+        log = tables(base.table)
+        head, same = log.head(), log.state().table_id == base.table.table_id
+    except SourceError:
+        same = False
+    if not same:
+        return f"every change behind version {base.version} of {base.table.name} as it was ({base.table.table_id})"
+    return f"changes in ({base.version}, {head}] of {base.table.name}" if head > base.version else "nothing unread"

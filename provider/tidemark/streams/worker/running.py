@@ -1,0 +1,90 @@
+"""One job: written ahead, run, and its end kept, so that "surely ended" can be decided (PROTOCOL steps 8, 9, 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from tidemark.control.store import ControlStore
+from tidemark.delivery.model.transactions import Transaction, TransactionState
+from tidemark.errors import JobError
+from tidemark.model.jobs import Job, JobResult, JobSpec
+from tidemark.model.statements import Statement
+from tidemark.streams.model.transaction_jobs import WRITE, StatementsRequest
+from tidemark.streams.store import jobs, transactions
+from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.limits import RunJob
+from tidemark.streams.worker.older_store import keep_ordered
+from tidemark.streams.worker.runtime import Runtime
+
+__all__ = ["NewJob", "order_job", "run_to_the_end", "same_window"]
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """Identity of a job that is about to be ordered; drawn outside the store's transaction."""
+
+    id: str
+    store_id: str
+    runtime: Runtime
+
+    @classmethod
+    def draw(cls, runtime: Runtime) -> NewJob:
+        """A job id that was never used before."""
+        return cls(runtime.store.new_id(), runtime.store.store_id, runtime)
+
+
+def same_window(stored: Transaction, given: Transaction) -> bool:
+    """Whether a copy still speaks of the transaction as it stands: holder, windows, plan, versions, all by value."""
+    return (
+        stored.state is TransactionState.OPEN
+        and stored.superseded_by == given.superseded_by
+        and stored.windows == given.windows
+        and stored.plan == given.plan
+    )
+
+
+def order_job(
+    connection: sa.Connection,
+    stored: StoredTransaction,
+    job: Job[StatementsRequest, Any],
+    statements: Sequence[Statement],
+    new: NewJob,
+) -> JobSpec:
+    """Keep the job and its deadline before it exists, and say what it is to do; the lease is renewed."""
+    now, limits = new.runtime.store.clock(), new.runtime.limits
+    deadline = now + limits.job_deadline
+    jobs.insert(connection, new.id, stored.id, job.name, statements, at=now, deadline=deadline)
+    keep_ordered(connection, statements)
+    if job is WRITE:
+        latest = max(deadline, stored.transaction.job_deadline or deadline)
+        transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + limits.lease)
+    windows = stored.transaction.windows
+    return new.runtime.places.spec(
+        job,
+        new.id,
+        StatementsRequest(windows, tuple(statements)),
+        store_id=new.store_id,
+        deadline=deadline,
+        key=stored.transaction.key,
+        streams=tuple(window.stream_name for window in windows),
+    )
+
+
+def run_to_the_end(store: ControlStore, job_id: str, spec: JobSpec, run: RunJob) -> JobResult:
+    """Run the job and keep that it ended, where that is sure; otherwise it counts as alive until its deadline."""
+    try:
+        result = run(spec)
+    except JobError as error:
+        _end(store, job_id, type(error).__name__)
+        raise
+    _end(store, job_id, "done" if result.error is None else result.error.error)
+    return result
+
+
+def _end(store: ControlStore, job_id: str, outcome: str) -> None:
+    now = store.clock()
+    store.write(lambda connection: jobs.end(connection, job_id, at=now, outcome=outcome))

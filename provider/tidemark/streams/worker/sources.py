@@ -1,0 +1,191 @@
+"""What the logs of the sources say before a window is opened (PROTOCOL steps 1 and 5), and the window that follows."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tidemark.control.store import ControlStore
+from tidemark.errors import LogIncomplete, SourceError, SourceRecreated, StreamStale, TrackingInterrupted
+from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.external_tables import definition
+from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamMode, StreamWindow, TableRef, WindowKind
+from tidemark.model.table_log import Commit
+from tidemark.streams.planning.bounds import Bound, within
+from tidemark.streams.store import streams as stored_streams
+
+__all__ = [
+    "SourceHead",
+    "Tables",
+    "checked_head",
+    "end_time",
+    "head_of",
+    "in_order",
+    "look_at_sources",
+    "open_table",
+    "schema_of",
+    "window_from",
+]
+
+Tables = Callable[[TableRef | str], DeltaLog]
+"""Opens the log of a registered table, or of a table by the name that the user gave. Raises TableNotFound,
+NotADeltaTable."""
+
+
+def open_table(table: TableRef | str) -> DeltaLog:
+    """`Tables` for paths without storage options."""
+    return DeltaLog.open(table.path if isinstance(table, TableRef) else table)
+
+
+@dataclass(frozen=True)
+class SourceHead:
+    """The newest versions of the tables that a stream reads, read before begin's transaction (V6).
+
+    `offset`, `head`: as `StreamOffset` counts. `ends`: the version of each base at which a window may end.
+    `quiet_until`: up to there from the offset no commit changes data, so nothing is to be delivered; `quiet_time` is
+    that version's. `schema`: asks the log for the columns that are read; None if nothing will be, or only Spark knows
+    them (views).
+    """
+
+    stream_uid: str
+    offset: int
+    head: int
+    ends: tuple[int, ...]
+    quiet_until: int | None
+    quiet_time: datetime | None
+    stream_name: str = ""
+    schema: Callable[[], str] | None = field(default=None, compare=False, repr=False)
+
+    def silent(self, window: StreamWindow) -> bool:
+        """Whether the window holds no change, so that no job is needed to learn it."""
+        quiet = self.quiet_until is not None and self.offset == window.start and window.end <= self.quiet_until
+        return window.empty or (quiet and window.kind is WindowKind.CHANGES)
+
+
+def look_at_sources(store: ControlStore, names: Sequence[str], tables: Tables, bound: Bound) -> tuple[SourceHead, ...]:
+    """The heads of the streams' sources, in the order of `names`.
+
+    Raises StreamNotFound, SourceRecreated (R82, R91), TrackingInterrupted (R85), StreamStale (R84), TableNotFound.
+    """
+    found = store.read(lambda connection: [stored_streams.find(connection, name) for name in names])
+    return tuple(head_of(stream, tables, bound) for stream in found)
+
+
+def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWindow:
+    """(offset, max(offset, end)] for each base, so nothing where another consumer has come as far (V6); the rows at the
+    start if they are owed (R10).
+    """
+    initial = stream.initial_rows_pending
+    pairs = zip(stream.bases, ends, strict=True)
+    bases = tuple(
+        BaseWindow(base.table, base.version, base.version if initial else max(base.version, end)) for base, end in pairs
+    )
+    return StreamWindow(
+        stream_uid=stream.uid,
+        stream_name=stream.name,
+        source=stream.source,
+        mode=stream.mode,
+        kind=WindowKind.INITIAL_ROWS if initial else WindowKind.CHANGES,
+        start=sum(base.start for base in bases),
+        end=sum(base.end for base in bases),
+        view=stream.view,
+        view_bases=() if stream.view is None else bases,
+        read_at=None if stream.view is None else now,
+        keys=stream.keys,
+    )
+
+
+def end_time(window: StreamWindow, tables: Tables) -> datetime | None:
+    """When the newest version at the window's end was committed; None where a log can no longer tell."""
+    try:
+        return max(tables(base.table).timestamp(base.end) for base in window.bases)
+    except (SourceError, OSError):
+        return None
+
+
+def head_of(stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
+    """The head of one stream's source by its logs; raises as `look_at_sources`."""
+    logs = [tables(base.table) for base in stream.bases]
+    heads = [checked_head(stream, base, log) for base, log in zip(stream.bases, logs, strict=True)]
+    ends = _ends(stream, logs, heads, bound)
+    taken = list(zip(stream.bases, logs, ends, strict=True))
+    quiet = all([_is_quiet(stream, base, log, end) for base, log, end in taken])
+    moved = [log.timestamp(end) for base, log, end in taken if quiet and end > base.version]
+    return SourceHead(
+        stream_uid=stream.uid,
+        offset=stream.offset.version,
+        head=sum(heads),
+        ends=tuple(ends),
+        quiet_until=sum(ends) if quiet else None,
+        quiet_time=max(moved, default=None),
+        stream_name=stream.name,
+        schema=_schema(stream, logs[0], ends[0], quiet=quiet),
+    )
+
+
+def _schema(stream: Stream, log: DeltaLog, end: int, *, quiet: bool) -> Callable[[], str] | None:
+    idle = quiet and not stream.initial_rows_pending
+    if idle or stream.view is not None:
+        return None
+    version = stream.offset.version if stream.initial_rows_pending else end
+    return lambda: schema_of(log, version, stream.mode)
+
+
+def schema_of(log: DeltaLog, version: int, mode: StreamMode) -> str:
+    """The columns that a stream reads there; of an external table those of its files. Raises LogIncomplete,
+    ExternalTableNotFound.
+    """
+    if mode is StreamMode.INSERT_ONLY:
+        return definition(log).schema_json
+    return log.state(version).metadata.schema_json
+
+
+def checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
+    """The newest version of a base table from which the stream can go on; raises as `look_at_sources`."""
+    head = log.head()
+    state = log.state(head)
+    table = base.table.name
+    if state.table_id != base.table.table_id:
+        raise SourceRecreated(
+            table=table, stream=stream.name, path=log.uri, found=state.table_id, expected=base.table.table_id
+        )
+    if not stream.keys and not state.row_tracking:
+        raise TrackingInterrupted(table=table, stream=stream.name, problem="row tracking is off now")
+    if head > base.version and not log.goes_on_from(base.version):
+        gone = LogIncomplete(path=log.uri, version=base.version + 1, start=base.version)
+        raise StreamStale(stream=stream.name, version=base.version, table=table, reason=str(gone))
+    return head
+
+
+def _ends(stream: Stream, logs: Sequence[DeltaLog], heads: Sequence[int], bound: Bound) -> list[int]:
+    """Where a window may end: the heads, or as far as the bound lets it, commits of several tables in their order."""
+    furthest = [max(base.version, head) for base, head in zip(stream.bases, heads, strict=True)]
+    most = bound.max_commits
+    if bound.only_commits and (most is None or sum(furthest) - stream.offset.version <= most):
+        return furthest
+    if bound.only_commits and most is not None and len(furthest) == 1:
+        return [stream.offset.version + most]
+    ends = [base.version for base in stream.bases]
+    for table, commit in within(bound, in_order(logs, ends, furthest)):
+        ends[table] = commit.version
+    return ends
+
+
+def in_order(logs: Sequence[DeltaLog], after: Sequence[int], through: Sequence[int]) -> Iterator[tuple[int, Commit]]:
+    """The commits of all tables, each with the number of its table, as time goes on."""
+
+    def of_table(number: int) -> Iterator[tuple[int, Commit]]:
+        for commit in logs[number].commits(after[number], through[number], listed=True):
+            yield number, commit
+
+    return heapq.merge(*map(of_table, range(len(logs))), key=lambda one: one[1].timestamp)
+
+
+def _is_quiet(stream: Stream, base: BaseOffset, log: DeltaLog, end: int) -> bool:
+    """Whether no commit in (offset, end] changes data. Raises StreamStale where the log no longer reaches back."""
+    try:
+        return end == base.version or not log.has_changes(base.version, end)
+    except LogIncomplete as error:
+        raise StreamStale(stream=stream.name, version=base.version, table=base.table.name, reason=str(error)) from error

@@ -1,0 +1,96 @@
+"""Submit: compare-and-set first, then the job (PROTOCOL steps 8 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tidemark.delivery.model.transactions import Transaction
+from tidemark.errors import CommitRefused, Fenced, InvalidArgument, SubmitRefused, from_record
+from tidemark.kill_points import reach
+from tidemark.model.jobs import JobSpec
+from tidemark.model.statements import Evidence
+from tidemark.streams.model.transaction_jobs import WRITE
+from tidemark.streams.store import transactions
+from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.lease import LeaseKept
+from tidemark.streams.worker.running import NewJob, order_job, run_to_the_end, same_window
+from tidemark.streams.worker.runtime import Runtime
+
+__all__ = ["submit"]
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """What the compare-and-set decided: a job to run, or evidence that needs none."""
+
+    transaction_id: str
+    evidence: tuple[Evidence, ...]
+    job: JobSpec | None
+
+
+def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | None = None) -> tuple[Evidence, ...]:
+    """Run the statements (`only` those numbers; default: all) as one job; their evidence is kept and returned.
+
+    A second run starts no job for what has evidence already; a job that it starts finds the marks of what was written
+    and not reported. The lease is renewed while the job runs. Raises SubmitRefused, with no job started, where the
+    transaction is no longer the one given (V7); CommitRefused where the job's evidence speaks of something else; and
+    whatever error the job reports.
+    """
+    numbers = _numbers(transaction, only)
+    if transaction.result is not None:
+        return tuple(one for one in transaction.result.evidence if one.number in numbers)
+    store, new = runtime.store, NewJob.draw(runtime)
+    decision = store.write(lambda connection: _decide(connection, transaction, numbers, new))
+    if decision.job is None:
+        return decision.evidence
+    reach("submit.stored")
+    with LeaseKept(store, decision.transaction_id, transaction.superseded_by, runtime.limits):
+        result = run_to_the_end(store, new.id, decision.job, runtime.run)
+    if result.error is not None:
+        error = from_record(result.error)
+        if isinstance(error, Fenced):
+            store.write(lambda c: transactions.mark_fenced(c, decision.transaction_id, error.facts["number"]))
+        raise error
+    evidence = WRITE.reported(result).evidence
+    store.write(lambda c: _keep(c, decision.transaction_id, transaction, evidence))
+    return evidence
+
+
+def _numbers(transaction: Transaction, only: Sequence[int] | None) -> list[int]:
+    known = [statement.number for statement in transaction.plan.statements]
+    if only is None:
+        return known
+    if not set(only) <= set(known):
+        raise InvalidArgument(argument="only", value=tuple(only), problem=f"the plan has the statements {known}")
+    return sorted(set(only))
+
+
+def _decide(connection: sa.Connection, transaction: Transaction, numbers: Sequence[int], new: NewJob) -> _Decision:
+    """Step 8; what has evidence, and what has nothing to read, needs no job."""
+    stored = _require_same(connection, transaction)
+    if all(window.empty for window in transaction.windows) or stored.evidence.keys() >= set(numbers):
+        return _Decision(stored.id, tuple(stored.evidence[n] for n in numbers if n in stored.evidence), None)
+    statements = [s for s in transaction.plan.statements if s.number in numbers]
+    return _Decision(stored.id, (), order_job(connection, stored, WRITE, statements, new))
+
+
+def _require_same(connection: sa.Connection, transaction: Transaction) -> StoredTransaction:
+    stored = transactions.current(connection, transaction.key)
+    if stored is None:
+        raise SubmitRefused(key=str(transaction.key), problem="it was released; begin it again")
+    if not same_window(stored.transaction, transaction):
+        problem = f"it is {stored.transaction.state.value} by now, with other windows, versions, plan or holder"
+        raise SubmitRefused(key=str(transaction.key), problem=problem)
+    return stored
+
+
+def _keep(
+    connection: sa.Connection, transaction_id: str, transaction: Transaction, evidence: Sequence[Evidence]
+) -> None:
+    for one in evidence:
+        if not transactions.record_evidence(connection, transaction_id, one):
+            problem = f"the job's evidence for statement {one.number} is not of the stored digest, table and version"
+            raise CommitRefused(key=str(transaction.key), problem=problem)

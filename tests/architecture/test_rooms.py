@@ -1,0 +1,53 @@
+"""Each room has the same five words, and what is known by name exists."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+import tidemark
+from tidemark.control.history import DROPPED_BY
+from tidemark.control.schema import SUBJECTS
+
+PACKAGE = Path(tidemark.__file__).parent
+WORDS = {"model", "planning", "store", "worker", "driver"}
+ROOMS = {
+    "change_streams": WORDS,
+    "changes": WORDS,
+    "delivery": WORDS,
+    "replication": WORDS | {"sources"},
+    "streams": WORDS,
+}
+"""A new subject is a new line here, in pyproject.toml, and in `tidemark.hooks._archive`."""
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_a_room_has_only_the_words(room: str) -> None:
+    found = {file.stem for file in (PACKAGE / room).iterdir() if not file.name.startswith("__")}
+    assert found
+    assert found <= ROOMS[room]
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_a_floor_with_one_file_is_that_file(room: str) -> None:
+    floors = [floor for floor in (PACKAGE / room).iterdir() if floor.is_dir() and floor.name != "__pycache__"]
+    alone = [floor.name for floor in floors if len([*floor.rglob("*.py")]) < 3]
+    assert alone == []
+
+
+def test_no_other_package_has_the_floors_of_a_room() -> None:
+    floors = [floor for word in ("planning", "worker", "driver") for floor in PACKAGE.glob(f"*/{word}*")]
+    assert {floor.parent.name for floor in floors if floor.stem in WORDS} == ROOMS.keys()
+
+
+def test_the_store_lists_the_tables_of_every_room() -> None:
+    found = {f"tidemark.{file.parent.parent.name}.store.schema" for file in PACKAGE.glob("*/store/schema.py")}
+    assert found == set(SUBJECTS)
+
+
+@pytest.mark.parametrize("entry", DROPPED_BY.values())
+def test_history_is_dropped_by_functions_that_exist(entry: str) -> None:
+    module, _, function = entry.partition(":")
+    assert callable(getattr(importlib.import_module(f"tidemark.{module}"), function))
