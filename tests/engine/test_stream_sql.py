@@ -190,8 +190,8 @@ def test_R13_R14_R15_R16_a_query_reads_and_a_write_advances(desk):
         " WHEN MATCHED THEN DELETE"
     )
     assert (desk.rows("SELECT * FROM log"), desk.offset()) == ([], 3)
-    with pytest.raises(StatementRefused, match="create the target first"):
-        desk.lake.sql("CREATE TABLE copied USING delta AS SELECT id FROM s")
+    with desk.lake.transaction() as tx, pytest.raises(StatementRefused, match="create the target first"):
+        tx.sql("CREATE TABLE copied USING delta AS SELECT id FROM s")
 
 
 def test_R110_R111_R112_R114_changes_is_a_query_without_an_offset(desk):

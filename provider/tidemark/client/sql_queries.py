@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from tidemark.client.sql_answers import backlog_answer, rows_answer
+from tidemark.client.created_tables import create_and_fill
+from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answer
 from tidemark.client.sql_points import point_of, start_of
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
@@ -27,7 +28,7 @@ from tidemark.streams.planning.stream_sql.statements import (
     TableTimestampCall,
     TimeTravel,
 )
-from tidemark.streams.planning.stream_sql.tables import table_statement
+from tidemark.streams.planning.stream_sql.tables import created_table, table_statement
 from tidemark.streams.planning.stream_sql.wording import worded
 from tidemark.streams.worker.streams import list_streams
 
@@ -63,7 +64,10 @@ def pass_on(lake: Lake, around: Surroundings, text: str, *, consumes: bool = Tru
         parsed = parse_statement(text)
     except StatementRefused:
         if any(name.casefold() in known for name in tables_read(text)):
-            raise
+            made = _created(lake, around, text, known) if consumes else None
+            if made is None:
+                raise
+            return made
         return around.spark.sql(with_quoted_metadata_columns(table_statement(text) or text))
     target = None if parsed.target is None else parsed.target.name
     read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
@@ -75,6 +79,24 @@ def pass_on(lake: Lake, around: Surroundings, text: str, *, consumes: bool = Tru
         )
         raise StatementRefused(problem=problem, sql=text)
     return _consume(around, text, read)
+
+
+def _created(lake: Lake, around: Surroundings, text: str, known: Mapping[str, str]) -> DataFrame | None:
+    """The answer to CREATE TABLE … AS SELECT from streams; None for another statement."""
+    table = created_table(text)
+    if table is None:
+        return None
+    query = parse_statement(table.query)
+    streams = tuple(known[name.casefold()] for name in query.names if name.casefold() in known)
+    done = create_and_fill(
+        around,
+        text,
+        table,
+        read=lambda: _read(lake, around, query, streams),
+        fill=lambda insert: _consume(around, insert, streams),
+    )
+    state = "already exists, statement succeeded" if done is None else "successfully created"
+    return status_answer(around.spark, f"Table {table.name.text} {state}.")
 
 
 def _consume(around: Surroundings, text: str, streams: Collection[str]) -> DataFrame:

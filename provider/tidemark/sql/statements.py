@@ -156,7 +156,7 @@ def _kind(tree: exp.Expression, sql: str) -> StatementKind:
             return kind
     if isinstance(tree, exp.Create):
         raise StatementRefused(
-            problem="CREATE … AS SELECT cannot be repeated safely; create the target first, then INSERT", sql=sql
+            problem="CREATE … AS SELECT cannot be part of a transaction; create the target first, then INSERT", sql=sql
         )
     raise StatementRefused(
         problem="only INSERT INTO, INSERT OVERWRITE, MERGE INTO, UPDATE and DELETE can be made to happen once", sql=sql

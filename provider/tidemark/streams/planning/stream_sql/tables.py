@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 
 from sqlglot import Token, exp
@@ -10,14 +12,71 @@ from sqlglot import Token, exp
 from tidemark.errors import SqlCompilationError
 from tidemark.sql.foreign_sql import SOURCE, SPARK, SqlNotUnderstood, trees, written
 from tidemark.sql.names import sql_name
-from tidemark.sql.text import Cursor
+from tidemark.sql.text import Cursor, SqlName
 
-__all__ = ["table_statement"]
+__all__ = ["CREATED_FOR", "CreatedTable", "created_table", "table_statement"]
 
 ROW_TRACKING = "delta.enableRowTracking"
 RETENTION = "delta.deletedFileRetentionDuration"
 DEFAULTS = "delta.feature.allowColumnDefaults"
+CREATED_FOR = "tidemark.createdFor"  # a table property: the statement that created it, as a digest
 TRANSLATED = ("CHANGE_TRACKING", "DATA_RETENTION_TIME_IN_DAYS", "MAX_DATA_EXTENSION_TIME_IN_DAYS")
+
+
+@dataclass(frozen=True)
+class CreatedTable:
+    """CREATE TABLE … AS SELECT. `head`: the text before AS, in Spark's words, with IF NOT EXISTS and the property
+    CREATED_FOR. `query`: the text behind AS.
+    """
+
+    name: SqlName
+    head: str
+    query: str
+    created_for: str
+    if_not_exists: bool
+
+
+def created_table(text: str) -> CreatedTable | None:
+    """The parts of CREATE TABLE … AS SELECT; None for other statements.
+
+    Raises SqlCompilationError for OR REPLACE and for a list of columns, which have no form that can be repeated.
+    """
+    cursor = Cursor(text)
+    query = _query(cursor.tokens)
+    if query is None or not cursor.takes("CREATE"):
+        return None
+    replaces = cursor.takes("OR", "REPLACE")
+    cursor.takes("TRANSIENT")
+    if not cursor.takes("TABLE"):
+        return None
+    if replaces:
+        raise cursor.fails("OR REPLACE cannot read a stream: drop the table first, or use INSERT OVERWRITE")
+    if_not_exists = cursor.takes("IF", "NOT", "EXISTS")
+    name = cursor.name("the name of a table")
+    if cursor.sees("("):
+        raise cursor.fails("a list of columns cannot stand here: name the columns in the query")
+    created_for = sha256(text.strip().rstrip(";").encode()).hexdigest()[:32]
+    head = _with_property(text, query, created_for)
+    if head is None:
+        raise cursor.fails("this clause cannot stand before AS SELECT", name.span)
+    return CreatedTable(name, head, text[query:].strip().rstrip(";")[2:].strip(), created_for, if_not_exists)
+
+
+def _with_property(text: str, query: int, created_for: str) -> str | None:
+    """What comes before the query, as Spark's, with the property; None where it cannot be parsed."""
+    head = _create(Cursor(text[:query])) or text[:query]
+    try:
+        (tree,) = trees(head, SPARK)
+    except (SqlNotUnderstood, ValueError):
+        return None
+    if not isinstance(tree, exp.Create):
+        return None
+    properties = tree.args.get("properties") or exp.Properties(expressions=[])
+    key, value = exp.Literal.string(CREATED_FOR), exp.Literal.string(created_for)
+    properties.append("expressions", exp.Property(this=key, value=value))
+    tree.set("properties", properties)
+    tree.set("exists", True)
+    return written(tree, SPARK)
 
 
 def table_statement(text: str) -> str | None:
