@@ -9,12 +9,20 @@ from typing import Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.model.statements import SchemaEvolution, WriteAs
-from tidemark.operators._plans import WriteRequest, parsed_sql, planned_writes
+from tidemark.operators._plans import MODES, OF_TARGETS, WriteRequest, parsed_sql, planned_writes, require_targets
 
-__all__ = ["check_bounds", "check_constants", "check_options", "check_write", "check_writes", "is_constant"]
+__all__ = [
+    "check_bounds",
+    "check_constants",
+    "check_options",
+    "check_targets",
+    "check_write",
+    "check_writes",
+    "is_constant",
+]
 
 _TEMPLATED = ("{{", "{%", "{#")
-_OF_WRITES = ("stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine")
+_OF_WRITES = ("stream", *OF_TARGETS)
 
 
 def is_constant(value: object, file_ends: Sequence[str] = ()) -> bool:
@@ -59,6 +67,22 @@ def check_write(operator: Any) -> None:
     A value that is not known yet counts as one that fits. Raises InvalidArgument, StatementRefused.
     """
     _check_request({name: getattr(operator, name) for name in _OF_WRITES}, operator.template_ext)
+
+
+def check_targets(operator: Any) -> None:
+    """The arguments of an operator that writes one target, or several. Raises InvalidArgument, StatementRefused."""
+    targets = operator.targets
+    if targets is None:
+        if operator.write_as is None:
+            raise InvalidArgument(argument="write_as", value=None, problem=f"it must be {MODES}; or give targets")
+        check_write(operator)
+    elif isinstance(targets, list | tuple):
+        require_targets(targets, vars(operator))
+        for target in targets:
+            given = {"stream": operator.stream, **target}
+            _check_request({name: given.get(name) for name in _OF_WRITES}, operator.template_ext)
+    elif is_constant(targets):
+        require_targets(targets, vars(operator))
 
 
 def check_writes(argument: str, writes: Any) -> None:

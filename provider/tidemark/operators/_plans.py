@@ -13,10 +13,23 @@ from tidemark.model.statements import PlannedWrite, SchemaEvolution, WriteAs
 if TYPE_CHECKING:
     from tidemark.sql.statements import ParsedStatement
 
-__all__ = ["TableUri", "WriteRequest", "names_of", "parsed_sql", "planned_writes", "quarantine_of"]
+__all__ = [
+    "MODES",
+    "OF_TARGETS",
+    "TableUri",
+    "WriteRequest",
+    "names_of",
+    "parsed_sql",
+    "planned_writes",
+    "quarantine_of",
+    "require_targets",
+    "streams_of",
+    "write_requests",
+]
 
 TableUri = Callable[[str], str]  # a table's name → its canonical URI
-_MODES = "'append', 'merge', 'sql' or a function as 'package.module:function'"
+OF_TARGETS = ("target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine")  # and `stream`
+MODES = "'append', 'merge', 'sql' or a function as 'package.module:function'"
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,42 @@ class WriteRequest:
         )
 
 
+def write_requests(given: Mapping[str, Any]) -> tuple[WriteRequest, ...]:
+    """One request for each of `targets`, in order; without them the one that the other arguments make.
+
+    A target without a `stream` of its own reads the operator's. Raises InvalidArgument.
+    """
+    targets = given.get("targets")
+    if targets is None:
+        return (WriteRequest.parse(given),)
+    require_targets(targets, given)
+    return tuple(WriteRequest.parse({"stream": given.get("stream"), **target}) for target in targets)
+
+
+def streams_of(requests: Sequence[WriteRequest]) -> tuple[str, ...]:
+    """The streams that any of the requests reads, each once."""
+    names = {name.casefold(): name for request in reversed(requests) for name in reversed(request.streams)}
+    return tuple(reversed(names.values()))
+
+
+def require_targets(targets: Any, given: Mapping[str, Any]) -> None:
+    """Raises InvalidArgument for targets of another form, and for arguments beside them that each has for itself."""
+    beside = [name for name in OF_TARGETS if given.get(name) and given.get(name) != SchemaEvolution.FAIL]
+    if beside:
+        problem = "each of the targets has its own; leave it out"
+        raise InvalidArgument(argument=beside[0], value=given[beside[0]], problem=problem)
+    if not isinstance(targets, list | tuple) or not targets:
+        problem = "give a list with the arguments of each target"
+        raise InvalidArgument(argument="targets", value=targets, problem=problem)
+    for target in targets:
+        if not isinstance(target, Mapping):
+            raise InvalidArgument(argument="targets", value=target, problem="give the arguments of a target by name")
+        unknown = [str(name) for name in target if name not in (*OF_TARGETS, "stream")]
+        if unknown:
+            problem = f"a target has no argument {unknown[0]!r}; it may have stream, {', '.join(OF_TARGETS)}"
+            raise InvalidArgument(argument="targets", value=dict(target), problem=problem)
+
+
 def names_of(argument: str, value: Any) -> tuple[str, ...]:
     """One name or several, without doubles, in order. Raises InvalidArgument for anything but text."""
     if value is None or value == "":
@@ -83,7 +132,7 @@ def planned_writes(request: WriteRequest, table_uri: TableUri) -> tuple[PlannedW
         return _by_columns(request, WriteAs(request.write_as), evolution, table_uri)
     if request.write_as == WriteAs.SQL:
         return (_by_sql(request, table_uri),)
-    raise InvalidArgument(argument="write_as", value=request.write_as, problem=f"it must be {_MODES}")
+    raise InvalidArgument(argument="write_as", value=request.write_as, problem=f"it must be {MODES}")
 
 
 def _by_columns(
@@ -140,7 +189,7 @@ def _by_sql(request: WriteRequest, table_uri: TableUri) -> PlannedWrite:
 def _by_function(request: WriteRequest, evolution: SchemaEvolution, table_uri: TableUri) -> tuple[PlannedWrite, ...]:
     module, _, function = request.write_as.partition(":")
     if not (function.isidentifier() and all(part.isidentifier() for part in module.split("."))):
-        raise InvalidArgument(argument="write_as", value=request.write_as, problem=f"it must be {_MODES}")
+        raise InvalidArgument(argument="write_as", value=request.write_as, problem=f"it must be {MODES}")
     if not request.targets:
         raise InvalidArgument(argument="target", value=None, problem="name every table that the function writes")
     if request.keys or request.sql:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,9 @@ from tidemark.operators._base import (
     owner_of,
 )
 from tidemark.operators._bounds import bound_of
-from tidemark.operators._constants import check_bounds, check_constants, check_write
+from tidemark.operators._constants import check_bounds, check_constants, check_targets
 from tidemark.operators._jobs import create_quarantine, explain
-from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators._plans import WriteRequest, planned_writes, streams_of, write_requests
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from tidemark.model.statements import TransactionKey
+    from tidemark.model.statements import PlannedWrite, TransactionKey
     from tidemark.operators._base import Lineage
+    from tidemark.streams.planning.bounds import Bound
+    from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["ConsumeStreamOperator"]
 
 
 class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
-    """Delivers what is new in a stream to its target exactly once.
+    """Delivers what is new in a stream to its target, or to several, exactly once.
 
     The run owns its window: a retry goes on where the last attempt stopped, a retry or a clear after the commit
     delivers nothing and announces the stored result again. An empty window commits without a Spark job. Every
@@ -51,6 +53,9 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
     :param schema_evolution: `fail`, or `add` the columns that the target lacks. (templated)
     :param quarantine: the table for rows of an append or merge that break a constraint of the target, created where it
         does not exist; see "Quarantine bad rows". (templated)
+    :param targets: several targets that one Spark job writes, in place of the arguments above. Each is a dictionary of
+        those: `target`, `write_as`, `keys`, `sql`, `tables`, `schema_evolution`, `quarantine`, and `stream` if it reads
+        only one of several. (templated)
     :param max_commits: take at most this many versions of each source. (templated)
     :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them;
         one commit is taken at least. (templated)
@@ -60,8 +65,8 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
     """
 
     template_fields: Sequence[str] = (
-        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine", "max_commits",
-        "max_rows", "until", "only_plan", "skip_when_empty", "conn_id",
+        "stream", "target", "write_as", "keys", "sql", "tables", "schema_evolution", "quarantine", "targets",
+        "max_commits", "max_rows", "until", "only_plan", "skip_when_empty", "conn_id",
     )  # fmt: skip
     template_ext: Sequence[str] = (".sql",)
 
@@ -69,13 +74,14 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
         self,
         *,
         stream: str | Sequence[str],
-        write_as: str,
+        write_as: str | None = None,
         target: str | Sequence[str] | None = None,
         keys: str | Sequence[str] = (),
         sql: str | None = None,
         tables: str | Sequence[str] = (),
         schema_evolution: str = "fail",
         quarantine: str | None = None,
+        targets: Sequence[Mapping[str, Any]] | None = None,
         max_commits: int | str | None = None,
         max_rows: int | str | None = None,
         until: datetime | str | None = None,
@@ -93,12 +99,13 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
         self.tables = tables
         self.schema_evolution = schema_evolution
         self.quarantine = quarantine
+        self.targets = targets
         self.max_commits = max_commits
         self.max_rows = max_rows
         self.until = until
         self.only_plan = dry_run  # BaseOperator.dry_run is a method
         self.skip_when_empty = skip_when_empty
-        check_write(self)
+        check_targets(self)
         check_bounds(self)
         check_constants(self, only_plan=lambda _, value: flag_of("dry_run", value), skip_when_empty=flag_of)
 
@@ -106,30 +113,19 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """The window that was delivered; for a dry run what would be read."""
         from tidemark.streams.worker.consume import consume
-        from tidemark.streams.worker.fitting import require_columns_of_writes
 
-        request = WriteRequest.parse(vars(self))
-        hook = self.hook
-        planned_writes(replace(request, quarantine=None), hook.table_uri)  # refuses, before a table is made
+        requests, hook = write_requests(vars(self)), self.hook
+        for request in requests:
+            planned_writes(replace(request, quarantine=None), hook.table_uri)  # refuses, before a table is made
         runtime = self.runtime(functions=True)
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
         if flag_of("dry_run", self.only_plan):
-            self.outlets = []  # a success with outlets would be an event
-            told = explain(runtime, request.streams, key=key_of(context), bound=bound)
-            return told if request.quarantine is None else {**told, "quarantine": request.quarantine}
-        create_quarantine(
-            runtime,
-            hook,
-            request,
-            key=key_of(context),
-            check=lambda writes: require_columns_of_writes(runtime, request.streams, writes, bound),
-        )
-        writes = planned_writes(request, hook.table_uri)
+            return self._explained(runtime, requests, bound, context)
         consumed = consume(
             runtime,
             key=key_of(context),
-            streams=request.streams,
-            writes=writes,
+            streams=streams_of(requests),
+            writes=self._writes(runtime, requests, bound, context),
             owner=owner_of(context),
             bound=bound,
         )
@@ -144,15 +140,40 @@ class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
             skip_when_empty=flag_of("skip_when_empty", self.skip_when_empty),
         )
 
+    def _explained(
+        self, runtime: Runtime, requests: Sequence[WriteRequest], bound: Bound, context: Context
+    ) -> dict[str, Any]:
+        self.outlets = []  # a success with outlets would be an event
+        told = explain(runtime, streams_of(requests), key=key_of(context), bound=bound)
+        quarantines = [request.quarantine for request in requests if request.quarantine is not None]
+        return {**told, "quarantine": ", ".join(quarantines)} if quarantines else told
+
+    def _writes(
+        self, runtime: Runtime, requests: Sequence[WriteRequest], bound: Bound, context: Context
+    ) -> list[PlannedWrite]:
+        """What is to be written; a quarantine that does not exist is created, once all columns are known to fit."""
+        from tidemark.streams.worker.fitting import require_columns_of_writes
+
+        streams, hook = streams_of(requests), self.hook
+        for request in requests:
+            create_quarantine(
+                runtime,
+                hook,
+                request,
+                key=key_of(context),
+                check=lambda writes: require_columns_of_writes(runtime, streams, writes, bound),
+            )
+        return [write for request in requests for write in planned_writes(request, hook.table_uri)]
+
     def planned_lineage(self) -> Lineage | None:
         """The streams' sources and the targets; None for a dry run, which touches nothing."""
         from tidemark.lineage.facets import lineage_of_plan
 
         if flag_of("dry_run", self.only_plan):
             return None
-        request, hook = WriteRequest.parse(vars(self)), self.hook
-        writes = planned_writes(request, hook.table_uri)
-        return lineage_of_plan(hook.open_store(), request.streams, writes)
+        requests, hook = write_requests(vars(self)), self.hook
+        writes = [write for request in requests for write in planned_writes(request, hook.table_uri)]
+        return lineage_of_plan(hook.open_store(), streams_of(requests), writes)
 
     def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
         """The windows and what they became."""
