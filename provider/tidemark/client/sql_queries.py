@@ -63,12 +63,13 @@ def pass_on(lake: Lake, around: Surroundings, text: str, *, consumes: bool = Tru
     try:
         parsed = parse_statement(text)
     except StatementRefused:
+        text = with_quoted_metadata_columns(text)
         if any(name.casefold() in known for name in tables_read(text)):
             made = _created(lake, around, text, known) if consumes else None
             if made is None:
                 raise
             return made
-        return around.spark.sql(with_quoted_metadata_columns(table_statement(text) or text))
+        return around.spark.sql(table_statement(text) or text)
     target = None if parsed.target is None else parsed.target.name
     read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
     if target is None or not read:
