@@ -39,8 +39,8 @@ class Shop:
 
     def open(self, partitions: int = 1, watch: Any = None, keys: Any = ("id",), **options: Any) -> Shop:
         from tidemark.change_streams.worker import defining
+        from tidemark.hooks.lake_tables import lake_tables_of
         from tidemark.lake.log_places import logs_root
-        from tidemark.operators._lake_tables import lake_tables_of
 
         defining.create(
             self.store,

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tidemark.errors import InvalidArgument, SqlCompilationError
-from tidemark.operators._base import version_or_time, whole_number_of
+from tidemark.operators._base import whole_number_of
 from tidemark.sql.text import Cursor
+from tidemark.streams.planning.arguments import version_or_time
 from tidemark.streams.planning.stream_sql.constants import Constants, NotConstant
 from tidemark.streams.planning.vacuum_results import extension_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -39,7 +39,6 @@ __all__ = [
     "owner_of",
     "python_path_of",
     "seconds_of",
-    "version_or_time",
     "whole_number_of",
 ]
 
@@ -180,27 +179,6 @@ def owner_of(context: Context) -> str:
 def python_path_of(operator: BaseOperator) -> tuple[str, ...]:
     """Where the DAG file lies: functions beside it can be imported by the job."""
     return (str(Path(operator.dag.fileloc).parent),)
-
-
-def version_or_time(argument: str, value: str | int | datetime) -> int | datetime:
-    """A table version (a number or its digits) or a time with a zone (ISO 8601). Raises InvalidArgument."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    try:
-        time = value if isinstance(value, datetime) else None
-        if isinstance(value, str):
-            if (version := whole_number(value.strip())) is not None:
-                return version
-            time = datetime.fromisoformat(value.strip())
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise InvalidArgument(
-            argument=argument,
-            value=value,
-            problem="give a version number or a time with a zone, as 2026-01-31T12:00:00Z",
-        )
-    return time
 
 
 def flag_of(argument: str, value: bool | str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import version_or_time, whole_number_of
+from tidemark.operators._base import whole_number_of
+from tidemark.streams.planning.arguments import version_or_time
 from tidemark.streams.planning.bounds import Bound
 
 __all__ = ["bound_of"]

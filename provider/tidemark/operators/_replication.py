@@ -20,26 +20,21 @@ if TYPE_CHECKING:
 
     from tidemark.control.store import ControlStore
     from tidemark.hooks.tidemark import TidemarkHook
-    from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.source_address import SourceAddress
     from tidemark.model.streams import TableRef
     from tidemark.replication.model.replication import (
         By,
         LogPosition,
         ObjectName,
-        Replication,
         ReplicationOptions,
         Selection,
     )
-    from tidemark.replication.sources.open import Source
 
 __all__ = [
     "Move",
     "ReplicationOperator",
     "by_of",
     "default_outlets",
-    "event_log_of",
-    "event_log_place",
     "names_of",
     "options_of",
     "patterns_of",
@@ -47,7 +42,6 @@ __all__ = [
     "require_conn_id",
     "require_room",
     "selection_of",
-    "source_of",
     "target_name",
     "targets_of",
 ]
@@ -195,31 +189,6 @@ def _one_of(argument: str, value: Any, kind: Any) -> Any:
     except ValueError as error:
         problem = f"it must be one of {', '.join(member.value for member in kind)}"
         raise InvalidArgument(argument=argument, value=value, problem=problem) from error
-
-
-def source_of(replication: Replication) -> Source:
-    """The database of the replication, for the worker. Raises what `source_address` does, and NotYetSupported."""
-    from tidemark.hooks.source_connection import source_address
-    from tidemark.replication.sources.open import open_source
-
-    return open_source(source_address(replication.source_conn_id))
-
-
-def event_log_place(hook: TidemarkHook) -> Callable[[str], str]:
-    """Where the event log of the replication with that uid lies."""
-    from tidemark.lake.log_places import event_logs_root
-
-    root = event_logs_root(hook.settings.workspace)
-    return lambda uid: f"{root}/{uid}"
-
-
-def event_log_of(hook: TidemarkHook) -> Callable[[str], DeltaLog]:
-    """Opens an event log by its path, with the storage options of the connection."""
-    from functools import partial
-
-    from tidemark.lake.delta_log import DeltaLog
-
-    return partial(DeltaLog.open, options=hook.settings.storage_options)
 
 
 def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[ObjectName], TableRef]:

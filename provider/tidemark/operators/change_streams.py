@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.change_streams.planning.definition import require_name
 from tidemark.errors import ChangeStreamNotFound, InvalidArgument
+from tidemark.hooks.lake_tables import lake_tables_of
 from tidemark.operators._base import TidemarkOperator, flag_of, whole_number_of
 from tidemark.operators._constants import check_constants, check_options, is_constant
-from tidemark.operators._lake_tables import lake_tables_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -262,7 +262,7 @@ def options_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
 def left_out_of(hook: TidemarkHook, stream: ChangeStream) -> list[str]:
     """Names of the tables that FOR ALL cannot watch now."""
     from tidemark.change_streams.worker.watching import tables_left_out
-    from tidemark.operators._lake_tables import lake_tables_of
+    from tidemark.hooks.lake_tables import lake_tables_of
 
     return [one.name for one in tables_left_out(hook.open_store(), stream, lake_tables_of(hook))]
 

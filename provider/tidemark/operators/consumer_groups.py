@@ -7,14 +7,13 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tidemark.change_streams.planning.starts import GroupStart, start_of
 from tidemark.errors import InvalidArgument
-from tidemark.operators._base import TidemarkOperator, one_of, version_or_time
+from tidemark.operators._base import TidemarkOperator, one_of
 from tidemark.operators._constants import check_constants, is_constant
 from tidemark.streams.planning.names import require_name
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from airflow.sdk import Context
 
 __all__ = ["AlterConsumerGroupOperator", "CreateConsumerGroupOperator"]
@@ -107,25 +106,11 @@ class AlterConsumerGroupOperator(TidemarkOperator):
         return {"change_stream": self.change_stream, "consumer_group": self.consumer_group, "action": action}
 
 
-def start_of(argument: str, value: datetime | str) -> datetime | Literal["earliest", "now"]:
-    """Where a group begins, also as a template renders it. Raises InvalidArgument."""
-    if isinstance(value, str):
-        named = value.strip().lower()
-        if named == "earliest":
-            return "earliest"
-        if named == "now":
-            return "now"
-    moment = version_or_time(argument, value)
-    if isinstance(moment, int):
-        raise InvalidArgument(argument=argument, value=value, problem="it is earliest, now, or a time with a zone")
-    return moment
-
-
-def _start_or_none(argument: str, value: datetime | str | None) -> datetime | Literal["earliest", "now"] | None:
+def _start_or_none(argument: str, value: datetime | str | None) -> GroupStart | None:
     return start_of(argument, value) if value else None
 
 
-def _start_for(action: str, start: datetime | str | None) -> datetime | Literal["earliest", "now"] | None:
+def _start_for(action: str, start: datetime | str | None) -> GroupStart | None:
     """Where a reset begins; None for what is none. Raises InvalidArgument."""
     if (action == "reset") != bool(start):
         raise InvalidArgument(argument="start", value=start, problem="a reset needs it, and nothing else has it")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
+from tidemark.hooks.replication import event_log_of
 from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
-from tidemark.operators._replication import Move, ReplicationOperator, by_of, event_log_of, place_text
+from tidemark.operators._replication import Move, ReplicationOperator, by_of, place_text
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:

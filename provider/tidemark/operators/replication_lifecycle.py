@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemark.hooks.replication import event_log_place, source_of
 from tidemark.operators._base import flag_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
     by_of,
-    event_log_place,
     names_of,
     place_text,
-    source_of,
 )
 
 if TYPE_CHECKING:

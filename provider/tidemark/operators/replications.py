@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark import metrics
+from tidemark.hooks.replication import event_log_of, event_log_place, source_of
 from tidemark.operators._base import flag_of, seconds_of
 from tidemark.operators._constants import check_constants, check_options
 from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
     by_of,
-    event_log_of,
-    event_log_place,
     options_of,
     patterns_of,
     require_conn_id,
     selection_of,
-    source_of,
     targets_of,
 )
 from tidemark.streams.planning.names import require_name

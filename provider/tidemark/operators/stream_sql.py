@@ -132,8 +132,8 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
 
     def _define_change_stream(self, context: Context, statement: ChangeStreamStatement) -> list[dict[str, str]]:
         from tidemark.change_streams.worker.statements import run_statement
+        from tidemark.hooks.lake_tables import lake_tables_of
         from tidemark.lake.log_places import logs_root
-        from tidemark.operators._lake_tables import lake_tables_of
 
         hook = self.hook
         status = run_statement(

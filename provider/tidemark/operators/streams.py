@@ -14,9 +14,10 @@ from tidemark.errors import (
     VersionNotFound,
 )
 from tidemark.model.streams import Stream, StreamMode
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of, version_or_time
+from tidemark.operators._base import TidemarkOperator, flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
+from tidemark.streams.planning.arguments import end_of, mode_of, reason_of, start_of
 from tidemark.streams.planning.names import require_name
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.streams import BaseOffset, TableRef
 
-__all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator", "facts_of_stream", "mode_of"]
+__all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator", "facts_of_stream"]
 
 
 class CreateStreamOperator(SparkOperator):
@@ -81,7 +82,7 @@ class CreateStreamOperator(SparkOperator):
             self,
             stream=lambda argument, name: require_name(name, argument),
             mode=lambda _, mode: mode_of(mode),
-            at=_start_of,
+            at=start_of,
             show_initial_rows=flag_of,
             enable_row_tracking=flag_of,
             or_replace=flag_of,
@@ -194,13 +195,13 @@ class AdvanceStreamOperator(TidemarkOperator):
         self.stream = stream
         self.to = to
         self.why = why
-        check_constants(self, to=_end_of, why=_reason_of)
+        check_constants(self, to=end_of, why=reason_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands afterwards: {stream, table, mode, version, created}."""
         from tidemark.streams.worker import streams
 
-        _reason_of("why", self.why)
+        reason_of("why", self.why)
         store = self.hook.open_store()
         before = streams.get_stream(store, self.stream)
         place = self._place(before)
@@ -220,7 +221,7 @@ class AdvanceStreamOperator(TidemarkOperator):
         """Where `to` lies in each table that the stream reads. Raises InvalidArgument, VersionNotFound."""
         from tidemark.model.streams import BaseOffset
 
-        to = _end_of("to", self.to)
+        to = end_of("to", self.to)
         if stream.view is not None and isinstance(to, int):
             problem = f"{stream.name} reads a view, and each of its tables counts versions of its own: give a time"
             raise InvalidArgument(argument="to", value=self.to, problem=problem)
@@ -229,32 +230,9 @@ class AdvanceStreamOperator(TidemarkOperator):
         )
 
 
-def mode_of(value: str) -> StreamMode:
-    """The mode of a stream. Raises InvalidArgument."""
-    if value not in tuple(StreamMode):
-        raise InvalidArgument(argument="mode", value=value, problem=f"it must be one of {', '.join(StreamMode)}")
-    return StreamMode(value)
-
-
-def _start_of(argument: str, value: int | str | datetime | None) -> int | datetime | None:
-    """Where a stream starts; None: at the newest version, also as a template renders that. Raises InvalidArgument."""
-    return None if value is None or str(value).strip().lower() in ("", "none") else version_or_time(argument, value)
-
-
-def _end_of(argument: str, value: int | str | datetime) -> int | datetime | None:
-    """None: now. Raises InvalidArgument."""
-    return None if str(value).strip().lower() == "now" else version_or_time(argument, value)
-
-
-def _reason_of(argument: str, value: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidArgument(argument=argument, value=value, problem="say why these changes may be passed over")
-    return value
-
-
 def _version(log: DeltaLog, at: int | str | datetime | None, argument: str = "at") -> int:
     """The version that `at` means; None is the newest."""
-    asked = _start_of(argument, at)
+    asked = start_of(argument, at)
     if asked is None:
         return log.head()
     version = asked if isinstance(asked, int) else log.version_at(asked)

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument, StreamExists
-from tidemark.operators._base import flag_of, key_of, version_or_time
+from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
-from tidemark.operators.streams import facts_of_stream, mode_of
+from tidemark.operators.streams import facts_of_stream
+from tidemark.streams.planning.arguments import mode_of, version_or_time
 from tidemark.streams.planning.names import require_name
 
 if TYPE_CHECKING:

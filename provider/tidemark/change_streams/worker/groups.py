@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal
 
 import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import ChangeStream, ConsumerGroup, GroupStatus
+from tidemark.change_streams.planning.starts import GroupStart
 from tidemark.change_streams.store import (
     backfills,
     change_streams,
@@ -24,7 +24,6 @@ from tidemark.streams.planning.names import require_name
 
 __all__ = [
     "STALE_AT",
-    "GroupStart",
     "begin_group",
     "create_group",
     "drop_group",
@@ -36,8 +35,6 @@ __all__ = [
 ]
 
 STALE_AT = 0.8  # of the retention
-
-GroupStart = datetime | Literal["earliest", "now"]
 
 
 def create_group(
