@@ -27,6 +27,7 @@ from tidemark.replication.model.replication import (
     Selection,
     UnfitValues,
 )
+from tidemark.replication.planning.lifecycle import ObjectAct
 from tidemark.replication.worker import definitions, lifecycle, objects, status
 
 OTHER = By("scheduler", "", "dag/run-2/task/-1")
@@ -160,6 +161,18 @@ class TestLife:
         world.write_down("s.a")
         assert world.object("s.a").applied == at(world.source.head)
 
+    def test_what_has_nothing_left_to_write_down_is_paused_at_once(self, world: World) -> None:
+        world.replicated("s.a")
+        for _ in range(2):
+            assert lifecycle.let_drain(world.store, "r", by=ME).state is S.PAUSED
+        assert acts(world)[-2:] == ["pause", "drained"]
+        lifecycle.resume(world.store, "r", by=ME)
+        world.source.commit("id of s.a")
+        world.capture()
+        for _ in range(2):
+            assert lifecycle.let_drain(world.store, "r", by=ME).state is S.DRAINING
+        assert lifecycle.let_drain(world.store, "r", by=ME, at_once=True).state is S.PAUSED
+
     def test_what_cannot_go_on_holds_no_pause_up(self, world: World) -> None:
         world.replicated("s.a", "s.b", "s.c")
         world.register(found("s.a", "another"), found("s.b"), found("s.c"))
@@ -223,6 +236,8 @@ class TestLife:
         with pytest.raises(ObjectNotFound):
             lifecycle.recover(world.store, "r", position=at(99), system_id="cluster-1", keep=["s.x"], by=ME)
         position = world.source.make_slot()
+        foretold = lifecycle.recovery_acts(world.store, "r", keep=["s.b"])
+        assert foretold == {"s.a": ObjectAct.RESTART, "s.b": None}
         for _ in range(2):
             again = lifecycle.recover(world.store, "r", position=position, system_id="cluster-1", keep=["s.b"], by=ME)
             assert (again.state, again.captured, again.error) == (S.RUNNING, position, None)

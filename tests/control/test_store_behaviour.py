@@ -93,6 +93,16 @@ def test_a_failed_transaction_leaves_nothing(kept: ControlStore) -> None:
     assert len(stream_history(kept, "Orders")) == 1
 
 
+def test_a_rehearsal_answers_and_refuses_as_the_store_does_and_keeps_nothing(kept: ControlStore) -> None:
+    rehearsing = kept.rehearsal()
+    assert drop_stream(rehearsing, "Orders", who="ann") == STREAM
+    with pytest.raises(StreamNotFound):
+        drop_stream(rehearsing, "nowhere", who="ann")
+    assert (get_stream(rehearsing, "Orders"), len(stream_history(kept, "Orders"))) == (STREAM, 1)
+    drop_stream(kept, "Orders", who="ann")
+    assert list_streams(kept) == list_streams(rehearsing) == ()
+
+
 def test_create_keeps_replaces_or_refuses_r7(kept: ControlStore) -> None:
     def create(**how: bool) -> Stream:
         return create_stream(

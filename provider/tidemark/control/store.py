@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -100,6 +101,7 @@ class ControlStore:
         self._engine = engine_of(parsed, keep_connections=keep_connections, bounds=bounds)
         self._sockets = OpenSockets(self._engine)
         self._ready = False
+        self._keeps = True
         self._store_id: str | None = None
 
     def __repr__(self) -> str:
@@ -121,6 +123,14 @@ class ControlStore:
         """Run `work` in one serialisable transaction: all of it is stored, or nothing. Errors of `work` roll back."""
         self.require_revision()
         return self._run(work, Access.WRITE)
+
+    def rehearsal(self) -> ControlStore:
+        """The same store, but that it rolls each write back when it has answered: so an act says what it would do, and
+        raises what it would raise. What an act writes in one transaction its next one does not see.
+        """
+        rehearsing = copy(self)
+        rehearsing._keeps = False
+        return rehearsing
 
     def revision(self) -> str | None:
         """The migration that the store stands at; None for an empty database."""
@@ -185,6 +195,9 @@ class ControlStore:
         with self._engine.connect() as connection:
             with begin(connection, access) as transaction:
                 result = work(connection)
+                if access is Access.WRITE and not self._keeps:
+                    transaction.rollback()
+                    return result
                 number = None if access is Access.READ else transaction_of(connection)
                 try:
                     transaction.commit()

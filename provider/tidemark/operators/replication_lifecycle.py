@@ -47,11 +47,10 @@ class PauseReplicationOperator(ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Its state after it: draining, or paused."""
-        from tidemark.replication.worker.lifecycle import drained, pause
+        from tidemark.replication.worker.lifecycle import let_drain
 
-        store, by = self.hook.open_store(), by_of(context, self.why)
-        pause(store, self.replication, by=by, at_once=flag_of("at_once", self.at_once))
-        after = drained(store, self.replication, by=by)
+        at_once = flag_of("at_once", self.at_once)
+        after = let_drain(self.hook.open_store(), self.replication, by=by_of(context, self.why), at_once=at_once)
         self.log.info("Replication %s is %s.", after.name, after.state)
         return _told(after)
 

@@ -295,25 +295,28 @@ class DropReplicationOperator(ReplicationOperator):
     def execute(self, context: Context) -> bool:
         """Whether there was one to drop. A second run drops nothing."""
         from tidemark.errors import ReplicationNotFound
-        from tidemark.lake.log_places import remove_log
-        from tidemark.replication.worker.definitions import begin_drop, drop_replication
+        from tidemark.replication.worker.ending import end_replication
 
         if_exists = flag_of("if_exists", self.if_exists)
         alone, force = flag_of("without_source", self.without_source), flag_of("force", self.force)
-        store, by = self.hook.open_store(), by_of(context)
         try:
-            ending = begin_drop(store, self.replication, by=by, force=force)
+            ended = end_replication(
+                self.hook.open_store(),
+                self.replication,
+                by=by_of(context),
+                source=None if alone else source_of,
+                storage_options=self.hook.settings.storage_options,
+                force=force,
+            )
         except ReplicationNotFound:
             if not if_exists:
                 raise
             self.log.info("There is no replication %s.", self.replication)
             return False
-        if alone:
-            self.log.warning("Slot %s and publication %s are left in the source.", ending.slot, ending.publication)
-        else:
-            for gone in source_of(ending).drop(ending):
-                self.log.info("In the source: %s", gone)
-        dropped = drop_replication(store, ending.name, by=by)
-        remove_log(dropped.event_log, self.hook.settings.storage_options)
+        dropped = ended.replication
+        if ended.in_source is None:
+            self.log.warning("Slot %s and publication %s are left in the source.", dropped.slot, dropped.publication)
+        for gone in ended.in_source or ():
+            self.log.info("In the source: %s", gone)
         self.log.info("Dropped replication %s and its event log; its targets stay.", dropped.name)
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
@@ -16,7 +16,7 @@ from tidemark.errors import (
     SourceSetBack,
     TidemarkError,
 )
-from tidemark.replication.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.replication.model.replication import By, LogPosition, Replicated, Replication, ReplicationState
 from tidemark.replication.planning.another_cluster import Elsewhere, elsewhere
 from tidemark.replication.planning.lifecycle import (
     Act,
@@ -40,8 +40,10 @@ __all__ = [
     "failed",
     "failed_permanently",
     "invalid",
+    "let_drain",
     "pause",
     "recover",
+    "recovery_acts",
     "require_recoverable",
     "resume",
     "settle",
@@ -107,24 +109,29 @@ def pause(store: ControlStore, name: str, *, by: By, at_once: bool = False) -> R
     `at_once`: → PAUSED; what was captured is written down after `resume`. The slot stays and holds back the source's
     log. A second run changes nothing. Raises ReplicationNotFound, ReplicationRefused before the start.
     """
-    return _move(store, name, Act.PAUSE_AT_ONCE if at_once else Act.PAUSE, by=by)
+    return _move(store, name, _pausing(at_once), by=by)
+
+
+def let_drain(store: ControlStore, name: str, *, by: By, at_once: bool = False) -> Replication:
+    """`pause`, and `drained` with it: → PAUSED where nothing is left to write down. A second run changes nothing.
+
+    Raises ReplicationNotFound, ReplicationRefused before the start.
+    """
+
+    def drain(connection: sa.Connection) -> Replication:
+        found = replications.find(connection, name).replication
+        return _drained(connection, store, _act(connection, store, found, _pausing(at_once), by=by), by)
+
+    return store.write(drain)
 
 
 def drained(store: ControlStore, name: str, *, by: By) -> Replication:
     """DRAINING → PAUSED, if every object that can go on has all that was captured; else it stays. Asked after each
     write-down of a draining replication.
     """
-
-    def settle_down(connection: sa.Connection) -> Replication:
-        found = replications.find(connection, name).replication
-        objects = replicated_objects.of_replication(connection, found.uid)
-        if found.state is ReplicationState.DRAINING and any(
-            _is_waited_for(connection, store, found, o) for o in objects
-        ):
-            return found
-        return _act(connection, store, found, Act.DRAINED, by=by, error=found.error)
-
-    return store.write(settle_down)
+    return store.write(
+        lambda connection: _drained(connection, store, replications.find(connection, name).replication, by)
+    )
 
 
 def resume(store: ControlStore, name: str, *, by: By) -> Replication:
@@ -245,6 +252,31 @@ def recover(
     return store.write(begin)
 
 
+def recovery_acts(
+    store: ControlStore, name: str, *, keep: Collection[str] = (), anew: bool = False
+) -> Mapping[str, ObjectAct | None]:
+    """What `recover` would do to each object, by name: RESTART asks for a backfill, STOP flags it alone; None: it goes
+    on, or stays as it cannot be backfilled. Raises ReplicationNotFound, ObjectNotFound, ReplicationRefused.
+    """
+
+    def look(connection: sa.Connection) -> Mapping[str, ObjectAct | None]:
+        found = replications.find(connection, name).replication
+        objects = replicated_objects.of_replication(connection, found.uid)
+        kept = _kept(found, objects, keep, anew=anew)
+        return {
+            one.object.name.text: _recovery_act(found, one.object, kept=_goes_on(connection, one, kept))
+            for one in objects
+        }
+
+    return store.read(look)
+
+
+def _recovery_act(replication: Replication, one: Replicated, *, kept: bool) -> ObjectAct | None:
+    if kept or why_no_backfill(one) is not None:
+        return None
+    return ObjectAct.RESTART if is_backfilled(replication.options, one.name) else ObjectAct.STOP
+
+
 def _kept(
     replication: Replication, objects: Collection[StoredObject], keep: Collection[str], *, anew: bool
 ) -> set[str]:
@@ -261,6 +293,18 @@ def _kept(
             )
             raise ReplicationRefused(replication=replication.name, problem=problem)
     return {by_name[name].uid for name in keep}
+
+
+def _pausing(at_once: bool) -> Act:
+    return Act.PAUSE_AT_ONCE if at_once else Act.PAUSE
+
+
+def _drained(connection: sa.Connection, store: ControlStore, found: Replication, by: By) -> Replication:
+    objects = replicated_objects.of_replication(connection, found.uid)
+    draining = found.state is ReplicationState.DRAINING
+    if draining and any(_is_waited_for(connection, store, found, one) for one in objects):
+        return found
+    return _act(connection, store, found, Act.DRAINED, by=by, error=found.error)
 
 
 def _is_waited_for(
@@ -302,13 +346,13 @@ def _begin_again(
 ) -> None:
     """What a recovery does to one object. A write that is open is given up: nothing that it found out counts."""
     one = stored.object
-    if not kept and why_no_backfill(one) is None:
-        asked = is_backfilled(replication.options, one.name)
+    act = _recovery_act(replication, one, kept=kept)
+    if act is not None:
         move_object(
             connection,
             store,
             one,
-            ObjectAct.RESTART if asked else ObjectAct.STOP,
+            act,
             by=by,
             give_up=True,
             flagged=LOST.format(position=position_text(position)),

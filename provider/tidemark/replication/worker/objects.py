@@ -40,6 +40,7 @@ __all__ = [
     "Registered",
     "Remembered",
     "ask_backfill",
+    "can_be_backfilled",
     "get_object",
     "is_due",
     "objects_of",
@@ -168,6 +169,13 @@ def to_work_at(store: ControlStore, name: str) -> tuple[Replicated, ...]:
         )
 
     return store.read(look)
+
+
+def can_be_backfilled(store: ControlStore, name: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Names of the objects that a backfill may be asked of, and why not of the others. Raises ReplicationNotFound."""
+    problems = {one.name.text: why_no_backfill(one) for one in objects_of(store, name)}
+    refused = {known: problem for known, problem in problems.items() if problem is not None}
+    return tuple(known for known in problems if known not in refused), refused
 
 
 def ask_backfill(

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import ReplicationRefused
 from tidemark.replication.model.replication import By, LogPosition, Replication, ReplicationState
-from tidemark.replication.planning.lifecycle import begins_new_log
+from tidemark.replication.planning.lifecycle import ObjectAct, begins_new_log
 from tidemark.replication.planning.positions import NOW, position_text
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker import lifecycle
 from tidemark.replication.worker.definitions import get_replication
 from tidemark.replication.worker.preparing import PATIENCE
-from tidemark.replication.worker.source_look import look_again
+from tidemark.replication.worker.source_look import Look, look_again
 
-__all__ = ["recover_from"]
+__all__ = ["Recovery", "look_at_recovery", "recover_from"]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What a recovery would do. `asked`: its position, None for `now`; `start`: the same, or the end of the source's
+    log. `anew`: it begins a new event log. `acts`: what becomes of each object, by name.
+    """
+
+    replication: Replication
+    asked: LogPosition | None
+    start: LogPosition
+    system_id: str
+    anew: bool
+    acts: Mapping[str, ObjectAct | None]
+    look: Look
 
 
 def recover_from(
@@ -33,22 +49,16 @@ def recover_from(
     """Go on from `position`: a place that the slot still has, or, where it failed for good, `now`, with a new slot.
 
     The publication is made anew where it is gone. Positions of another cluster, and those behind what was captured, do
-    not fit the event log: a new one is begun beside it, at what `event_log` answers. Raises ReplicationRefused and
+    not fit the event log: a new one is begun beside it, at what `event_log` answers. A second run from an explicit
+    position changes nothing while nothing was captured since. Raises ReplicationRefused and
     ObjectNotFound before anything is touched where the state does not allow it, `keep` names what cannot go on, or the
     slot does not have the position; InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable,
     SourceUnreachable, SourceRefused.
     """
-    lifecycle.require_recoverable(store, name, keep=keep)
-    replication = get_replication(store, name)
-    asked = None if position.strip().lower() == NOW else source.parse_position(position)
-    _require_failed(replication, asked)
-    system_id, end = source.system_id(), source.current_position()
-    anew = begins_new_log(replication, position=asked or end, system_id=system_id)
-    lifecycle.require_recoverable(store, name, keep=keep, anew=anew)
-    if asked is not None:
-        _require_in_slot(source, replication, asked, end, system_id)
-    another = replication.system_id not in (None, system_id)
-    look = look_again(store, source, replication, by_name=another)
+    if (done := _recovered(store, name, position, source)) is not None:
+        return done
+    found = look_at_recovery(store, name, position=position, source=source, keep=keep)
+    replication, asked, look, system_id = found.replication, found.asked, found.look, found.system_id
     source.publish(replication, look.selected)
     start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked)
     anew = begins_new_log(replication, position=start, system_id=system_id)
@@ -62,6 +72,38 @@ def recover_from(
         event_log=event_log(f"{replication.uid}-{start.commit.lower()}") if anew else None,
         there=look.there,
     )
+
+
+def look_at_recovery(
+    store: ControlStore, name: str, *, position: str, source: Source, keep: Collection[str] = ()
+) -> Recovery:
+    """What `recover_from` would do; nothing is touched. Raises what that raises before it touches anything."""
+    lifecycle.require_recoverable(store, name, keep=keep)
+    replication = get_replication(store, name)
+    asked = _asked(position, source)
+    _require_failed(replication, asked)
+    system_id, end = source.system_id(), source.current_position()
+    start = asked or end
+    anew = begins_new_log(replication, position=start, system_id=system_id)
+    lifecycle.require_recoverable(store, name, keep=keep, anew=anew)
+    if asked is not None:
+        _require_in_slot(source, replication, asked, end, system_id)
+    another = replication.system_id not in (None, system_id)
+    look = look_again(store, source, replication, by_name=another)
+    acts = lifecycle.recovery_acts(store, name, keep=keep, anew=anew)
+    return Recovery(replication, asked, start, system_id, anew, acts, look)
+
+
+def _asked(position: str, source: Source) -> LogPosition | None:
+    """None: now. Raises InvalidArgument."""
+    return None if position.strip().lower() == NOW else source.parse_position(position)
+
+
+def _recovered(store: ControlStore, name: str, position: str, source: Source) -> Replication | None:
+    """The replication, if it goes on from that position already."""
+    found, asked = get_replication(store, name), _asked(position, source)
+    there = found.state is ReplicationState.RUNNING and asked is not None and found.captured == asked
+    return found if there and found.system_id == source.system_id() else None
 
 
 def _require_failed(replication: Replication, asked: LogPosition | None) -> None:
