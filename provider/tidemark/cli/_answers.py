@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from airflow.cli.cli_config import Arg
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 from tidemark.errors import TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 
 __all__ = ["CONNECTION", "errors_in_words", "file_errors_in_words", "print_facts", "print_rows"]
 
+_CONTEXT = "_AIRFLOW_PROCESS_CONTEXT"  # as Airflow's own commands set it
 CONNECTION = Arg(  # type: ignore[no-untyped-call]
     ("--conn-id",), help=f"Tidemark connection (default: {DEFAULT_CONN_ID})", default=DEFAULT_CONN_ID
 )
@@ -37,11 +40,26 @@ def print_facts(facts: dict[str, Any], parts: Mapping[str, Sequence[dict[str, An
 
 @contextmanager
 def errors_in_words() -> Iterator[None]:
-    """Errors of our tree end the command with their message and exit code 1, without a traceback."""
+    """Errors of our tree, and a connection that is not there, end the command with their message and exit code 1,
+    without a traceback. Meanwhile connections are found where Airflow's own commands find them.
+    """
+    try:
+        with _as_a_server():
+            yield
+    except (TidemarkError, AirflowNotFoundException) as error:
+        raise SystemExit(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _as_a_server() -> Iterator[None]:
+    """A process that Airflow does not know of is not shown the connections of the metadata database."""
+    before = os.environ.get(_CONTEXT)
+    os.environ[_CONTEXT] = before or "server"
     try:
         yield
-    except TidemarkError as error:
-        raise SystemExit(f"{type(error).__name__}: {error}") from error
+    finally:
+        if before is None:
+            del os.environ[_CONTEXT]
 
 
 @contextmanager
