@@ -7,13 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import (
-    InvalidArgument,
-    StreamExists,
     StreamNotFound,
-    StreamOnStream,
-    VersionNotFound,
 )
-from tidemark.model.streams import Stream, StreamMode
+from tidemark.model.streams import Stream
 from tidemark.operators._base import TidemarkOperator, flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._spark import SparkOperator
@@ -23,8 +19,7 @@ from tidemark.streams.planning.names import require_name
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.lake.delta_log import DeltaLog
-    from tidemark.model.streams import BaseOffset, TableRef
+    from tidemark.model.streams import TableRef
 
 __all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator", "facts_of_stream"]
 
@@ -90,57 +85,43 @@ class CreateStreamOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands: {stream, table, mode, version, created}."""
-        from tidemark.changes.planning.source_keys import require_keys
-        from tidemark.changes.worker.sources import require_stream_source
-        from tidemark.streams.worker import streams
+        from functools import partial
 
-        mode, wanted = mode_of(self.mode), self._keys()
-        store = self.hook.open_store()
-        known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
-        if self.on.casefold() in known:
-            raise StreamOnStream(source=self.on, table=known[self.on.casefold()].source.name)
-        on_files = mode is StreamMode.INSERT_ONLY
-        table = self.hook.external_table(self.on) if on_files else self.hook.table(self.on)
-        kept = known.get(self.stream.casefold())
-        if kept is not None and not flag_of("or_replace", self.or_replace):
-            return self._keep(kept, table, mode, wanted)
-        if flag_of("enable_row_tracking", self.enable_row_tracking):
-            self._turn_on_row_tracking(context, table)
-        log = self.hook.open_table(table)
-        require_stream_source(log, f"delta.`{table.path}`", wanted)
-        version = _version(log, self.at)
-        made = streams.create_stream(
-            store,
+        from tidemark.hooks.source_tables import source_tables_of
+        from tidemark.streams.worker.defining import StreamAsk, make_stream
+
+        ask = StreamAsk(
             name=self.stream,
-            source=table,
-            mode=mode,
-            at_version=version,
-            keys=require_keys(log.state(version).metadata, wanted, table.name),
+            on=self.on,
+            mode=mode_of(self.mode),
+            at=start_of("at", self.at),
+            keys=self._keys(),
             initial_rows=flag_of("show_initial_rows", self.show_initial_rows),
             or_replace=flag_of("or_replace", self.or_replace),
             comment=self.comment,
-            who=str(key_of(context)),
         )
-        self.log.info("Created stream %s on %s at version %s.", made.name, table.name, made.offset.version)
-        return facts_of_stream(made, created=True)
+        tracked = flag_of("enable_row_tracking", self.enable_row_tracking)
+        made = make_stream(
+            self.hook.open_store(),
+            ask,
+            who=str(key_of(context)),
+            tables=source_tables_of(self.hook),
+            turn_on_row_tracking=partial(self._turn_on_row_tracking, context) if tracked else None,
+        )
+        stream, version = made.stream, made.stream.offset.version
+        if made.created:
+            self.log.info("Created stream %s on %s at version %s.", stream.name, stream.source.name, version)
+        else:
+            self.log.info("Stream %s is there already; its offset is version %s.", stream.name, version)
+        return facts_of_stream(stream, created=made.created)
 
     def _keys(self) -> tuple[str, ...]:
         """Columns that tell rows apart in place of row ids."""
         return ()
 
-    def _keep(self, kept: Stream, table: TableRef, mode: StreamMode, keys: tuple[str, ...]) -> dict[str, Any]:
-        same_keys = [key.lower() for key in keys] == [key.lower() for key in kept.keys]
-        if kept.source.table_id != table.table_id or kept.mode is not mode or not same_keys:
-            by_key = f", by {', '.join(kept.keys)}" if kept.keys else ""
-            raise StreamExists(stream=kept.name, source=f"{kept.source.name} ({kept.mode.value}{by_key})")
-        self.log.info("Stream %s is there already; its offset is version %s.", kept.name, kept.offset.version)
-        return facts_of_stream(kept, created=False)
-
     def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
         from tidemark.operators._jobs import turn_on_row_tracking
 
-        if self.hook.open_table(table).state().row_tracking:
-            return
         runtime = self.runtime()
         self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
         turn_on_row_tracking(runtime, table, key=key_of(context))
@@ -199,15 +180,16 @@ class AdvanceStreamOperator(TidemarkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The stream as it stands afterwards: {stream, table, mode, version, created}."""
-        from tidemark.streams.worker import streams
+        from tidemark.streams.worker.defining import advance_to
 
-        reason_of("why", self.why)
-        store = self.hook.open_store()
-        before = streams.get_stream(store, self.stream)
-        place = self._place(before)
-        version = sum(base.version for base in place)
-        bases = place if before.view is not None else ()
-        after = streams.advance_stream(store, self.stream, version, who=str(key_of(context)), why=self.why, bases=bases)
+        before, after = advance_to(
+            self.hook.open_store(),
+            self.stream,
+            end_of("to", self.to),
+            who=str(key_of(context)),
+            why=reason_of("why", self.why),
+            tables=self.hook.open_table,
+        )
         self.log.warning(
             "Stream %s passed over versions (%s, %s]: %s",
             after.name,
@@ -216,29 +198,6 @@ class AdvanceStreamOperator(TidemarkOperator):
             self.why,
         )
         return facts_of_stream(after, created=False)
-
-    def _place(self, stream: Stream) -> tuple[BaseOffset, ...]:
-        """Where `to` lies in each table that the stream reads. Raises InvalidArgument, VersionNotFound."""
-        from tidemark.model.streams import BaseOffset
-
-        to = end_of("to", self.to)
-        if stream.view is not None and isinstance(to, int):
-            problem = f"{stream.name} reads a view, and each of its tables counts versions of its own: give a time"
-            raise InvalidArgument(argument="to", value=self.to, problem=problem)
-        return tuple(
-            BaseOffset(base.table, _version(self.hook.open_table(base.table), to, "to")) for base in stream.bases
-        )
-
-
-def _version(log: DeltaLog, at: int | str | datetime | None, argument: str = "at") -> int:
-    """The version that `at` means; None is the newest."""
-    asked = start_of(argument, at)
-    if asked is None:
-        return log.head()
-    version = asked if isinstance(asked, int) else log.version_at(asked)
-    if not log.earliest() <= version <= log.head():
-        raise VersionNotFound(table=log.uri, version=version, earliest=log.earliest(), latest=log.head())
-    return version
 
 
 def facts_of_stream(stream: Stream, *, created: bool) -> dict[str, Any]:
