@@ -25,11 +25,11 @@ from tidemark.change_streams.worker.definitions import OpenLog
 from tidemark.change_streams.worker.sinks import own_tables
 from tidemark.change_streams.worker.watching import LakeTables, find_watched
 from tidemark.control.store import ControlStore
-from tidemark.errors import ChangeStreamNotFound
+from tidemark.errors import ChangeStreamNotFound, ChangeStreamRefused, InvalidArgument
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_places import remove_log
 
-__all__ = ["alter", "create", "drop", "find", "open_partitions"]
+__all__ = ["alter", "create", "drop", "find", "open_partitions", "resume"]
 
 
 def create(
@@ -121,6 +121,34 @@ def _watched_from_now_on(
         watched = tuple(one for one in watched if one in known or one.table.name.casefold() in anew)
     require_room(stream.name, watched, others, everything=asked.everything, new=False)
     return watched
+
+
+def resume(
+    store: ControlStore,
+    name: str,
+    *,
+    watch: Any,
+    keys: Any = None,
+    tables: LakeTables,
+    open_log: OpenLog = DeltaLog.open,
+) -> ChangeStream:
+    """Let a suspended change stream watch again: each of these tables, or ALL, from its newest version on.
+
+    One that watches just these stays as it is, so a second run changes nothing; one that watches others is refused, as
+    it would lose them. Raises InvalidArgument where nothing is named, and what `alter` raises.
+    """
+    asked, stream = parse_watch(watch), definitions.get_change_stream(store, name)
+    if not asked.everything and not asked.tables:
+        raise InvalidArgument(argument="watch", value=watch, problem="name a table at least, or ALL")
+    watched = {one.table.name.casefold() for one in stream.tables}
+    if not watched and not stream.everything:
+        return alter(store, name, watch=asked, keys=keys, options={}, tables=tables, open_log=open_log)
+    wanted = {one.name.casefold() for one in asked.tables}
+    if asked.everything != stream.everything or not (asked.everything or wanted == watched):
+        names = "ALL" if stream.everything else ", ".join(one.table.name for one in stream.tables)
+        problem = f"it is not suspended, it watches {names}. Suspend it first, or alter what it watches."
+        raise ChangeStreamRefused(stream=stream.name, problem=problem)
+    return stream
 
 
 def drop(store: ControlStore, name: str, storage_options: Mapping[str, str] | None = None) -> ChangeStream:
