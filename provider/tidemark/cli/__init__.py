@@ -1,10 +1,12 @@
-"""`airflow tidemark …`: streams, replications and the control store on the command line."""
+"""`airflow tidemark …`: streams, change streams, replications and the control store on the command line."""
 
 from __future__ import annotations
 
 from airflow.cli.cli_config import CLICommand, GroupCommand
 
+from tidemark.cli.change_streams import change_stream_commands
 from tidemark.cli.clean import clean_command
+from tidemark.cli.consumer_groups import consumer_group_commands
 from tidemark.cli.replications import replication_commands
 from tidemark.cli.store import store_commands
 from tidemark.cli.streams import stream_commands
@@ -17,10 +19,24 @@ def get_tidemark_cli_commands() -> list[CLICommand]:
     groups = (
         GroupCommand(
             name="streams",
-            help="List, show, move, free, export and import streams",
+            help="List, show, create, move, free, drop, export and import streams",
             subcommands=stream_commands(),
         ),
-        GroupCommand(name="replications", help="List and show replications", subcommands=replication_commands()),
+        GroupCommand(
+            name="replications",
+            help="List, show, pause, resume, recover, backfill and drop replications",
+            subcommands=replication_commands(),
+        ),
+        GroupCommand(
+            name="change-streams",
+            help="List, show, suspend, resume and drop change streams",
+            subcommands=change_stream_commands(),
+        ),
+        GroupCommand(
+            name="consumer-groups",
+            help="List, show, pause, resume and reset the consumer groups of a change stream",
+            subcommands=consumer_group_commands(),
+        ),
         GroupCommand(name="db", help="Migrate and check the control store", subcommands=store_commands()),
     )
     subcommands = (*groups, clean_command())

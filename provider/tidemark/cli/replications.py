@@ -1,4 +1,4 @@
-"""`airflow tidemark replications …`: how replications stand, as the control store knows it; no source is asked."""
+"""`airflow tidemark replications …`: how replications stand, as the control store knows it; acts are beside it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli.replication_acts import replication_acts
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _NAME = Arg(("name",), help="Name of the replication")  # type: ignore[no-untype
 
 
 def replication_commands() -> tuple[ActionCommand, ...]:
-    """Of replications: looking; tasks move them."""
+    """Of replications: looking, which asks no source, and acting."""
     return (
         ActionCommand(
             name="list",
@@ -37,6 +38,7 @@ def replication_commands() -> tuple[ActionCommand, ...]:
             func=show_replication,
             args=(_NAME, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
         ),
+        *replication_acts(),
     )
 
 

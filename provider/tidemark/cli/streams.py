@@ -13,6 +13,7 @@ from airflow.utils.cli import suppress_logs_and_warning
 
 from tidemark.cli._answers import CONNECTION, errors_in_words, file_errors_in_words, print_facts, print_rows
 from tidemark.cli._stream_facts import counts_of, move_facts, rows_of, transaction_facts
+from tidemark.cli.stream_acts import stream_acts
 from tidemark.hooks.tidemark import TidemarkHook
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ _NEW_IDENTITY = Arg(  # type: ignore[no-untyped-call]
 
 
 def stream_commands() -> tuple[ActionCommand, ...]:
-    """Of streams: looking, moving, freeing, and taking them elsewhere."""
+    """Of streams: looking, making, moving, freeing, and taking them elsewhere."""
     return (
         *_look_commands(),
         ActionCommand(
@@ -91,6 +92,7 @@ def stream_commands() -> tuple[ActionCommand, ...]:
             func=recover,
             args=(_NAME, _TARGETS, _TO_VERSION, _DRY_RUN, CONNECTION, ARG_VERBOSE),
         ),
+        *stream_acts(),
         *_transfer_commands(),
     )
 

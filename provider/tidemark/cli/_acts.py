@@ -1,0 +1,50 @@
+"""What commands that act share: who acts and why, what would be done, and whether it was meant."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from typing import TYPE_CHECKING
+
+from airflow.cli.cli_config import Arg
+
+if TYPE_CHECKING:
+    from tidemark.control.store import ControlStore
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.replication.model.replication import By
+
+__all__ = ["DRY_RUN", "IF_EXISTS", "WHY", "by_me", "confirm", "store_of"]
+
+WHY = Arg(("--why",), help="A reason, which the history keeps", default="", metavar="TEXT")  # type: ignore[no-untyped-call]
+DRY_RUN = Arg(  # type: ignore[no-untyped-call]
+    ("--dry-run",), help="Check all and say what would be done; do nothing", action="store_true"
+)
+IF_EXISTS = Arg(  # type: ignore[no-untyped-call]
+    ("--if-exists",), help="One that is not there is fine, so a second run is", action="store_true"
+)
+
+
+def by_me(why: str = "") -> By:
+    """The person at the command line."""
+    from tidemark.replication.model.replication import By
+
+    return By(who=getpass.getuser(), why=why)
+
+
+def store_of(hook: TidemarkHook, *, dry_run: bool) -> ControlStore:
+    """The store to act on; for a dry run one that answers alike and keeps nothing."""
+    store = hook.open_store()
+    return store.rehearsal() if dry_run else store
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on standard error, so that the output stays whole. Raises SystemExit unless the answer is yes."""
+    if yes:
+        return
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    try:
+        answer = input()
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise SystemExit("Nothing was done, as nobody confirmed it; `--yes` confirms without a question.")

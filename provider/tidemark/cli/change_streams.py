@@ -1,0 +1,220 @@
+"""`airflow tidemark change-streams …`: how change streams stand; suspending, resuming and dropping them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, store_of
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_facts, print_rows
+from tidemark.cli.consumer_groups import group_row
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tidemark.change_streams.model.change_streams import ChangeStream
+    from tidemark.change_streams.worker.definitions import OpenLog
+
+__all__ = ["change_stream_commands"]
+
+_NAME = Arg(("name",), help="Name of the change stream")  # type: ignore[no-untyped-call]
+_ON = Arg(  # type: ignore[no-untyped-call]
+    ("--on",), help="Tables to watch, or ALL, from their newest versions on", nargs="+", action="extend",
+    required=True, metavar="TABLE", dest="tables",
+)  # fmt: skip
+_KEYS = Arg(  # type: ignore[no-untyped-call]
+    ("--key",), help="The primary key of the only table, if that does not say its own", nargs="+", action="extend",
+    metavar="COLUMN", dest="keys",
+)  # fmt: skip
+_LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
+
+
+def change_stream_commands() -> tuple[ActionCommand, ...]:
+    """Of change streams: looking and acting; each act says in its help what a second run does."""
+    return (
+        ActionCommand(
+            name="list",
+            help="List change streams: what each watches, up to when it is captured",
+            func=list_change_streams,
+            args=_LOOK,
+        ),
+        ActionCommand(
+            name="show",
+            help="Show a change stream, its tables, its consumer groups, and the tables that ALL leaves out",
+            func=show_change_stream,
+            args=(_NAME, *_LOOK),
+        ),
+        ActionCommand(
+            name="suspend",
+            help="Watch nothing any more; a second run changes nothing",
+            func=suspend,
+            args=(_NAME, DRY_RUN, *_LOOK),
+        ),
+        ActionCommand(
+            name="resume",
+            help="Let a suspended change stream watch these tables; a second run changes nothing",
+            func=resume,
+            args=(_NAME, _ON, _KEYS, DRY_RUN, *_LOOK),
+        ),
+        ActionCommand(
+            name="drop",
+            help="End a change stream, its records and its consumer groups; a second run needs --if-exists",
+            func=drop,
+            args=(_NAME, IF_EXISTS, ARG_YES, DRY_RUN, *_LOOK),
+        ),
+    )
+
+
+@suppress_logs_and_warning
+def list_change_streams(args: Namespace) -> None:
+    """One row per change stream: name, state, what it watches, groups (a number), captured up to, retention."""
+    from tidemark.change_streams.worker.definitions import list_change_streams as all_change_streams
+    from tidemark.change_streams.worker.groups import list_groups
+
+    with errors_in_words():
+        store = TidemarkHook(args.conn_id).open_store()
+        rows = [{**_row(one), "groups": len(list_groups(store, one.name))} for one in all_change_streams(store)]
+    print_rows(rows, args.output)
+
+
+@suppress_logs_and_warning
+def show_change_stream(args: Namespace) -> None:
+    """Its facts, then tables, consumer groups, and tables left out, with the reason; as JSON and YAML one document."""
+    from tidemark.change_streams.worker.definitions import get_change_stream
+    from tidemark.change_streams.worker.groups import group_status, list_groups
+    from tidemark.change_streams.worker.watching import tables_left_out
+    from tidemark.hooks.lake_tables import lake_tables_of
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = hook.open_store()
+        stream = get_change_stream(store, args.name)
+        groups = [group_status(store, stream.name, one.name) for one in list_groups(store, stream.name)]
+        left = tables_left_out(store, stream, lake_tables_of(hook))
+    parts = {
+        "tables": [
+            {
+                "table": one.table.name,
+                "keys": ", ".join(one.keys),
+                "columns": "all" if one.columns is None else ", ".join(one.columns),
+                "captured": one.captured,
+            }
+            for one in stream.tables
+        ],
+        "groups": [group_row(one) for one in groups],
+        "left_out": [{"table": one.name, "why": one.why} for one in left],
+    }
+    print_facts({**_row(stream), **_facts(stream)}, parts, args.output)
+
+
+@suppress_logs_and_warning
+def suspend(args: Namespace) -> None:
+    """What was captured can be read on; what is committed from the last capture on is not captured. What it watched is
+    forgotten, so `resume` names it again. A second run changes nothing.
+    """
+    from tidemark.change_streams.worker import definitions
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = store_of(hook, dry_run=args.dry_run)
+        before = definitions.get_change_stream(store, args.name)
+        after = definitions.suspend(store, before.name, open_log=_open_log(hook))
+    print_rows([_moved("suspend", args, before, after)], args.output)
+
+
+@suppress_logs_and_warning
+def resume(args: Namespace) -> None:
+    """Each table from its newest version on: what was committed while it was suspended is not captured. One that
+    watches just these stays as it is; one that watches others is refused.
+    """
+    from tidemark.change_streams.worker import defining, definitions
+    from tidemark.hooks.lake_tables import lake_tables_of
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = store_of(hook, dry_run=args.dry_run)
+        before = definitions.get_change_stream(store, args.name)
+        after = defining.resume(
+            store,
+            before.name,
+            watch=args.tables[0] if len(args.tables) == 1 else args.tables,
+            keys=args.keys,
+            tables=lake_tables_of(hook),
+            open_log=_open_log(hook),
+        )
+    print_rows([_moved("resume", args, before, after)], args.output)
+
+
+@suppress_logs_and_warning
+def drop(args: Namespace) -> None:
+    """What groups delivered stays in their targets. Killed in between it leaves a directory that nobody reads. No row
+    where there was none.
+    """
+    from tidemark.change_streams.worker import defining, definitions
+    from tidemark.errors import ChangeStreamNotFound
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = hook.open_store()
+        try:
+            before = definitions.drop_change_stream(store.rehearsal(), args.name)
+            if not args.dry_run:
+                confirm(f"Drop change stream {before.name}, its records and its consumer groups?", yes=args.yes)
+                defining.drop(store, before.name, hook.settings.storage_options)
+        except ChangeStreamNotFound:
+            if not args.if_exists:
+                raise
+            print_rows([], args.output)
+            return
+    row = {"change_stream": before.name, "act": "drop", "before": _watched(before), "log": before.log_path}
+    print_rows([{**row, "done": not args.dry_run}], args.output)
+
+
+def _open_log(hook: TidemarkHook) -> OpenLog:
+    from functools import partial
+
+    from tidemark.lake.delta_log import DeltaLog
+
+    return partial(DeltaLog.open, options=hook.settings.storage_options)
+
+
+def _watched(stream: ChangeStream) -> str:
+    named = ", ".join(one.table.name for one in stream.tables)
+    return f"ALL ({named})" if stream.everything else named
+
+
+def _row(stream: ChangeStream) -> dict[str, Any]:
+    watching = stream.everything or stream.tables
+    return {
+        "name": stream.name,
+        "state": "watching" if watching else "suspended",
+        "watches": _watched(stream),
+        "published_until": stream.published_until.isoformat(timespec="seconds"),
+        "retention": str(stream.options.retention),
+    }
+
+
+def _facts(stream: ChangeStream) -> dict[str, Any]:
+    trimmed = stream.trimmed_until
+    return {
+        "value_capture_type": stream.options.value_capture_type.value,
+        "options_set": ", ".join(stream.options.given),
+        "log": stream.log_path,
+        "next_batch": stream.next_batch,
+        "trimmed_until": None if trimmed is None else trimmed.isoformat(timespec="seconds"),
+        "created_at": stream.created_at.isoformat(timespec="seconds"),
+        "uid": stream.uid,
+    }
+
+
+def _moved(act: str, args: Namespace, before: ChangeStream, after: ChangeStream) -> dict[str, Any]:
+    return {
+        "change_stream": before.name,
+        "act": act,
+        "before": _watched(before),
+        "after": _watched(after),
+        "done": not args.dry_run,
+    }

@@ -1,0 +1,258 @@
+"""`airflow tidemark replications pause | resume | recover | backfill | drop`: acts on replications, without a DAG."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, WHY, by_me, confirm, store_of
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tidemark.control.store import ControlStore
+    from tidemark.replication.model.replication import LogPosition, Replicated, Replication
+    from tidemark.replication.sources.open import Source
+
+__all__ = ["replication_acts"]
+
+_ACTIONS = ("start", "restart", "stop")
+
+_NAME = Arg(("name",), help="Name of the replication")  # type: ignore[no-untyped-call]
+_TABLES = Arg(("tables",), help="Tables of the source: schema.table", nargs="*", metavar="TABLE")  # type: ignore[no-untyped-call]
+_ALL = Arg(("--all",), help="Every table that can be backfilled", action="store_true")  # type: ignore[no-untyped-call]
+_ACTION = Arg(  # type: ignore[no-untyped-call]
+    ("--action",),
+    help="start: the next run backfills them; restart: also those that are under way; stop: end them (default: start)",
+    choices=_ACTIONS,
+    default="start",
+)
+_AT_ONCE = Arg(  # type: ignore[no-untyped-call]
+    ("--at-once",), help="Write nothing down any more; what was captured is written after it is resumed",
+    action="store_true",
+)  # fmt: skip
+_FROM = Arg(  # type: ignore[no-untyped-call]
+    ("--from",),
+    help="now, or a position as the source writes it: 16/B374D848",
+    required=True,
+    metavar="POSITION",
+    dest="position",
+)
+_KEEP = Arg(  # type: ignore[no-untyped-call]
+    ("--keep",), help="Tables that are not backfilled again", nargs="+", action="extend", metavar="TABLE"
+)
+_WITHOUT_SOURCE = Arg(  # type: ignore[no-untyped-call]
+    ("--without-source",), help="The source is gone for good: nothing is dropped in it", action="store_true"
+)
+_FORCE = Arg(("--force",), help="Do not wait for jobs that may be alive", action="store_true")  # type: ignore[no-untyped-call]
+_ANSWERS = (DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
+
+
+def replication_acts() -> tuple[ActionCommand, ...]:
+    """What tasks do, by hand; each says in its help what a second run does."""
+    return (
+        ActionCommand(
+            name="pause",
+            help="Let a replication drain: nothing new is captured; a second run changes nothing",
+            func=pause,
+            args=(_NAME, _AT_ONCE, WHY, *_ANSWERS),
+        ),
+        ActionCommand(
+            name="resume",
+            help="Let a paused or draining replication run on; a second run changes nothing",
+            func=resume,
+            args=(_NAME, WHY, *_ANSWERS),
+        ),
+        ActionCommand(
+            name="recover",
+            help="Let a replication that failed go on from a position; a second run from there changes nothing",
+            func=recover,
+            args=(_NAME, _FROM, _KEEP, WHY, *_ANSWERS),
+        ),
+        ActionCommand(
+            name="backfill",
+            help="Ask for backfills, which the next run does; a second run changes nothing",
+            func=backfill,
+            args=(_NAME, _TABLES, _ALL, _ACTION, WHY, *_ANSWERS),
+        ),
+        ActionCommand(
+            name="drop",
+            help="End a replication, its slot and publication; targets stay; a second run needs --if-exists",
+            func=drop,
+            args=(_NAME, IF_EXISTS, _WITHOUT_SOURCE, _FORCE, WHY, ARG_YES, *_ANSWERS),
+        ),
+    )
+
+
+@suppress_logs_and_warning
+def pause(args: Namespace) -> None:
+    """What was captured is still written down, by the next run. A second run changes nothing."""
+    from tidemark.replication.worker.definitions import get_replication
+    from tidemark.replication.worker.lifecycle import let_drain
+
+    with errors_in_words():
+        store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
+        before = get_replication(store, args.name)
+        after = let_drain(store, before.name, by=by_me(args.why), at_once=args.at_once)
+    print_rows([_moved("pause", args, before, after)], args.output)
+
+
+@suppress_logs_and_warning
+def resume(args: Namespace) -> None:
+    """The next run captures, from where it was captured. A second run changes nothing."""
+    from tidemark.replication.worker.definitions import get_replication
+    from tidemark.replication.worker.lifecycle import resume as run_on
+
+    with errors_in_words():
+        store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
+        before = get_replication(store, args.name)
+        after = run_on(store, before.name, by=by_me(args.why))
+    print_rows([_moved("resume", args, before, after)], args.output)
+
+
+@suppress_logs_and_warning
+def recover(args: Namespace) -> None:
+    """Tables but those of `--keep` are backfilled again, or flagged where they are not backfilled by themselves. A
+    second run from the same position changes nothing until more is captured; `now` is another time then, and refused.
+    """
+    from tidemark.hooks.replication import source_of
+    from tidemark.replication.model.replication import ReplicationState
+    from tidemark.replication.worker.definitions import get_replication
+    from tidemark.replication.worker.objects import objects_of
+    from tidemark.replication.worker.recovering import look_at_recovery
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store = hook.open_store()
+        before = get_replication(store, args.name)
+        source, keep = source_of(before), tuple(args.keep or ())
+        if args.dry_run:
+            found = look_at_recovery(store, before.name, position=args.position, source=source, keep=keep)
+            after = replace(before, state=ReplicationState.RUNNING, captured=found.start)
+            flagged = [name for name, act in found.acts.items() if act is not None]
+        else:
+            after = _recovered(hook, store, before, source, args)
+            flagged = [one.name.text for one in objects_of(store, before.name) if one.flagged is not None]
+    print_rows([{**_moved("recover", args, before, after), "flagged": ", ".join(flagged)}], args.output)
+
+
+@suppress_logs_and_warning
+def backfill(args: Namespace) -> None:
+    """One row per table, before and after. The next run does what is asked for; asking again changes nothing, but a
+    `restart` begins one anew that is under way. With `--all`, what cannot be backfilled is named on standard error.
+    """
+    from tidemark.replication.worker.objects import ask_backfill, objects_of, stop_backfill
+
+    with errors_in_words():
+        store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
+        tables, by = _asked_tables(store, args), by_me(args.why)
+        before = {one.name.text: one for one in objects_of(store, args.name)}
+        if args.action == "stop":
+            after = stop_backfill(store, args.name, tables, by=by)
+        else:
+            after = ask_backfill(store, args.name, tables, by=by, restart=args.action == "restart")
+    print_rows([_asked(args, before[one.name.text], one) for one in after], args.output)
+
+
+@suppress_logs_and_warning
+def drop(args: Namespace) -> None:
+    """Slot first, then publication, what the store knows, and the event log; targets stay. Killed in between, it is
+    dropped by the next run. Refused while a job of it may be alive, but with `--force`.
+    """
+    from tidemark.errors import ReplicationNotFound
+    from tidemark.hooks.replication import source_of
+    from tidemark.replication.worker.definitions import begin_drop, get_replication
+    from tidemark.replication.worker.ending import end_replication
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        store, by = hook.open_store(), by_me(args.why)
+        try:
+            before = get_replication(store, args.name)
+        except ReplicationNotFound:
+            if not args.if_exists:
+                raise
+            print_rows([], args.output)
+            return
+        begin_drop(store.rehearsal(), before.name, by=by, force=args.force)
+        row = {"replication": before.name, "act": "drop", "before": before.state.value, "after": "dropped"}
+        row |= {"slot": before.slot, "publication": before.publication, "event_log": before.event_log}
+        if not args.dry_run:
+            confirm(_question(before, args), yes=args.yes)
+            source = None if args.without_source else source_of
+            options = hook.settings.storage_options
+            end_replication(store, before.name, by=by, source=source, storage_options=options, force=args.force)
+    print_rows([{**row, "done": not args.dry_run}], args.output)
+
+
+def _question(replication: Replication, args: Namespace) -> str:
+    left = " Slot and publication are left in the source." if args.without_source else ""
+    return f"Drop replication {replication.name}, its slot, its publication and its event log?{left} Its targets stay."
+
+
+def _recovered(
+    hook: TidemarkHook, store: ControlStore, before: Replication, source: Source, args: Namespace
+) -> Replication:
+    from tidemark.hooks.replication import event_log_place
+    from tidemark.replication.worker.recovering import recover_from
+
+    return recover_from(
+        store,
+        before.name,
+        position=args.position,
+        source=source,
+        event_log=event_log_place(hook),
+        by=by_me(args.why),
+        keep=tuple(args.keep or ()),
+    )
+
+
+def _asked_tables(store: ControlStore, args: Namespace) -> Sequence[str]:
+    """Raises InvalidArgument, ReplicationNotFound."""
+    from tidemark.errors import InvalidArgument
+    from tidemark.replication.worker.objects import can_be_backfilled
+
+    if bool(args.tables) == args.all:
+        raise InvalidArgument(argument="TABLE", value=args.tables, problem="name tables, or give --all")
+    if not args.all:
+        return tuple(args.tables)
+    names, refused = can_be_backfilled(store, args.name)
+    for name, problem in refused.items():
+        print(f"{name} is left out: {problem}", file=sys.stderr)
+    return names
+
+
+def _moved(act: str, args: Namespace, before: Replication, after: Replication) -> dict[str, Any]:
+    """What the act has done, or would."""
+    return {
+        "replication": before.name,
+        "act": act,
+        "before": before.state.value,
+        "after": after.state.value,
+        "captured": _place(after.captured),
+        "done": not args.dry_run,
+    }
+
+
+def _asked(args: Namespace, before: Replicated, after: Replicated) -> dict[str, Any]:
+    return {
+        "replication": args.name,
+        "object": after.name.text,
+        "act": args.action,
+        "before": before.state.value,
+        "after": after.state.value,
+        "done": not args.dry_run,
+    }
+
+
+def _place(position: LogPosition | None) -> str | None:
+    from tidemark.replication.planning.positions import position_text
+
+    return None if position is None else position_text(position)

@@ -1,0 +1,152 @@
+"""`airflow tidemark streams create | advance | drop`: acts on streams, without a DAG and without Spark."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TYPE_CHECKING
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, store_of
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["stream_acts"]
+
+_MODES = ("standard", "append_only", "every_change", "insert_only")
+
+_NAME = Arg(("name",), help="Name of the stream")  # type: ignore[no-untyped-call]
+_ON = Arg(  # type: ignore[no-untyped-call]
+    ("--on",),
+    help="The table that it reads: schema.table, a path, or an external table",
+    required=True,
+    metavar="TABLE",
+)
+_MODE = Arg(  # type: ignore[no-untyped-call]
+    ("--mode",), help="Which changes it shows; insert_only for an external table (default: standard)",
+    choices=_MODES, default="standard",
+)  # fmt: skip
+_AT = Arg(  # type: ignore[no-untyped-call]
+    ("--at",), help="A version, or a time with a zone (default: the newest version)", metavar="POINT"
+)
+_KEYS = Arg(  # type: ignore[no-untyped-call]
+    ("--key",), help="Columns that tell rows apart in place of row ids", nargs="+", action="extend", metavar="COLUMN",
+    dest="keys",
+)  # fmt: skip
+_INITIAL_ROWS = Arg(  # type: ignore[no-untyped-call]
+    ("--show-initial-rows",), help="Deliver the rows that the table has at the start first", action="store_true"
+)
+_OR_REPLACE = Arg(  # type: ignore[no-untyped-call]
+    ("--or-replace",), help="End a stream of the same name; its place is lost, at every run", action="store_true"
+)
+_COMMENT = Arg(("--comment",), help="Shown with the stream", metavar="TEXT")  # type: ignore[no-untyped-call]
+_TO = Arg(  # type: ignore[no-untyped-call]
+    ("--to",), help="now, a version, or a time with a zone; of a view now or a time", required=True, metavar="POINT"
+)
+_WHY = Arg(("--why",), help="Why these changes may be passed over", required=True, metavar="TEXT")  # type: ignore[no-untyped-call]
+_ANSWERS = (DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
+
+
+def stream_acts() -> tuple[ActionCommand, ...]:
+    """What tasks do, by hand; each says in its help what a second run does."""
+    how = (_ON, _MODE, _AT, _KEYS, _INITIAL_ROWS, _OR_REPLACE, _COMMENT)
+    return (
+        ActionCommand(
+            name="create",
+            help="Create a stream on a table; a second run finds it and changes nothing",
+            func=create,
+            args=(_NAME, *how, *_ANSWERS),
+        ),
+        ActionCommand(
+            name="advance",
+            help="Pass over unread changes, which are never delivered then; a second run moves nothing",
+            func=advance,
+            args=(_NAME, _TO, _WHY, *_ANSWERS),
+        ),
+        ActionCommand(
+            name="drop",
+            help="Drop a stream; its history stays; a second run needs --if-exists",
+            func=drop,
+            args=(_NAME, IF_EXISTS, ARG_YES, *_ANSWERS),
+        ),
+    )
+
+
+@suppress_logs_and_warning
+def create(args: Namespace) -> None:
+    """One that is there already, on the same table, in the same mode and by the same keys, keeps its place. Row
+    tracking must be on, unless keys are given: turning it on takes Spark.
+    """
+    from tidemark.hooks.source_tables import source_tables_of
+    from tidemark.streams.planning.arguments import mode_of, start_of
+    from tidemark.streams.worker.defining import StreamAsk, make_stream
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        ask = StreamAsk(
+            name=args.name,
+            on=args.on,
+            mode=mode_of(args.mode),
+            at=start_of("at", args.at),
+            keys=tuple(args.keys or ()),
+            initial_rows=args.show_initial_rows,
+            or_replace=args.or_replace,
+            comment=args.comment,
+        )
+        store = store_of(hook, dry_run=args.dry_run)
+        made = make_stream(store, ask, who=getpass.getuser(), tables=source_tables_of(hook))
+    row = {
+        "stream": made.stream.name,
+        "act": "create",
+        "table": made.stream.source.name,
+        "mode": made.stream.mode.value,
+        "version": made.stream.offset.version,
+        "created": made.created,
+    }
+    print_rows([{**row, "done": not args.dry_run}], args.output)
+
+
+@suppress_logs_and_warning
+def advance(args: Namespace) -> None:
+    """What lies between is never delivered; who and why stand in the stream's history. Refused while a transaction
+    holds the stream. A second run to the same place moves nothing.
+    """
+    from tidemark.streams.planning.arguments import end_of, reason_of
+    from tidemark.streams.worker.defining import advance_to
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        to, why = end_of("to", args.to), reason_of("why", args.why)
+        store = store_of(hook, dry_run=args.dry_run)
+        before, after = advance_to(store, args.name, to, who=getpass.getuser(), why=why, tables=hook.open_table)
+    row = {"stream": after.name, "act": "advance", "before": before.offset.version, "after": after.offset.version}
+    print_rows([{**row, "done": not args.dry_run}], args.output)
+
+
+@suppress_logs_and_warning
+def drop(args: Namespace) -> None:
+    """Its place is lost, its history stays. Refused while a transaction holds it. No row where there was none."""
+    from tidemark.errors import StreamNotFound
+    from tidemark.streams.worker.streams import drop_stream
+
+    with errors_in_words():
+        store, who = TidemarkHook(args.conn_id).open_store(), getpass.getuser()
+        try:
+            before = drop_stream(store.rehearsal(), args.name, who)
+            if not args.dry_run:
+                question = (
+                    f"Drop stream {before.name} on {before.source.name}? Its place, {before.offset.version}, is lost."
+                )
+                confirm(question, yes=args.yes)
+                drop_stream(store, args.name, who)
+        except StreamNotFound:
+            if not args.if_exists:
+                raise
+            print_rows([], args.output)
+            return
+    row = {"stream": before.name, "act": "drop", "table": before.source.name, "version": before.offset.version}
+    print_rows([{**row, "done": not args.dry_run}], args.output)
