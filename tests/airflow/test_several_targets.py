@@ -22,14 +22,14 @@ RunDag = Callable[..., Outcome]
 
 MIRROR = {"target": "several.mirror", "write_as": "merge", "keys": ["id"]}
 HISTORY = {"target": "{{ params.history }}", "write_as": "append", "quarantine": "several.bad"}
-DELETED = {"write_as": "sql", "sql": "INSERT INTO several.deleted SELECT id FROM s WHERE METADATA$ACTION = 'DELETE'"}
+DELETED = {"write_as": "sql", "sql": "INSERT INTO several.deleted SELECT id FROM several WHERE METADATA$ACTION = 'DELETE'"}
 COLUMNS = "id BIGINT, name STRING"
 
 
 def delivering(*targets: dict[str, Any], **more: Any) -> DAG:
     with DAG("several", schedule=None, params={"history": "several.history"}) as dag:
-        create = CreateStreamOperator(task_id="create", stream="s", on="several.orders", show_initial_rows=True)
-        create >> ConsumeStreamOperator(task_id="deliver", stream="s", targets=[*targets], **more)
+        create = CreateStreamOperator(task_id="create", stream="several", on="several.orders", show_initial_rows=True)
+        create >> ConsumeStreamOperator(task_id="deliver", stream="several", targets=[*targets], **more)
     return dag
 
 
@@ -61,7 +61,7 @@ def test_one_job_writes_all_targets_and_the_offset_moves_once(
     assert lake.rows("several.deleted") == [(1,)]
     event = again.returned("deliver")
     assert (event["from"], event["to"], event["quarantined"]) == (1, 3, 1)
-    assert get_stream(hook.open_store(), "s").offset.version == 3
+    assert get_stream(hook.open_store(), "several").offset.version == 3
 
 
 def test_a_target_that_cannot_be_written_stops_all_before_the_first_is_written(
@@ -90,4 +90,4 @@ def test_a_target_that_cannot_be_written_stops_all_before_the_first_is_written(
 )
 def test_arguments_that_make_no_sense_fail_when_the_dag_is_parsed(arguments: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidArgument, match=problem):
-        ConsumeStreamOperator(task_id="it", stream="s", **arguments)
+        ConsumeStreamOperator(task_id="it", stream="several", **arguments)
