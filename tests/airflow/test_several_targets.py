@@ -22,7 +22,8 @@ RunDag = Callable[..., Outcome]
 
 MIRROR = {"target": "several.mirror", "write_as": "merge", "keys": ["id"]}
 HISTORY = {"target": "{{ params.history }}", "write_as": "append", "quarantine": "several.bad"}
-DELETED = {"write_as": "sql", "sql": "INSERT INTO several.deleted SELECT id FROM several WHERE METADATA$ACTION = 'DELETE'"}
+DELETES = "INSERT INTO several.deleted SELECT id FROM several WHERE METADATA$ACTION = 'DELETE'"
+DELETED = {"write_as": "sql", "sql": DELETES}
 COLUMNS = "id BIGINT, name STRING"
 
 
