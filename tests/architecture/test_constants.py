@@ -75,7 +75,7 @@ GIVEN: dict[str, Any] = {
 """What is needed to make one; any other argument that is needed is a name."""
 MORE = {
     "AlterConsumerGroupOperator": {"action": "reset", "start": "now"},
-    "ConsumeStreamOperator": {"target": "t.copy"},
+    "ConsumeStreamOperator": {"target": "t.copy", "write_as": "append"},
     "ReadPartitionOperator": {"target": "t.copy"},
     "ReplayWindowOperator": {"target": "t.copy"},
     "WriteStreamOperator": {"target": "t.copy"},
