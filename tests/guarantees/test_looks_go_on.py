@@ -14,7 +14,7 @@ from tidemark.lake import delta_log
 from tidemark.model.streams import StreamMode
 from tidemark.streams.worker import losses
 from tidemark.streams.worker.sources import open_table
-from tidemark.streams.worker.standing import Standing, standing_of
+from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.streams import get_stream
 from tidemark.streams.worker.unread_commits import LookedAt
 
@@ -47,12 +47,12 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def look(world: World, name: str = "s") -> Standing:
-    return standing_of(get_stream(world.store, name), open_table, now=world.clock.now)
+def look(world: World, name: str = "s") -> StreamStatus:
+    return status_of(get_stream(world.store, name), open_table, now=world.clock.now)
 
 
-def seen(standing: Standing) -> tuple[object, ...]:
-    return standing.head, standing.lost_version, standing.kept, str(standing.problem)
+def seen(status: StreamStatus) -> tuple[object, ...]:
+    return status.head, status.lost_version, status.kept, str(status.problem)
 
 
 def test_a_second_look_parses_what_is_new_and_the_commit_before_it(

@@ -11,7 +11,7 @@ from tidemark.errors import StreamStale
 from tidemark.model.streams import StreamWindow
 from tidemark.streams.worker.has_data import RENEWED_EVERY, has_data, has_rows
 from tidemark.streams.worker.sources import open_table
-from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.status import status_of
 from tidemark.streams.worker.streams import get_stream, stream_history
 
 WEEK = timedelta(days=7)
@@ -19,7 +19,7 @@ WEEK = timedelta(days=7)
 
 def stale_after(world: World) -> timedelta:
     """How long from now."""
-    return standing_of(get_stream(world.store, "s"), open_table).stale_after - world.clock.now
+    return status_of(get_stream(world.store, "s"), open_table).stale_after - world.clock.now
 
 
 def test_R86_a_no_renews_the_anchor_and_moves_nothing(world: World) -> None:

@@ -13,7 +13,7 @@ from tidemark.model.views import ViewQuery
 from tidemark.streams.planning.bounds import Bound
 from tidemark.streams.worker.has_data import has_data
 from tidemark.streams.worker.sources import open_table
-from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.status import status_of
 from tidemark.streams.worker.streams import advance_stream, create_stream, get_stream
 
 BOTH = ("source", "other")
@@ -98,8 +98,8 @@ def test_has_data_asks_every_table(two: World) -> None:
 
 def test_lag_is_that_of_all_tables(two: World) -> None:
     append(two, "source", "other", "other")
-    standing = standing_of(get_stream(two.store, "v"), open_table)
-    assert (standing.head, standing.behind, standing.problem) == (3, 3, None)
+    status = status_of(get_stream(two.store, "v"), open_table)
+    assert (status.head, status.behind, status.problem) == (3, 3, None)
 
 
 def test_no_place_is_set_back_by_an_advance(two: World) -> None:

@@ -13,7 +13,7 @@ from tidemark.model.views import ViewQuery
 from tidemark.streams.planning.retention import VacuumPlan
 from tidemark.streams.planning.staleness import EXTENSION, FILE_RETENTION, Staleness
 from tidemark.streams.worker.sources import open_table
-from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.status import status_of
 from tidemark.streams.worker.streams import create_stream, drop_stream, get_stream
 from tidemark.streams.worker.vacuum import plan_table_vacuum
 
@@ -97,14 +97,14 @@ def test_what_is_lost_and_what_is_kept_is_seen_in_log_and_storage(filled: World)
         who="test",
     )
     now = filled.clock.now
-    net, appended = (standing_of(get_stream(filled.store, name), open_table, now=now) for name in ("s", "appended"))
+    net, appended = (status_of(get_stream(filled.store, name), open_table, now=now) for name in ("s", "appended"))
     assert (net.staleness(now), net.lost_version) == (Staleness.FORECAST, None)
     assert (appended.staleness(now), appended.lost_version) == (Staleness.STALE, 1)
     assert "VACUUM has removed files that the changes of version 1 need" in str(appended.problem)
-    assert standing_of(get_stream(filled.store, "appended"), open_table).problem is None  # nobody looked
+    assert status_of(get_stream(filled.store, "appended"), open_table).problem is None  # nobody looked
     for file in filled.source._files(1):
         (filled.source.path / file).write_bytes(b"1")
-    found = standing_of(get_stream(filled.store, "appended"), open_table, now=now)
+    found = status_of(get_stream(filled.store, "appended"), open_table, now=now)
     assert (found.staleness(now), found.kept) == (Staleness.FRESH, net.kept)
     assert found.kept is not None
     assert (found.kept.files, found.kept.bytes, found.kept.bytes_past_retention) == (1, 1, 1)

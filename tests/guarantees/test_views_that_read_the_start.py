@@ -12,7 +12,7 @@ from tidemark.model.streams import BaseOffset, StreamMode, TableRef
 from tidemark.model.views import ViewQuery
 from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.worker.sources import open_table
-from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.status import status_of
 from tidemark.streams.worker.streams import create_stream, get_stream
 
 DAY = timedelta(days=1)
@@ -63,7 +63,7 @@ def on_view(world: World, text: str, mode: StreamMode = StreamMode.STANDARD) -> 
 
 def staleness(world: World) -> Staleness:
     now = world.clock.now
-    return standing_of(get_stream(world.store, "v"), open_table, now=now).staleness(now)
+    return status_of(get_stream(world.store, "v"), open_table, now=now).staleness(now)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_file_that_is_still_there_is_no_loss_and_one_that_came_later_is_not_ne
     source = compacted.source
     source.append()
     assert staleness(compacted) is Staleness.STALE
-    lost = standing_of(get_stream(compacted.store, "v"), open_table, now=compacted.clock.now).lost_version
+    lost = status_of(get_stream(compacted.store, "v"), open_table, now=compacted.clock.now).lost_version
     assert lost == 2
     (old,) = [name for name in source._files(1)]
     (source.path / old).write_bytes(b"1")

@@ -15,7 +15,7 @@ from tests.unit.lake.delta_directories import born, commit
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import BaseOffset, Stream, StreamMode, StreamOffset, TableRef
 from tidemark.plugins.monitor.lookout import Lookout, NotYet, Sight, Unreadable
-from tidemark.streams.worker.standing import Standing
+from tidemark.streams.worker.status import StreamStatus
 
 START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 
@@ -82,7 +82,7 @@ def test_a_standing_is_seen_and_kept_for_a_while(lake: Lake, lookout: Lookout, c
     for now, asked in ((0, 1), (4, 1), (6, 2)):
         clock.now = now
         (sight,) = look(lookout, [lake.stream(1)], lake, patience=10).values()
-        assert isinstance(sight, Standing)
+        assert isinstance(sight, StreamStatus)
         assert (sight.head, sight.behind, lake.asked) == (4, 2, asked)
 
 
@@ -90,7 +90,7 @@ def test_a_stream_that_moved_is_asked_anew(lake: Lake, lookout: Lookout) -> None
     look(lookout, [lake.stream(1)], lake, patience=10)
     moved = replace(lake.stream(1), offset=StreamOffset("id-1", 4))
     (sight,) = look(lookout, [moved], lake, patience=10).values()
-    assert isinstance(sight, Standing)
+    assert isinstance(sight, StreamStatus)
     assert sight.behind == 0
 
 
@@ -116,7 +116,7 @@ def test_a_table_that_hangs_does_not_keep_others_from_being_read(lake: Lake, clo
     for _ in range(2):
         asyncio.run(lookout.look(streams, tables, patience=0.05))
     sights = asyncio.run(lookout.look(streams[20:], tables, patience=10))
-    assert all(isinstance(sight, Standing) for sight in sights.values())
+    assert all(isinstance(sight, StreamStatus) for sight in sights.values())
     assert (lake.asked, set(sights) & bad) == (2, set())
 
 
@@ -134,7 +134,7 @@ def test_views_on_a_table_that_hangs_do_not_keep_other_views_from_being_read(
     lookout = Lookout(threads=4, each=2, clock=clock)
     asyncio.run(lookout.look(on_bad, tables, patience=0.05))
     sights = asyncio.run(lookout.look(on_good, tables, patience=10))
-    assert all(isinstance(sight, Standing) for sight in sights.values())
+    assert all(isinstance(sight, StreamStatus) for sight in sights.values())
 
 
 def test_a_view_waits_for_its_turn_at_each_of_its_tables(lake: Lake, lookout: Lookout) -> None:
@@ -152,7 +152,7 @@ def test_an_answer_that_comes_late_is_taken(lake: Lake, lookout: Lookout, clock:
     assert late == NotYet(100)
     lake.open.set()
     (sight,) = look(lookout, [lake.stream(1)], lake, patience=10).values()
-    assert isinstance(sight, Standing)
+    assert isinstance(sight, StreamStatus)
     assert lake.asked == 1
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tidemark.model.streams import OffsetMove, Stream
     from tidemark.streams.model.health import StreamHealth
     from tidemark.streams.store.transactions import StoredTransaction
-    from tidemark.streams.worker.standing import Standing
+    from tidemark.streams.worker.status import StreamStatus
 
 __all__ = ["counts_of", "move_facts", "rows_of", "transaction_facts"]
 
@@ -25,12 +25,12 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
     on; how long is waited for it is bounded.
     """
     from tidemark.streams.model.health import StreamHealth
-    from tidemark.streams.worker.standing import standing_of
+    from tidemark.streams.worker.status import status_of
     from tidemark.streams.worker.threads import PATIENCE, each_looked_at
 
-    def look(stream: Stream) -> Standing | str:
+    def look(stream: Stream) -> StreamStatus | str:
         try:
-            return standing_of(stream, hook.open_table)
+            return status_of(stream, hook.open_table)
         except (TidemarkError, OSError) as error:
             return type(error).__name__
 
@@ -41,7 +41,7 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
     ]
 
 
-def _row(stream: Stream, health: StreamHealth, found: Standing | str | None) -> dict[str, Any]:
+def _row(stream: Stream, health: StreamHealth, found: StreamStatus | str | None) -> dict[str, Any]:
     from tidemark.streams.planning.stream_state import LogSaid, NoLog, state_of
 
     now = datetime.now(UTC)

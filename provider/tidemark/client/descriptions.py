@@ -14,7 +14,7 @@ from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.planning.stream_sql.listing import name_parts
 from tidemark.streams.worker.counting import stream_healths
 from tidemark.streams.worker.sources import Tables
-from tidemark.streams.worker.standing import Standing, standing_of
+from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.threads import PATIENCE, each_looked_at
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def look_and_describe_all(
 
 def _look(tables: Tables, stored: Stream, now: datetime) -> StreamDescription:
     try:
-        standing = standing_of(stored, tables, now=now)
-        reason = None if standing.problem is None else str(standing.problem)
-        return describe(stored, standing, now=now, invalid_reason=reason)
+        status = status_of(stored, tables, now=now)
+        reason = None if status.problem is None else str(status.problem)
+        return describe(stored, status, now=now, invalid_reason=reason)
     except SourceError as error:
         return describe(stored, None, now=now, invalid_reason=str(error))
     except (LakeError, OSError) as error:
@@ -104,10 +104,10 @@ def _unknown(stored: Stream, problem: str, now: datetime) -> StreamDescription:
 
 
 def describe(
-    stream: Stream, standing: Standing | None, *, now: datetime, invalid_reason: str | None
+    stream: Stream, status: StreamStatus | None, *, now: datetime, invalid_reason: str | None
 ) -> StreamDescription:
-    """`standing`: None where a table is not there any more. `invalid_reason`: why the stream cannot be read."""
-    seen = None if standing is None or isinstance(standing.problem, SourceRecreated) else standing
+    """`status`: None where a table is not there any more. `invalid_reason`: why the stream cannot be read."""
+    seen = None if status is None or isinstance(status.problem, SourceRecreated) else status
     kept = None if seen is None else seen.kept
     database, schema, _ = name_parts(stream.name)
     return StreamDescription(

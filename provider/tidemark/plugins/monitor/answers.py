@@ -207,7 +207,7 @@ def stream_answer(row: OverviewRow, sight: Sight, *, now: datetime, readable: Co
 
 
 def lag_answer(sight: Sight, now: datetime) -> LagAnswer:
-    """The standing in numbers, or in words what is in its way."""
+    """The status in numbers, or the reason why it is not known, in words."""
     if isinstance(sight, NotYet):
         return LagAnswer("waiting", words=f"The lake has not answered for {sight.seconds:.0f} s.")
     if isinstance(sight, Unreadable):

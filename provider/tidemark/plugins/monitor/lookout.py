@@ -14,7 +14,7 @@ from threading import Lock
 from tidemark.errors import TidemarkError
 from tidemark.model.streams import Stream
 from tidemark.streams.worker.sources import Tables
-from tidemark.streams.worker.standing import Standing, standing_of
+from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["Lookout", "NotYet", "Sight", "Unreadable"]
@@ -38,18 +38,18 @@ class Unreadable:
     words: str
 
 
-Sight = Standing | Unreadable | NotYet
+Sight = StreamStatus | Unreadable | NotYet
 
 
 @dataclass
 class _Asked:
     at: float
-    answer: Future[Standing]
+    answer: Future[StreamStatus]
     answered_at: float | None = None
 
 
 class Lookout:
-    """Standings of streams, each asked once at a time and kept for `keep` seconds.
+    """Statuses of streams, each asked once at a time and kept for `keep` seconds.
 
     However slow or dead a lake is, `look` returns after `patience` seconds: what is missing then is a NotYet, and is
     waited for in the background by at most `threads` threads, `each` of them for one table, a view's tables included.
@@ -86,7 +86,7 @@ class Lookout:
                 return known
             if len(self._asked) >= self._most:
                 self._forget()
-            looking = partial(standing_of, stream, tables)
+            looking = partial(status_of, stream, tables)
             read = {base.table.path for base in stream.bases}
             asked = _Asked(self._clock(), self._threads.submit(looking, about=read))
             self._asked[about] = asked
@@ -123,7 +123,7 @@ class Lookout:
         return Unreadable(str(error) or type(error).__name__)
 
 
-async def _answered(answers: Iterable[Future[Standing]], patience: float) -> None:
+async def _answered(answers: Iterable[Future[StreamStatus]], patience: float) -> None:
     """Returns when all are there, or after `patience` seconds."""
     waiting = [asyncio.wrap_future(answer) for answer in answers]
     if waiting:

@@ -13,7 +13,7 @@ from tidemark.streams.planning.bounds import UNBOUNDED
 from tidemark.streams.store import streams as stored_streams
 from tidemark.streams.worker.offsets import advance_over
 from tidemark.streams.worker.sources import Tables, look_at_sources, open_table, window_from
-from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.status import status_of
 from tidemark.streams.worker.streams import get_stream
 
 __all__ = ["RENEWED_EVERY", "has_data", "has_rows", "next_window", "renew_anchor"]
@@ -80,8 +80,8 @@ def renew_anchor(store: ControlStore, stream: Stream, tables: Tables) -> bool:
     now = store.clock()
     if now - stream.anchor < RENEWED_EVERY:
         return False
-    standing = standing_of(stream, tables)
-    if standing.behind or standing.stale(now):
+    status = status_of(stream, tables)
+    if status.behind or status.stale(now):
         return False
     return store.write(
         lambda connection: stored_streams.renew_anchor(connection, uid=stream.uid, expected=stream.anchor, at=now)

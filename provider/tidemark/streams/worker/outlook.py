@@ -21,7 +21,7 @@ from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.store import health as counted
 from tidemark.streams.store import streams as stored_streams
 from tidemark.streams.worker.sources import Tables
-from tidemark.streams.worker.standing import Standing, standing_of
+from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.turns import Turns
 
 __all__ = ["LOGS_AT_ONCE", "AtRisk", "Found", "Limit", "Outlook", "Risk", "outlook"]
@@ -182,33 +182,33 @@ def _streams(connection: sa.Connection, names: Sequence[str] | None) -> list[tup
 
 
 def _look(stream: Stream, health: StreamHealth, tables: Tables, now: datetime, limit: Limit) -> Found:
-    standing: Standing | None = None
+    status: StreamStatus | None = None
     reason: str | None = None
     since: datetime | None = None
     unknown: tuple[str, str] | None = None
     try:
-        standing = standing_of(stream, tables, now=now)
-        reason = None if standing.problem is None else str(standing.problem)
-        since = None if limit.unmoved is None else _waiting_since(stream, standing, tables, now - limit.unmoved)
+        status = status_of(stream, tables, now=now)
+        reason = None if status.problem is None else str(status.problem)
+        since = None if limit.unmoved is None else _waiting_since(stream, status, tables, now - limit.unmoved)
     except SourceError as error:
         reason = str(error)
     except (LakeError, OSError) as error:
         unknown = stream.name, str(error)
-    risks = _risks(health, standing, reason, since, now, limit)
+    risks = _risks(health, status, reason, since, now, limit)
     if not risks:
         return None, unknown
-    return _at_risk(stream, health, standing, reason, risks, since, now), unknown
+    return _at_risk(stream, health, status, reason, risks, since, now), unknown
 
 
 def _risks(
     health: StreamHealth,
-    standing: Standing | None,
+    status: StreamStatus | None,
     reason: str | None,
     since: datetime | None,
     now: datetime,
     limit: Limit,
 ) -> tuple[Risk, ...]:
-    nearly = standing is not None and (standing.stale(now) or standing.time_left(now) < limit.time_left)
+    nearly = status is not None and (status.stale(now) or status.time_left(now) < limit.time_left)
     found = {
         Risk.STALE: reason is not None or nearly,
         Risk.FAILING: limit.failures is not None and health.failures_in_row >= limit.failures,
@@ -220,23 +220,23 @@ def _risks(
 def _at_risk(
     stream: Stream,
     health: StreamHealth,
-    standing: Standing | None,
+    status: StreamStatus | None,
     reason: str | None,
     risks: Sequence[Risk],
     since: datetime | None,
     now: datetime,
 ) -> AtRisk:
     failing = health.failures_in_row > 0
-    kept = None if standing is None else standing.kept
+    kept = None if status is None else status.kept
     return AtRisk(
         stream=stream.name,
         table=stream.source.name,
-        stale_after=None if standing is None else standing.stale_after,
-        hours_left=None if standing is None else standing.time_left(now).total_seconds() / 3600,
-        behind=None if standing is None else standing.behind,
+        stale_after=None if status is None else status.stale_after,
+        hours_left=None if status is None else status.time_left(now).total_seconds() / 3600,
+        behind=None if status is None else status.behind,
         reason=reason,
-        staleness=Staleness.STALE if standing is None else standing.staleness(now),
-        lost_version=None if standing is None else standing.lost_version,
+        staleness=Staleness.STALE if status is None else status.staleness(now),
+        lost_version=None if status is None else status.lost_version,
         bytes_kept=None if kept is None else kept.bytes,
         bytes_past_retention=None if kept is None else kept.bytes_past_retention,
         risks=tuple(risk.value for risk in risks),
@@ -246,17 +246,17 @@ def _at_risk(
     )
 
 
-def _waiting_since(stream: Stream, standing: Standing, tables: Tables, long_ago: datetime) -> datetime | None:
+def _waiting_since(stream: Stream, status: StreamStatus, tables: Tables, long_ago: datetime) -> datetime | None:
     """Since when changes have waited and the offset stood still; None where none wait. Commits without changes are told
     from others only where the oldest unread one is from before `long_ago`.
     """
-    if standing.problem is not None:
+    if status.problem is not None:
         return None
     if stream.initial_rows_pending:
         return stream.anchor
-    if standing.waiting_since is None:
+    if status.waiting_since is None:
         return None
-    first = standing.waiting_since
+    first = status.waiting_since
     if max(first, stream.anchor) <= long_ago:
         try:
             found = [time for base in stream.bases if (time := _first_change(base, tables)) is not None]

@@ -29,7 +29,7 @@ from tidemark.model.streams import BaseOffset, Stream, StreamOffset, TableRef
 from tidemark.model.views import ViewQuery
 from tidemark.streams.store import health, streams, transactions
 from tidemark.streams.worker.sources import Tables
-from tidemark.streams.worker.standing import standing_of
+from tidemark.streams.worker.status import status_of
 from tidemark.streams.worker.streams import require_free
 
 __all__ = ["Ground", "Loss", "Rebased", "loss_of", "rebase_stream", "relocate_stream"]
@@ -187,7 +187,7 @@ def _with_last_act(connection: sa.Connection, name: str) -> tuple[Stream, tuple[
 def _problem(store: ControlStore, stream: Stream, tables: Tables) -> str | None:
     """Why the stream cannot be read any more, by its tables' logs or by what its last consumption met."""
     try:
-        problem = standing_of(stream, tables, now=store.clock()).problem
+        problem = status_of(stream, tables, now=store.clock()).problem
     except SourceError as error:
         return str(error)
     if problem is not None:

@@ -1,4 +1,4 @@
-"""How far a stream is behind its source, and how long it can still wait: asked of the source's log, moving nothing."""
+"""How far a stream is behind its source, and how long it can still wait: read from the source's log, moving nothing."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tidemark.streams.planning.stream_state import LogSaid
 from tidemark.streams.worker.losses import Unread, unread
 from tidemark.streams.worker.sources import Tables
 
-__all__ = ["Standing", "standing_of"]
+__all__ = ["StreamStatus", "status_of"]
 
 
 @dataclass(frozen=True)
-class Standing:
+class StreamStatus:
     """Where a stream stands against its source at one moment.
 
     `behind`: versions of the source that the stream has not passed; they need not hold changes for it. `waiting_since`:
@@ -67,7 +67,7 @@ class Standing:
         return timedelta() if self.problem is not None else max(timedelta(), self.stale_after - now)
 
 
-def standing_of(stream: Stream, tables: Tables, *, now: datetime | None = None) -> Standing:
+def status_of(stream: Stream, tables: Tables, *, now: datetime | None = None) -> StreamStatus:
     """Ask the logs of the stream's tables: head, state, and the oldest unread commit, however long the logs are.
 
     With `now` all unread commits are looked through, for files that the stream has lost to VACUUM and for those that it
@@ -76,11 +76,11 @@ def standing_of(stream: Stream, tables: Tables, *, now: datetime | None = None) 
     """
     starts = _Starts(stream, tables)
     found = [
-        _standing_in(stream, base, tables(base.table), now, partial(starts.hold, number))
+        _status_in(stream, base, tables(base.table), now, partial(starts.hold, number))
         for number, base in enumerate(stream.bases)
     ]
     kept = [one.kept for one in found if one.kept is not None]
-    return Standing(
+    return StreamStatus(
         head=sum(one.head for one in found),
         behind=sum(one.behind for one in found),
         waiting_since=min((one.waiting_since for one in found if one.waiting_since), default=None),
@@ -124,9 +124,9 @@ def _has_changed(tables: Tables, base: BaseOffset) -> bool:
         return True
 
 
-def _standing_in(
+def _status_in(
     stream: Stream, base: BaseOffset, log: DeltaLog, now: datetime | None, rows_at_start: Callable[[], bool]
-) -> Standing:
+) -> StreamStatus:
     head = log.head()
     state = log.state(head)
     problem = _problem(stream, base, log, state)
@@ -141,7 +141,7 @@ def _standing_in(
             problem, lost_version = _stale(stream, base, str(error)), base.version + 1
     if found is not None and found.loss is not None:
         problem, lost_version = _stale(stream, base, _words(found)), found.loss.version
-    return Standing(
+    return StreamStatus(
         head=head,
         behind=max(0, head - base.version),
         waiting_since=waiting_since,
