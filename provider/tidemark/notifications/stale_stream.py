@@ -15,7 +15,7 @@ from tidemark.sensors.stale import check_limit, limit_of
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.streams.worker.outlook import Outlook
+    from tidemark.streams.worker.risks import RiskReport
 
 __all__ = ["StaleStreamNotifier"]
 
@@ -26,8 +26,8 @@ class StaleStreamNotifier(BaseNotifier):
 
     For callbacks of tasks and DAGs and for deadlines (`AsyncCallback(StaleStreamNotifier, kwargs={…})`); in the
     triggerer it looks in a thread. What is found is written to the log as a warning, and handed to the notifier that
-    `tell` names, whose templates know `stale_message` (a text, one line a stream) and `stale_streams` (AtRisk, those
-    with the least time first). Nothing is told where no stream is at risk, unless it is to tell `always`, as for a
+    `tell` names, whose templates know `stale_message` (a text, one line a stream) and `stale_streams` (StreamRisk, the
+    least time first). Nothing is told where no stream is at risk, unless it is to tell `always`, as for a
     deadline that a watch of streams has missed: the message then begins with the run that is late. A second call looks
     and tells again.
 
@@ -86,15 +86,15 @@ class StaleStreamNotifier(BaseNotifier):
             notifier.context = told
             await notifier
 
-    def _look(self) -> Outlook:
-        from tidemark.streams.worker.outlook import outlook
+    def _look(self) -> RiskReport:
+        from tidemark.streams.worker.risks import risk_report
 
         hook = TidemarkHook(self.conn_id)
         names = [self.stream] if isinstance(self.stream, str) else self.stream
         limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
-        return outlook(hook.open_store(), names, hook.open_table, limit)
+        return risk_report(hook.open_store(), names, hook.open_table, limit)
 
-    def _context_of(self, found: Outlook, context: Context) -> Context | None:
+    def _context_of(self, found: RiskReport, context: Context) -> Context | None:
         """The context with what was found; None where there is nothing to tell."""
         for name, problem in found.unknown:
             self.log.warning("Nothing is known of stream %s now: %s", name, problem)

@@ -18,7 +18,7 @@ from tidemark.sensors._deferring import StreamSensor
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.streams.worker.outlook import Limit
+    from tidemark.streams.worker.risks import Limit
     from tidemark.triggers.stale import StreamStaleTrigger
 
 __all__ = ["StreamStaleSensor", "check_limit", "limit_of"]
@@ -66,12 +66,12 @@ class StreamStaleSensor(StreamSensor):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether any stream is at risk now. Raises StreamNotFound, StoreError, InvalidArgument."""
-        from tidemark.streams.worker.outlook import outlook
+        from tidemark.streams.worker.risks import risk_report
 
         hook = TidemarkHook(self.conn_id)
         names = [self.stream] if isinstance(self.stream, str) else self.stream
         limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
-        found = outlook(hook.open_store(), names, hook.open_table, limit)
+        found = risk_report(hook.open_store(), names, hook.open_table, limit)
         for name, problem in found.unknown:
             self.log.warning("Nothing is known of stream %s now: %s", name, problem)
         for one in found.at_risk:
@@ -97,7 +97,7 @@ class StreamStaleSensor(StreamSensor):
 
 def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours: float | str | None) -> Limit:
     """From where on a stream is at risk, also as templates render it. Raises InvalidArgument."""
-    from tidemark.streams.worker.outlook import Limit
+    from tidemark.streams.worker.risks import Limit
 
     return Limit(
         time_left=_hours_of("hours_left", hours_left),

@@ -19,7 +19,7 @@ from tidemark.model.streams import Stream
 from tidemark.streams.store import overview
 from tidemark.streams.store import streams as stored_streams
 from tidemark.streams.worker.has_data import renew_anchor
-from tidemark.streams.worker.outlook import LOGS_AT_ONCE, Found, Limit, Outlook, outlook
+from tidemark.streams.worker.risks import LOGS_AT_ONCE, Assessment, Limit, RiskReport, risk_report
 from tidemark.streams.worker.turns import Turns
 from tidemark.triggers._sight import Sight, Sights
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["LOG_THREADS", "Looks", "looking"]
 
 LOG_THREADS = 8  # for each connection: what is slow is the lake, and more would only fight for the interpreter
-_OUTLOOKS = 4  # at once; each waits for its logs
+_REPORTS = 4  # at once; each waits for its logs
 _SETTINGS_KEPT = 60.0  # seconds after which a changed connection is noticed
 _PATIENCE = timedelta(seconds=5)  # triggers try again by themselves, and say so
 
@@ -48,7 +48,7 @@ class _Opened:
 
 class Looks:
     """Asks store and logs of one connection in at most LOG_THREADS + 1 threads, however many streams are watched, and
-    for outlooks on all of them in as many more.
+    for risk reports on all of them in as many more.
 
     Streams that are asked for while the store is being read share the next read. A stream that is asked for while a
     look at it is under way gets that look's answer, so one whose lake hangs holds one thread and no more; all streams
@@ -67,9 +67,9 @@ class Looks:
         self._of_store = ThreadPoolExecutor(1, thread_name_prefix="tidemark-trigger-store")
         self._of_logs = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="tidemark-trigger-log")
         self._turns: Turns[Sight] = Turns(self._of_logs)
-        self._of_outlooks = ThreadPoolExecutor(_OUTLOOKS, thread_name_prefix="tidemark-trigger-outlook")
-        self._of_all_logs = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-trigger-outlook-log")
-        self._outlook_turns: Turns[Found] = Turns(self._of_all_logs)
+        self._of_reports = ThreadPoolExecutor(_REPORTS, thread_name_prefix="tidemark-trigger-risk-report")
+        self._of_all_logs = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-trigger-risk-log")
+        self._report_turns: Turns[Assessment] = Turns(self._of_all_logs)
         self._closed = False
         self.users = 0
 
@@ -88,14 +88,14 @@ class Looks:
             self._read_streams()
         return answer
 
-    def outlook(self, names: Sequence[str] | None, limit: Limit) -> Future[Outlook]:
+    def risk_report(self, names: Sequence[str] | None, limit: Limit) -> Future[RiskReport]:
         """Which of the streams (None: all) are at risk; reads their logs in eight threads of its own."""
 
-        def look() -> Outlook:
+        def look() -> RiskReport:
             opened = self._open()
-            return outlook(opened.store, names, opened.hook.open_table, limit, turns=self._outlook_turns)
+            return risk_report(opened.store, names, opened.hook.open_table, limit, turns=self._report_turns)
 
-        return self._of_outlooks.submit(look)
+        return self._of_reports.submit(look)
 
     def held_until(self, uid: str) -> Future[datetime | None]:
         """When the lease of the transaction that holds the stream runs out; None where none does."""
@@ -111,8 +111,8 @@ class Looks:
         with self._lock:
             self._closed = True
         self._turns.close()
-        self._outlook_turns.close()
-        self._of_outlooks.shutdown(wait=False, cancel_futures=True)
+        self._report_turns.close()
+        self._of_reports.shutdown(wait=False, cancel_futures=True)
         self._of_all_logs.shutdown(wait=False, cancel_futures=True)
         self._of_store.shutdown(wait=False, cancel_futures=True)
         self._of_logs.shutdown(wait=False, cancel_futures=True)

@@ -11,7 +11,7 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.triggers._waiting import WaitTrigger
 
 if TYPE_CHECKING:
-    from tidemark.streams.worker.outlook import Outlook
+    from tidemark.streams.worker.risks import RiskReport
     from tidemark.triggers._looks import Looks
 
 __all__ = ["StreamStaleTrigger"]
@@ -57,14 +57,14 @@ class StreamStaleTrigger(WaitTrigger):
         """The streams."""
         return "The store of all streams" if self.names is None else f"Stream {', '.join(self.names)}"
 
-    def ask(self, looks: Looks) -> Future[Outlook]:
+    def ask(self, looks: Looks) -> Future[RiskReport]:
         """A look at all of them."""
-        from tidemark.streams.worker.outlook import Limit
+        from tidemark.streams.worker.risks import Limit
 
         unmoved = None if self.unmoved_hours is None else timedelta(hours=self.unmoved_hours)
-        return looks.outlook(self.names, Limit(timedelta(hours=self.hours_left), self.failures, unmoved))
+        return looks.risk_report(self.names, Limit(timedelta(hours=self.hours_left), self.failures, unmoved))
 
-    def found(self, answer: Outlook) -> list[dict[str, Any]] | None:
+    def found(self, answer: RiskReport) -> list[dict[str, Any]] | None:
         """Those at risk, if there are any."""
         for name, problem in answer.unknown:
             self.log.warning("Nothing is known of stream %s now: %s", name, problem)

@@ -22,7 +22,7 @@ from tests.postgresql import PASSWORD, PostgresServer
 from tests.unit.triggers.surroundings import Asked, Sea, Ticker, fired, in_seconds, threads_of_triggers
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
-from tidemark.streams.worker.outlook import Limit, outlook
+from tidemark.streams.worker.risks import Limit, risk_report
 from tidemark.streams.worker.sources import open_table
 from tidemark.streams.worker.streams import drop_stream
 from tidemark.triggers._looks import LOG_THREADS
@@ -198,14 +198,14 @@ def test_a_table_that_hangs_leaves_threads_to_the_others_however_many_streams_it
     assert {event["status"] for event in asyncio.run(run())} == {"found"}
 
 
-def test_a_table_that_hangs_leaves_an_outlook_on_the_others(sea: Sea, hung: threading.Event) -> None:
+def test_a_table_that_hangs_leaves_a_risk_report_on_the_others(sea: Sea, hung: threading.Event) -> None:
     far = SyntheticTable(sea.world.root / "far")
     for number in range(2 * LOG_THREADS):
         sea.stream(f"far_{number}", table=far, scheme="slow")
     sea.stream("gone")
     shutil.rmtree(sea.tables["gone"].path)
     limit, patience = Limit(timedelta(hours=1)), timedelta(seconds=2)
-    found = outlook(sea.world.store, None, open_table, limit, patience=patience)
+    found = risk_report(sea.world.store, None, open_table, limit, patience=patience)
     hung.set()
     assert [one.stream for one in found.at_risk] == ["gone"]
     assert {problem for _, problem in found.unknown} == {"its lake has not answered for 2 s"}

@@ -24,7 +24,7 @@ from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.turns import Turns
 
-__all__ = ["LOGS_AT_ONCE", "AtRisk", "Found", "Limit", "Outlook", "Risk", "outlook"]
+__all__ = ["LOGS_AT_ONCE", "Assessment", "Limit", "Risk", "RiskReport", "StreamRisk", "risk_report"]
 
 LOGS_AT_ONCE = 8
 _PATIENCE = timedelta(seconds=50)  # a triggerer waits for a minute
@@ -50,7 +50,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class AtRisk:
+class StreamRisk:
     """A stream at risk. `reason`: why it cannot be read any more; None where it still can. `risks`: why it is told of.
 
     `stale_after`, `hours_left`, `behind` and the bytes are None where the source's log cannot be read. `lost_version`:
@@ -100,26 +100,26 @@ class AtRisk:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class RiskReport:
     """What was found: the streams at risk, by the time they have left, and those whose lake did not answer."""
 
-    at_risk: tuple[AtRisk, ...]
+    at_risk: tuple[StreamRisk, ...]
     unknown: tuple[tuple[str, str], ...]  # stream, and what was in the way
 
 
-Found = tuple[AtRisk | None, tuple[str, str] | None]
+Assessment = tuple[StreamRisk | None, tuple[str, str] | None]
 """A stream at risk; or its name, and what was in the way."""
 
 
-def outlook(
+def risk_report(
     store: ControlStore,
     names: Sequence[str] | None,
     tables: Tables,
     limit: Limit,
     *,
     patience: timedelta = _PATIENCE,
-    turns: Turns[Found] | None = None,
-) -> Outlook:
+    turns: Turns[Assessment] | None = None,
+) -> RiskReport:
     """Which streams (None: all) are at risk of losing changes.
 
     Logs are read in a few threads, those of `turns` if the process looks again and again. A source that is gone or
@@ -129,12 +129,12 @@ def outlook(
     found = store.read(lambda connection: _streams(connection, names))
     now = store.clock()
 
-    def look(one: tuple[Stream, StreamHealth]) -> Found:
+    def look(one: tuple[Stream, StreamHealth]) -> Assessment:
         return _look(*one, tables, now, limit)
 
     with _threads() if turns is None else nullcontext(turns) as taken:
         looked = _looked(found, look, taken, patience)
-    return Outlook(
+    return RiskReport(
         at_risk=tuple(
             sorted((risk for risk, _ in looked if risk), key=lambda one: (one.hours_left or 0.0, one.stream))
         ),
@@ -143,10 +143,10 @@ def outlook(
 
 
 @contextmanager
-def _threads() -> Iterator[Turns[Found]]:
-    """For one outlook; a look that a lake keeps waiting is left to end by itself."""
-    pool = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-outlook")
-    turns: Turns[Found] = Turns(pool)
+def _threads() -> Iterator[Turns[Assessment]]:
+    """For one report; a look that a lake keeps waiting is left to end by itself."""
+    pool = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-risk-report")
+    turns: Turns[Assessment] = Turns(pool)
     try:
         yield turns
     finally:
@@ -156,10 +156,10 @@ def _threads() -> Iterator[Turns[Found]]:
 
 def _looked(
     streams: Sequence[tuple[Stream, StreamHealth]],
-    look: Callable[[tuple[Stream, StreamHealth]], Found],
-    turns: Turns[Found],
+    look: Callable[[tuple[Stream, StreamHealth]], Assessment],
+    turns: Turns[Assessment],
     patience: timedelta,
-) -> list[Found]:
+) -> list[Assessment]:
     asked = [
         turns.submit([base.table.path for base in stream.bases], partial(look, (stream, health)))
         for stream, health in streams
@@ -181,7 +181,7 @@ def _streams(connection: sa.Connection, names: Sequence[str] | None) -> list[tup
     return [(stream, how.get(stream.uid, StreamHealth())) for stream in found]
 
 
-def _look(stream: Stream, health: StreamHealth, tables: Tables, now: datetime, limit: Limit) -> Found:
+def _look(stream: Stream, health: StreamHealth, tables: Tables, now: datetime, limit: Limit) -> Assessment:
     status: StreamStatus | None = None
     reason: str | None = None
     since: datetime | None = None
@@ -197,7 +197,7 @@ def _look(stream: Stream, health: StreamHealth, tables: Tables, now: datetime, l
     risks = _risks(health, status, reason, since, now, limit)
     if not risks:
         return None, unknown
-    return _at_risk(stream, health, status, reason, risks, since, now), unknown
+    return _stream_risk(stream, health, status, reason, risks, since, now), unknown
 
 
 def _risks(
@@ -217,7 +217,7 @@ def _risks(
     return tuple(risk for risk, is_so in found.items() if is_so)
 
 
-def _at_risk(
+def _stream_risk(
     stream: Stream,
     health: StreamHealth,
     status: StreamStatus | None,
@@ -225,10 +225,10 @@ def _at_risk(
     risks: Sequence[Risk],
     since: datetime | None,
     now: datetime,
-) -> AtRisk:
+) -> StreamRisk:
     failing = health.failures_in_row > 0
     kept = None if status is None else status.kept
-    return AtRisk(
+    return StreamRisk(
         stream=stream.name,
         table=stream.source.name,
         stale_after=None if status is None else status.stale_after,
