@@ -68,7 +68,7 @@ class Shop:
             Runtime(
                 self.store,
                 run=lambda spec: run(self.lake.spark, spec, say=lambda _: None),
-                places=self.hook.job_places(),
+                paths=self.hook.job_paths(),
                 tables=self.hook.open_table,
             ),
             self.stream,

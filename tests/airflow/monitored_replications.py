@@ -21,7 +21,7 @@ from tidemark.replication.model.replication import BackfillProgress, By, Replica
 from tidemark.replication.worker import lifecycle
 from tidemark.replication.worker.backfill import record_progress
 from tidemark.replication.worker.write_down import run_write_down
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["FLAG", "WORST_FIRST", "MonitoredReplications", "made_in"]
@@ -97,7 +97,7 @@ class MonitoredReplications:
         shop.capture(by=_by("capture"))
         stopped = WriteDownReport(at(16), columns("id", "x"), 0, 0, {}, flagged=FLAG)
         run_write_down(
-            Runtime(self.store, run=lambda _: JobResult(to_plain(stopped)), places=JobPlaces("/w", "/x")),
+            Runtime(self.store, run=lambda _: JobResult(to_plain(stopped)), paths=JobPaths("/w", "/x")),
             shop.object(name).uid,
             by=_by("write_down"),
         )

@@ -307,7 +307,7 @@ def _consume(hook: TidemarkHook, stream: str, *asked: WriteRequest, job: SparkJo
     requests = [replace(request, streams=(stream,)) for request in asked]
     runner = job or SparkJob(hook.settings, python_path=(HERE,))
     consume(
-        Runtime(hook.open_store(), run=runner.run, places=hook.job_places(), tables=hook.open_table),
+        Runtime(hook.open_store(), run=runner.run, paths=hook.job_paths(), tables=hook.open_table),
         key=TransactionKey("test", "run", stream),
         streams=(stream,),
         writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],

@@ -176,7 +176,7 @@ def test_jobs_lie_in_a_directory_of_the_workers_user_alone(
     airflow_home: Path, spark_submit: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
-    place = Path(TidemarkHook().job_places().exchange)
+    place = Path(TidemarkHook().job_paths().exchange)
     assert place == airflow_home / f"tidemark-jobs-{os.getuid()}"
     assert tmp_path / "lake" not in place.parents
     place.mkdir(mode=0o777, exist_ok=True)
@@ -185,7 +185,7 @@ def test_jobs_lie_in_a_directory_of_the_workers_user_alone(
     job = str(uuid4())
     spec = (
         TidemarkHook()
-        .job_places()
+        .job_paths()
         .spec(
             WRITE,
             job,
@@ -225,7 +225,7 @@ def test_a_place_of_another_user_is_refused(tmp_path: Path) -> None:
 
 def test_another_place_is_named_by_an_absolute_path(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_JOBS_ROOT", "/var/lib/jobs of mine")
-    assert TidemarkHook().job_places().exchange == "/var/lib/jobs of mine"
+    assert TidemarkHook().job_paths().exchange == "/var/lib/jobs of mine"
     monkeypatch.setenv("TIDEMARK_JOBS_ROOT", "s3://bucket/jobs")
     with pytest.raises(InvalidArgument, match="absolute path"):
         _ = TidemarkHook().settings
@@ -239,7 +239,7 @@ def test_nothing_that_lies_in_the_lake_is_run_or_believed(
     monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(tmp_path / "jobs"))
     hook, job = TidemarkHook(), str(uuid4())
     started = spark_submit('echo "$spec"; exit 0')
-    spec = hook.job_places().spec(
+    spec = hook.job_paths().spec(
         WRITE,
         job,
         StatementsRequest((), ()),

@@ -26,7 +26,7 @@ from tidemark.replication.sources.open import open_source
 from tidemark.replication.worker.backfill import BackfillOutcome, run_backfill
 from tidemark.replication.worker.capture import capture
 from tidemark.replication.worker.objects import get_object
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 from tidemark.task_groups.replicate import replicate
 
@@ -73,8 +73,8 @@ def by_run(run: str, dag: str = "overlapping") -> By:
     return By("test", run=f"{dag}/{run}/run.objects.backfill/0")
 
 
-def places(shop: ReplicatedShop) -> JobPlaces:
-    return shop.hook.job_places()
+def paths(shop: ReplicatedShop) -> JobPaths:
+    return shop.hook.job_paths()
 
 
 def stands(shop: ReplicatedShop, name: str) -> Replicated:
@@ -85,7 +85,7 @@ def backfill(
     shop: ReplicatedShop, name: str, run: Callable[[JobSpec], JobResult], by: By, cancel: Callable[[], None]
 ) -> BackfillOutcome:
     return run_backfill(
-        Runtime(shop.hook.open_store(), run=run, places=places(shop)),
+        Runtime(shop.hook.open_store(), run=run, paths=paths(shop)),
         stands(shop, name).uid,
         by=by,
         cancel=cancel,
@@ -191,7 +191,7 @@ def test_a_run_is_green_while_another_captures_and_red_while_a_stranger_reads_th
 
     with pytest.raises(JobDied):
         capture(
-            Runtime(shop.hook.open_store(), run=run, places=places(shop)),
+            Runtime(shop.hook.open_store(), run=run, paths=paths(shop)),
             REPLICATION,
             source=open_source(source_address(CONN_ID)),
             by=by_run("capturing"),

@@ -359,7 +359,7 @@ def test_nothing_of_ours_prints_a_secret(connect: Connect, tmp_path: Path) -> No
     url = server_url(Connection(conn_id="c", conn_type="spark_connect", host="h", password=PASSWORD))
     nothing: dict[str, Any] = dict.fromkeys(("session", "spec", "progress", "started_at", "stop_if_due"))
     things = [
-        hook, settings, SparkJob(settings), hook.open_store(), hook.job_places(),
+        hook, settings, SparkJob(settings), hook.open_store(), hook.job_paths(),
         ConnectDriver(url, spark_log=tmp_path / "log", arguments=(), environment={}),
         JobContext(options=STORAGE, **nothing),  # type: ignore[arg-type]
         Delivering("", None, (), options=STORAGE),  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ from tidemark.replication.worker.definitions import create_replication, get_repl
 from tidemark.replication.worker.objects import Registered, get_object, objects_of, register
 from tidemark.replication.worker.retention import EventsTrimmed, trim_events
 from tidemark.replication.worker.write_down import WriteDownOutcome, run_write_down
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["ME", "Ends", "Source", "WorkerDied", "World", "at", "columns", "found"]
@@ -231,12 +231,12 @@ class World:
         return register(self.store, self.name, there, targets=_target, by=self.by)
 
     def capture(self, ends: Ends = Ends.WELL, by: By = ME) -> CaptureReport | None:
-        places = JobPlaces("/w", "/x")
-        return capture(Runtime(self.store, run=self.runner(ends), places=places), self.name, source=self.source, by=by)
+        paths = JobPaths("/w", "/x")
+        return capture(Runtime(self.store, run=self.runner(ends), paths=paths), self.name, source=self.source, by=by)
 
     def backfill(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> BackfillOutcome:
         return run_backfill(
-            Runtime(self.store, run=how.pop("run", None) or self.runner(ends), places=JobPlaces("/w", "/x")),
+            Runtime(self.store, run=how.pop("run", None) or self.runner(ends), paths=JobPaths("/w", "/x")),
             self.object(name).uid,
             by=by,
             cancel=how.pop("cancel", lambda: None),
@@ -246,15 +246,15 @@ class World:
 
     def write_down(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> WriteDownOutcome:
         return run_write_down(
-            Runtime(self.store, run=how.pop("run", None) or self.runner(ends), places=JobPlaces("/w", "/x")),
+            Runtime(self.store, run=how.pop("run", None) or self.runner(ends), paths=JobPaths("/w", "/x")),
             self.object(name).uid,
             by=by,
         )
 
     def trim(self, ends: Ends = Ends.WELL) -> EventsTrimmed:
         """Everything is old."""
-        places = JobPlaces("/w", "/x")
-        return trim_events(Runtime(self.store, run=self.runner(ends), places=places), self.name, keep=timedelta(0))
+        paths = JobPaths("/w", "/x")
+        return trim_events(Runtime(self.store, run=self.runner(ends), paths=paths), self.name, keep=timedelta(0))
 
     def replicated(self, *names: str) -> None:
         """Started, backfilled and captured."""

@@ -30,13 +30,13 @@ from tidemark.replication.worker.definitions import alter_selection, create_repl
 from tidemark.replication.worker.objects import objects_of
 from tidemark.replication.worker.preparing import Prepared, prepare
 from tidemark.replication.worker.recovering import recover_from
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["EVERYTHING", "Shop"]
 
 PATIENCE = timedelta(seconds=20)
-NO_JOB = JobPlaces("/nowhere", "/nowhere")
+NO_JOB = JobPaths("/nowhere", "/nowhere")
 EVERYTHING = Selection(include=("public",))
 
 
@@ -95,7 +95,7 @@ class Shop:
         return prepare(self.store, "r", source=self.source, targets=_target, by=ME, patience=PATIENCE)
 
     def capture(self) -> None:
-        capture(Runtime(self.store, run=_no_job, places=NO_JOB), "r", source=self.source, by=ME)
+        capture(Runtime(self.store, run=_no_job, paths=NO_JOB), "r", source=self.source, by=ME)
 
     def recover(self, position: str, keep: tuple[str, ...] = ()) -> Replication:
         return recover_from(

@@ -20,7 +20,7 @@ from tidemark.errors import BatchBarred, CaptureChanged, DiscardedBatchCaptured,
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 PutBack = Callable[[], None]
@@ -72,8 +72,8 @@ class Bench:
             self.world.clock.go()
 
     def capture(self) -> CaptureResult | None:
-        places = JobPlaces("file:///w", "file:///e")
-        return capture(Runtime(self.world.store, run=self.job, places=places, tables=self.world.tables), "s")
+        paths = JobPaths("file:///w", "file:///e")
+        return capture(Runtime(self.world.store, run=self.job, paths=paths, tables=self.world.tables), "s")
 
     def captures(self, count: int) -> None:
         for _ in range(count):

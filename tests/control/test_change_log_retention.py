@@ -20,7 +20,7 @@ from tidemark.change_streams.worker.retention import LogTrimmed, trim
 from tidemark.errors import ChangeStreamNotFound, PartitionExpired, TidemarkError
 from tidemark.model.codec import from_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.pruning import prune
 from tidemark.streams.worker.runtime import Runtime
 
@@ -43,7 +43,7 @@ class Log:
 
 
 def trimmed(world: ChangeStreamWorld, log: Log) -> LogTrimmed:
-    return trim(Runtime(world.store, run=log, places=JobPlaces("file:///w", "file:///e")), "s")
+    return trim(Runtime(world.store, run=log, paths=JobPaths("file:///w", "file:///e")), "s")
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_group_that_is_behind_is_told_so_until_it_is_reset(readers: Readers) -
 
 def test_a_stream_that_is_not_there_has_nothing_to_trim(world: ChangeStreamWorld) -> None:
     with pytest.raises(ChangeStreamNotFound):
-        trim(Runtime(world.store, run=Log(), places=JobPlaces("file:///w", "file:///e")), "nobody")
+        trim(Runtime(world.store, run=Log(), paths=JobPaths("file:///w", "file:///e")), "nobody")
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ from tidemark.errors import (
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.streams.planning.bounds import Bound
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 MINUTE = timedelta(minutes=1)
@@ -412,8 +412,8 @@ def test_what_came_before_a_column_was_lost_is_captured(world: ChangeStreamWorld
 # --- capture by a job
 
 
-def places() -> JobPlaces:
-    return JobPlaces("file:///w", "file:///e")
+def paths() -> JobPaths:
+    return JobPaths("file:///w", "file:///e")
 
 
 def test_a_capture_is_one_job_and_none_where_nothing_is_new(world: ChangeStreamWorld) -> None:
@@ -426,7 +426,7 @@ def test_a_capture_is_one_job_and_none_where_nothing_is_new(world: ChangeStreamW
         return JobResult(to_plain(captured(batch)))
 
     def once() -> CaptureResult | None:
-        return capture(Runtime(world.store, run=run, places=places(), tables=world.tables), "s")
+        return capture(Runtime(world.store, run=run, paths=paths(), tables=world.tables), "s")
 
     assert (once(), specs) == (None, [])
     world.table.commit(world.clock.go())
@@ -451,7 +451,7 @@ def test_a_clock_that_is_ahead_is_said_and_the_promise_stays_with_this_clock(
         return JobResult(to_plain(replace(result, ahead={"db.t": timedelta(hours=1)})))
 
     world.table.commit(world.clock.go())
-    result = capture(Runtime(world.store, run=run, places=places(), tables=world.tables), "s")
+    result = capture(Runtime(world.store, run=run, paths=paths(), tables=world.tables), "s")
     assert result is not None
     assert result.published_until == world.clock() + CLOCKS_DIFFER + MICROSECOND
     (said,) = [record.getMessage() for record in caplog.records if "ahead" in record.getMessage()]
@@ -466,7 +466,7 @@ def test_a_job_that_failed_leaves_the_batch_open_for_the_next(world: ChangeStrea
         return JobResult(error=error.to_record())
 
     with pytest.raises(TidemarkError, match="no"):
-        capture(Runtime(world.store, run=fails, places=places(), tables=world.tables), "s")
+        capture(Runtime(world.store, run=fails, paths=paths(), tables=world.tables), "s")
     batch = world.opened()
     world.table.commit(world.clock.go())
     assert world.opened() == batch

@@ -17,7 +17,7 @@ from tidemark.errors import CaptureChanged, DiscardedBatchCaptured, KeyTwiceInTr
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 
@@ -143,9 +143,7 @@ def test_a_capture_that_came_in_after_all_counts_and_the_one_after_it_is_given_u
             return JobResult(error=DiscardedBatchCaptured(number=0, stream="s").to_record())
         return JobResult(to_plain(replace(captured(batch), found=True)))
 
-    result = capture(
-        Runtime(world.store, run=run, places=JobPlaces("file:///w", "file:///e"), tables=world.tables), "s"
-    )
+    result = capture(Runtime(world.store, run=run, paths=JobPaths("file:///w", "file:///e"), tables=world.tables), "s")
     assert result is not None
     assert (result.number, answers) == (0, [following, late])
     assert [state(world, number) for number in (0, 1)] == [BatchState.CAPTURED, BatchState.DISCARDED]
@@ -168,9 +166,7 @@ def test_what_can_never_be_captured_is_passed_by_a_restart(world: ChangeStreamWo
 
     for _ in range(2):
         with pytest.raises(KeyTwiceInTransaction, match=r"restart=\['db.t'\]"):
-            capture(
-                Runtime(world.store, run=fails, places=JobPlaces("file:///w", "file:///e"), tables=world.tables), "s"
-            )
+            capture(Runtime(world.store, run=fails, paths=JobPaths("file:///w", "file:///e"), tables=world.tables), "s")
     altered(world, log)
     assert altered(world, log, world.table, captured=1).tables == (world.table.watched(1),)
     assert world.opened().ranges == ()

@@ -27,7 +27,7 @@ from tidemark.errors import ChangeStreamNotFound, ChunkChanged, TidemarkError
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import TransactionKey
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 OF_STREAMS = (schema.watched_tables, schema.capture_batches, schema.partitions, schema.partition_load)
@@ -69,7 +69,7 @@ class Used:
             return JobResult({"chunks": to_plain(answers)})
 
         read_chunks(
-            Runtime(self.store, run=job, places=JobPlaces("file:///lake/_tidemark", "/tmp/jobs"), tables=tables),
+            Runtime(self.store, run=job, paths=JobPaths("file:///lake/_tidemark", "/tmp/jobs"), tables=tables),
             self.chunks,
             Sink(SinkKind.APPEND, self.target.ref),
             run="r",

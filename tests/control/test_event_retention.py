@@ -12,7 +12,7 @@ from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.replication.worker.definitions import begin_drop
 from tidemark.replication.worker.objects import ask_backfill
 from tidemark.replication.worker.retention import trim_events
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 
@@ -66,7 +66,7 @@ def test_the_time_before_which_events_go_is_that_of_the_store(world: World) -> N
         asked.append(spec)
         return world.work(spec)
 
-    done = trim_events(Runtime(world.store, run=run, places=JobPlaces("/w", "/x")), "r", keep=timedelta(days=7))
+    done = trim_events(Runtime(world.store, run=run, paths=JobPaths("/w", "/x")), "r", keep=timedelta(days=7))
     assert done.before == world.clock() - timedelta(days=7)
     assert len(asked) == 1
 
@@ -86,4 +86,4 @@ def test_one_that_is_dropped_or_not_there_is_named(world: World) -> None:
     with pytest.raises(ReplicationRefused, match="dropped"):
         world.trim()
     with pytest.raises(ReplicationNotFound):
-        trim_events(Runtime(world.store, run=world.work, places=JobPlaces("/w", "/x")), "no", keep=timedelta(0))
+        trim_events(Runtime(world.store, run=world.work, paths=JobPaths("/w", "/x")), "no", keep=timedelta(0))

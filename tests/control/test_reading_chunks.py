@@ -36,10 +36,10 @@ from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
-PLACES = JobPlaces("file:///lake/_tidemark", "/tmp/jobs")
+PATHS = JobPaths("file:///lake/_tidemark", "/tmp/jobs")
 KEY = TransactionKey("dag", "run", "read", 0)
 
 
@@ -74,7 +74,7 @@ class Reading:
             return answer(self.asks[-1])
 
         sink = Sink(SinkKind.APPEND, (target or self.target).ref)
-        return read_chunks(Runtime(self.store, run=job, places=PLACES, tables=tables), chunks, sink, run=run, key=KEY)
+        return read_chunks(Runtime(self.store, run=job, paths=PATHS, tables=tables), chunks, sink, run=run, key=KEY)
 
     def finish(self, run: str = "r") -> int:
         commit_wave(self.store, "s", "g", run=run)

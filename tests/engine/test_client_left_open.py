@@ -75,7 +75,7 @@ class Notebook:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            submit(Runtime(around.store, run=die, places=around.places), get_transaction(around.store, tx.key))
+            submit(Runtime(around.store, run=die, paths=around.paths), get_transaction(around.store, tx.key))
         return tx
 
 

@@ -122,7 +122,7 @@ def test_a_driver_that_outlives_its_worker_and_saw_other_constraints_is_followed
         Quarantine.prepare_quarantine = prepared_late  # type: ignore[method-assign]
         return around.run(spec)
 
-    evidence = submit(Runtime(around.store, run=overtaken, places=around.places), opened.transaction)
+    evidence = submit(Runtime(around.store, run=overtaken, paths=around.paths), opened.transaction)
     assert [one.found for one in evidence] == [True, True]
     assert (everything(world), world.rows("bad")) == (sorted(ROWS), [])
 

@@ -42,7 +42,7 @@ from tidemark.replication.worker.objects import ask_backfill, objects_of
 from tidemark.replication.worker.preparing import Prepared, prepare
 from tidemark.replication.worker.retention import trim_events
 from tidemark.replication.worker.write_down import run_write_down
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class ReplicationWorld:
         self.spark, self.address, self.tables, self.home = spark, address, tuple(tables), home
         self.store = ControlStore(f"sqlite:///{home}/tidemark.db")
         self.source = open_source(address)
-        self.places = JobPlaces(f"{home}/work", f"{home}/jobs")
+        self.paths = JobPaths(f"{home}/work", f"{home}/jobs")
         self.run_id = "first"
         self.said: Callable[[str], None] = lambda _: None  # hears what the jobs say, as they go
         self.trimmed: list[DataFrame] = []
@@ -124,13 +124,13 @@ class ReplicationWorld:
         return TableRef(name=path, path=path, table_id="", addressing=Addressing.PATH)
 
     def capture(self) -> None:
-        capture(Runtime(self.store, run=self.job, places=self.places), NAME, source=self.source, by=self.by("capture"))
+        capture(Runtime(self.store, run=self.job, paths=self.paths), NAME, source=self.source, by=self.by("capture"))
 
     def backfill(self, name: str) -> None:
         """One that DDL of the source came in between is left to the next run, as its task would fail."""
         with suppress(BackfillInterrupted):
             run_backfill(
-                Runtime(self.store, run=self.job, places=self.places),
+                Runtime(self.store, run=self.job, paths=self.paths),
                 self.objects()[name].uid,
                 by=self.by(f"backfill_{name}"),
                 cancel=lambda: None,
@@ -140,14 +140,14 @@ class ReplicationWorld:
 
     def write_down(self, name: str) -> None:
         by = self.by(f"write_down_{name}")
-        run_write_down(Runtime(self.store, run=self.job, places=self.places), self.objects()[name].uid, by=by)
+        run_write_down(Runtime(self.store, run=self.job, paths=self.paths), self.objects()[name].uid, by=by)
         if self.objects()[name].flagged:
             ask_backfill(self.store, NAME, [f"{SCHEMA}.{name}"], by=by)
 
     def trim(self) -> None:
         """Whatever may go goes, however young; `_events` remembers it."""
         before = self._log()
-        trim_events(Runtime(self.store, run=self.job, places=self.places), NAME, keep=timedelta(0))
+        trim_events(Runtime(self.store, run=self.job, paths=self.paths), NAME, keep=timedelta(0))
         self.trimmed.append(before.exceptAll(self._log()))
 
     def _log(self) -> DataFrame:

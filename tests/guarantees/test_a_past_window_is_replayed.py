@@ -55,7 +55,7 @@ def test_a_replay_that_died_after_its_write_is_finished_by_its_retry(delivered: 
 
     with pytest.raises(WorkerDied):
         replay(
-            Runtime(delivered.store, run=run_and_die, places=delivered.places),
+            Runtime(delivered.store, run=run_and_die, paths=delivered.paths),
             find_run(delivered.store, "s", "one"),
             key=key_of("again"),
             writes=[PlannedWrite(WriteAs.APPEND, delivered.targets[1].uri, source="s")],

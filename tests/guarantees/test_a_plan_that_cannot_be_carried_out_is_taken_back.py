@@ -51,7 +51,7 @@ def typo(world: World, *targets: int) -> tuple[PlannedWrite, ...]:
 def fail(world: World, error: TidemarkError = MISSING, run: str = "one", *targets: int) -> None:
     with pytest.raises(type(error)):
         consume(
-            Runtime(world.store, run=fails(error), places=world.places),
+            Runtime(world.store, run=fails(error), paths=world.paths),
             key=key_of(run),
             streams=("s",),
             writes=typo(world, *targets),
@@ -284,7 +284,7 @@ def test_a_request_to_finish_never_takes_back(world: World) -> None:
     world.source.append()
     fail(world, BROKEN)
     with pytest.raises(ConstraintViolated):
-        finish(Runtime(world.store, run=fails(BROKEN), places=world.places), "s", by=key_of("by hand"), owner="ann")
+        finish(Runtime(world.store, run=fails(BROKEN), paths=world.paths), "s", by=key_of("by hand"), owner="ann")
     assert open_transaction(world.store, "s").key == key_of("one")
 
 
@@ -306,7 +306,7 @@ def test_a_replay_with_a_typo_is_taken_back_too(world: World) -> None:
 
     def again(run: Callable[[JobSpec], JobResult], *writes: PlannedWrite) -> None:
         replay(
-            Runtime(world.store, run=run, places=world.places), past, key=key_of("again"), writes=writes, owner="worker"
+            Runtime(world.store, run=run, paths=world.paths), past, key=key_of("again"), writes=writes, owner="worker"
         )
 
     with pytest.raises(ConstraintViolated):

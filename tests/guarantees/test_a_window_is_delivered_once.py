@@ -173,7 +173,7 @@ def test_a_statement_that_met_a_fence_gets_a_new_version_v10(world: World) -> No
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replan(Runtime(world.store, run=die_after_fencing, places=world.places), key_of("one"))
+        replan(Runtime(world.store, run=die_after_fencing, paths=world.paths), key_of("one"))
     again = world.open("one")
     with pytest.raises(Fenced):
         world.submit(again)
@@ -233,5 +233,5 @@ def test_a_fence_counts_only_if_no_job_came_meanwhile_i11(world: World) -> None:
         return answer
 
     with pytest.raises(SubmitRefused):
-        replan(Runtime(world.store, run=raced, places=world.places), key_of("one"))
+        replan(Runtime(world.store, run=raced, paths=world.paths), key_of("one"))
     assert get_transaction(world.store, key_of("one")).state is TransactionState.OPEN

@@ -37,7 +37,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, TableRef
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ class Soak:
         return run_job(self.spark, spec, say=lambda _: None)
 
     @property
-    def places(self) -> JobPlaces:
-        return JobPlaces(str(self.root / "_tidemark"), str(self.root / "jobs"))
+    def paths(self) -> JobPaths:
+        return JobPaths(str(self.root / "_tidemark"), str(self.root / "jobs"))
 
     def capture(self) -> bool:
         result = capture(
-            Runtime(self.store, run=self.run, places=self.places, tables=self.open),
+            Runtime(self.store, run=self.run, paths=self.paths, tables=self.open),
             STREAM,
             allowed_skew=timedelta(0),
             split_rows=self.split_rows,
@@ -121,7 +121,7 @@ class Soak:
         wave = plan_wave(self.store, STREAM, group, run=run, max_chunks=100, max_rows=50)
         if wave.chunks:
             read_chunks(
-                Runtime(self.store, run=self.run, places=self.places, tables=self.open),
+                Runtime(self.store, run=self.run, paths=self.paths, tables=self.open),
                 wave.chunks,
                 sink,
                 run=run,

@@ -30,7 +30,7 @@ from tidemark.control.store import ControlStore
 from tidemark.kill_points import KILL_AT, KILL_ONCE, PARTITION_POINTS
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Addressing, TableRef
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Installation:
             Runtime(
                 self.store,
                 run=lambda spec: run(self.spark, spec, say=lambda _: None),
-                places=JobPlaces(f"{self.home}/lake/_tidemark", f"{self.home}/jobs"),
+                paths=JobPaths(f"{self.home}/lake/_tidemark", f"{self.home}/jobs"),
                 tables=lambda one: DeltaLog.open(one if isinstance(one, str) else one.path),
             ),
             STREAM,

@@ -166,6 +166,6 @@ def test_the_lease_is_renewed_while_a_job_runs(world: World) -> None:
             world.begin("two")
         return world.run(spec)
 
-    submit(Runtime(world.store, run=slow, places=world.places, limits=limits), transaction)
+    submit(Runtime(world.store, run=slow, paths=world.paths, limits=limits), transaction)
     commit(world.store, transaction.key)
     assert world.offset() == 1

@@ -111,8 +111,8 @@ class Consumers(RuleBasedStateMachine):
     def user_finishes(self, stream: str, dies: str, data: st.DataObject) -> None:
         self.next_run += 1
         by = key_of(f"finish {self.next_run}")
-        run, places = (lambda spec: self._job(spec, dies, data, depth=1)), self.world.places
-        self._refusable(lambda: finish(Runtime(self.world.store, run=run, places=places), stream, by=by, owner="ann"))
+        run, paths = (lambda spec: self._job(spec, dies, data, depth=1)), self.world.paths
+        self._refusable(lambda: finish(Runtime(self.world.store, run=run, paths=paths), stream, by=by, owner="ann"))
 
     @rule(age=AGES)
     def consumer_lets_go(self, age: int) -> None:
@@ -183,9 +183,7 @@ class Consumers(RuleBasedStateMachine):
     ) -> None:
         def whole() -> None:
             begun = begin(
-                Runtime(
-                    self.world.store, run=lambda spec: self._job(spec, dies, data, depth), places=self.world.places
-                ),
+                Runtime(self.world.store, run=lambda spec: self._job(spec, dies, data, depth), paths=self.world.paths),
                 key=key_of(run),
                 streams=streams,
                 writes=self.world.writes(*plan),
@@ -197,9 +195,7 @@ class Consumers(RuleBasedStateMachine):
             if dies == "after begin":
                 raise WorkerDied
             evidence = submit(
-                Runtime(
-                    self.world.store, run=lambda spec: self._job(spec, dies, data, depth), places=self.world.places
-                ),
+                Runtime(self.world.store, run=lambda spec: self._job(spec, dies, data, depth), paths=self.world.paths),
                 begun.transaction,
             )
             if dies == "before commit":
@@ -221,12 +217,12 @@ class Consumers(RuleBasedStateMachine):
         def whole() -> None:
             begin(world.runtime, key=key, streams=(), writes=(), owner=run)
             for stream in streams:
-                extend(Runtime(world.store, run=job, places=world.places), key, streams=(stream,))
-            transaction = extend(Runtime(world.store, run=job, places=world.places), key, writes=world.writes(*plan))
+                extend(Runtime(world.store, run=job, paths=world.paths), key, streams=(stream,))
+            transaction = extend(Runtime(world.store, run=job, paths=world.paths), key, writes=world.writes(*plan))
             self.copies.append(transaction)
             if dies == "after begin":
                 raise WorkerDied
-            evidence = submit(Runtime(world.store, run=job, places=world.places), transaction)
+            evidence = submit(Runtime(world.store, run=job, paths=world.paths), transaction)
             if dies == "before commit":
                 raise WorkerDied
             commit(world.store, key, evidence)

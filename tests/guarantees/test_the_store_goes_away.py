@@ -61,7 +61,7 @@ def failing(world: World) -> Callable[[], object]:
         raise JobDied(key=str(spec.key), exit_code=1, tail="")
 
     return lambda: consume(
-        Runtime(world.store, run=die, places=world.places),
+        Runtime(world.store, run=die, paths=world.paths),
         key=key_of("one"),
         streams=("s",),
         writes=world.writes(),

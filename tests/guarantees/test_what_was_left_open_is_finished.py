@@ -105,7 +105,7 @@ def test_while_another_is_finished_the_streams_that_are_held_already_stay_held(w
             world.begin("three", streams=("t",), writes=())
         return world.run(spec)
 
-    extend(Runtime(world.store, run=slow, places=world.places, limits=limits), key, streams=("s",))
+    extend(Runtime(world.store, run=slow, paths=world.paths, limits=limits), key, streams=("s",))
     assert [window.stream_name for window in get_transaction(world.store, key).windows] == ["t", "s"]
 
 
@@ -150,7 +150,7 @@ def test_a_request_that_fails_leaves_it_to_the_next(world: World) -> None:
         raise JobDied(key=str(spec.key), exit_code=1, tail="")
 
     with pytest.raises(JobDied) as died:
-        finish(Runtime(world.store, run=dies, places=world.places), "s", by=BY, owner="ann")
+        finish(Runtime(world.store, run=dies, paths=world.paths), "s", by=BY, owner="ann")
     assert str(key_of("one")) in died.value.__notes__[0]
     assert ended(world) is not None
     assert (world.holds(0), world.holds(1), world.offset()) == ({1: 1}, {1: 1}, 1)

@@ -19,7 +19,7 @@ from tidemark.model.statements import PlannedWrite, WriteAs
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.streams.worker.begin import begin
 from tidemark.streams.worker.fitting import require_columns_of_windows
-from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPlaces
+from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths
 from tidemark.streams.worker.outcomes import Begun, Delivered, Opened
 from tidemark.streams.worker.pinned import MOST_VERSIONS, facts_of_delivered, facts_of_pinned, tell_pinned
 from tidemark.streams.worker.runtime import Runtime
@@ -68,7 +68,7 @@ def store(tmp_path: Path) -> ControlStore:
 def begun(store: ControlStore, tmp_path: Path, run: str, **how: Any) -> Begun:
     write = PlannedWrite(**{"write_as": WriteAs.APPEND, "target": f"file://{tmp_path}/target", "source": "S", **how})
     return begin(
-        Runtime(store, run=no_job, places=JobPlaces("/w", "/x"), tables=open_table),
+        Runtime(store, run=no_job, paths=JobPaths("/w", "/x"), tables=open_table),
         key=key_of(run),
         streams=("s",),
         writes=(write,),
@@ -114,7 +114,7 @@ def test_the_columns_are_those_at_the_end_of_the_window(store: ControlStore, tmp
     refused(store, tmp_path, TargetDoesNotFit, "it has no column note")
     write = PlannedWrite(write_as=WriteAs.APPEND, target=f"file://{tmp_path}/target", source="s")
     bounded = begin(
-        Runtime(store, run=no_job, places=JobPlaces("/w", "/x"), tables=open_table),
+        Runtime(store, run=no_job, paths=JobPaths("/w", "/x"), tables=open_table),
         key=key_of("b"),
         streams=("s",),
         writes=(write,),

@@ -15,7 +15,7 @@ from tidemark.model.streams import OffsetMove, Stream, StreamMode, TableRef
 from tidemark.streams.worker.begin import begin
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.consume import consume
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.outcomes import Begun, Consumed, Delivered, Opened
 from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.streams import create_stream, get_stream, stream_history
@@ -57,14 +57,14 @@ class World:
 
     def __post_init__(self) -> None:
         self.store = ControlStore(self.url, clock=self.clock)
-        self.places = JobPlaces(workspace=str(self.root / "work"), exchange=str(self.root / "jobs"))
+        self.paths = JobPaths(workspace=str(self.root / "work"), exchange=str(self.root / "jobs"))
         self.sources = {name: SyntheticTable(self.root / name) for name in ("source", "other")}
         self.targets = [SyntheticTable(self.root / f"target{number}") for number in (0, 1)]
         self.by_uri = {table.uri: table for table in (*self.sources.values(), *self.targets)}
 
     @property
     def runtime(self) -> Runtime:
-        return Runtime(self.store, self.run, self.places)
+        return Runtime(self.store, self.run, self.paths)
 
     @property
     def source(self) -> SyntheticTable:
@@ -98,7 +98,7 @@ class World:
     def begin_with(self, run_job: Callable[[JobSpec], JobResult], run: str) -> Begun:
         """Begin with another way to run the job of a takeover."""
         return begin(
-            Runtime(self.store, run=run_job, places=self.places),
+            Runtime(self.store, run=run_job, paths=self.paths),
             key=key_of(run),
             streams=("s",),
             writes=self.writes(),
@@ -134,7 +134,7 @@ class World:
             raise WorkerDied
 
         try:
-            submit(Runtime(self.store, run=die, places=self.places), transaction)
+            submit(Runtime(self.store, run=die, paths=self.paths), transaction)
         except WorkerDied:
             return self.drivers[-1]
         raise AssertionError("the worker should have died")
@@ -146,7 +146,7 @@ class World:
         return driver.evidence
 
     def submit(self, transaction: Transaction, run: Callable[[JobSpec], JobResult] | None = None) -> None:
-        submit(Runtime(self.store, run=run or self.run, places=self.places), transaction)
+        submit(Runtime(self.store, run=run or self.run, paths=self.paths), transaction)
 
     def finish(self, transaction: Transaction) -> CommitResult:
         self.submit(transaction)

@@ -229,7 +229,7 @@ def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chun
         wave = waves.plan_wave(store, stream, group, run=run, max_chunks=max_chunks, max_rows=max_rows)
         if wave.chunks:
             done = read_chunks(
-                Runtime(store, run=around.run, places=around.places, tables=around.tables),
+                Runtime(store, run=around.run, paths=around.paths, tables=around.tables),
                 wave.chunks,
                 sink,
                 run=run,

@@ -60,7 +60,7 @@ def _run(around: Surroundings, statement: ChangeStreamStatement) -> str:
         around.store,
         statement,
         tables=lake_tables(around, enable_row_tracking=True),
-        logs=logs_root(around.places.workspace),
+        logs=logs_root(around.paths.workspace),
         storage_options=around.options,
     )
     if dropped is not None:

@@ -57,7 +57,7 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
             keys=keys,
             options=options,
             tables=lake_tables(self._around, enable_row_tracking=enable_row_tracking),
-            logs=logs_root(self._around.places.workspace),
+            logs=logs_root(self._around.paths.workspace),
             initial_partitions=initial_partitions,
             if_not_exists=if_not_exists,
         )

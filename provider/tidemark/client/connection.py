@@ -15,7 +15,7 @@ from tidemark.client.lake import Lake
 from tidemark.client.surroundings import Surroundings
 from tidemark.control.store import ControlStore, utc_now
 from tidemark.jobs.workspace import Workspace
-from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPlaces, Limits
+from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ def connect(
             store=store,
             tables=SparkTables(spark, lake_root, options),
             workspace=workspace,
-            places=JobPlaces(workspace=root, exchange=_exchange(root)),
+            paths=JobPaths(workspace=root, exchange=_exchange(root)),
             limits=limits,
             who=who or getpass.getuser(),
             lake_root=lake_root,

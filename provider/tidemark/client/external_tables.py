@@ -59,4 +59,4 @@ class ExternalTables:
         if around.lake_root is None:
             problem = "an external table is kept under the lake root: connect with one"
             raise InvalidArgument(argument="lake_root", value=None, problem=problem)
-        return refresh_external_table(around.spark, around.places.workspace, ask, around.options)
+        return refresh_external_table(around.spark, around.paths.workspace, ask, around.options)

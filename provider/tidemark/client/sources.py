@@ -90,7 +90,7 @@ def find_source(
 def find_files(around: Surroundings, name: str) -> Source:
     """The external table of that name (R5). Raises ExternalTableNotFound, InvalidArgument where it is a Delta table."""
     try:
-        table = external_table_ref(around.places.workspace, name, around.options)
+        table = external_table_ref(around.paths.workspace, name, around.options)
     except ExternalTableNotFound:
         if is_table(around, name):
             raise InvalidArgument(argument="mode", value="insert_only", problem=ONLY_OF_FILES) from None
@@ -101,7 +101,7 @@ def find_files(around: Surroundings, name: str) -> Source:
 def is_external_table(around: Surroundings, name: str) -> bool:
     """Whether files were made known under that name."""
     try:
-        external_table_ref(around.places.workspace, name, around.options)
+        external_table_ref(around.paths.workspace, name, around.options)
     except ExternalTableNotFound:
         return False
     return True

@@ -12,7 +12,7 @@ from tidemark.control.store import ControlStore
 from tidemark.jobs.run import run as run_job
 from tidemark.jobs.workspace import Workspace
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.streams.worker.limits import JobPlaces, Limits
+from tidemark.streams.worker.limits import JobPaths, Limits
 from tidemark.streams.worker.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ logger = logging.getLogger("tidemark")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Spark, the control store, the tables and the places of one client; jobs run in this process."""
+    """Spark, the control store, the tables and the paths of one client; jobs run in this process."""
 
     spark: SparkSession
     store: ControlStore
     tables: SparkTables
     workspace: Workspace
-    places: JobPlaces
+    paths: JobPaths
     limits: Limits
     who: str
     lake_root: str | None = None
@@ -42,7 +42,7 @@ class Surroundings:
     @property
     def runtime(self) -> Runtime:
         """What steps on the worker's side act through."""
-        return Runtime(self.store, self.run, self.places, self.tables, self.limits)
+        return Runtime(self.store, self.run, self.paths, self.tables, self.limits)
 
     def run(self, spec: JobSpec) -> JobResult:
         """Run a job on this Spark, in a session of its own."""

@@ -94,4 +94,4 @@ def _spark(hook: TidemarkHook) -> str:
 
 def _probe(hook: TidemarkHook) -> JobSpec:
     deadline = datetime.now(UTC) + _PROBE_TAKES_AT_MOST
-    return hook.job_places().spec(PROBE, str(uuid4()), ProbeRequest(), store_id="", deadline=deadline, key=None)
+    return hook.job_paths().spec(PROBE, str(uuid4()), ProbeRequest(), store_id="", deadline=deadline, key=None)

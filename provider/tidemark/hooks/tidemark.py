@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.model.streams import TableRef
-    from tidemark.streams.worker.limits import JobPlaces, RunJob
+    from tidemark.streams.worker.limits import JobPaths, RunJob
     from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["DEFAULT_CONN_ID", "TidemarkHook"]
@@ -111,7 +111,7 @@ class TidemarkHook(BaseHook):
         """What steps on the worker's side act through, with `run` to run their jobs. Raises as `open_store`."""
         from tidemark.streams.worker.runtime import Runtime
 
-        return Runtime(self.open_store(), run, self.job_places(), self.open_table)
+        return Runtime(self.open_store(), run, self.job_paths(), self.open_table)
 
     def table_uri(self, name: str) -> str:
         """The canonical URI of a table's name (path, ``delta.`path` ``, `schema.table`).
@@ -160,11 +160,11 @@ class TidemarkHook(BaseHook):
             return open_registered(table, self.table_uri, self.settings.storage_options)
         return DeltaLog.open(self.table_uri(table), self.settings.storage_options)
 
-    def job_places(self) -> JobPlaces:
+    def job_paths(self) -> JobPaths:
         """Where jobs keep log-only tables, and where they and the worker exchange files."""
-        from tidemark.streams.worker.limits import JobPlaces
+        from tidemark.streams.worker.limits import JobPaths
 
-        return JobPlaces(workspace=self.settings.workspace, exchange=str(self.settings.jobs_root))
+        return JobPaths(workspace=self.settings.workspace, exchange=str(self.settings.jobs_root))
 
     def test_connection(self) -> tuple[bool, str]:
         """Answers the Test button in words: whether the control store, the lake and Spark can be worked with.

@@ -27,7 +27,7 @@ from tidemark.jobs.spark_work import own_session
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.statements import Evidence
 from tidemark.model.streams import Addressing, TableRef
-from tidemark.streams.worker.limits import JobPlaces
+from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 pytestmark = pytest.mark.spark
@@ -64,7 +64,7 @@ class World:
             Runtime(
                 self.store,
                 run=lambda spec: run_job(self.spark, spec, say=lambda _: None),
-                places=JobPlaces(str(self.root / "_tidemark"), str(self.root / "jobs")),
+                paths=JobPaths(str(self.root / "_tidemark"), str(self.root / "jobs")),
                 tables=lambda one: DeltaLog.open(one if isinstance(one, str) else one.path),
             ),
             "s",

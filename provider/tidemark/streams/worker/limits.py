@@ -11,7 +11,7 @@ from tidemark.model.codec import to_plain
 from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.statements import TransactionKey
 
-__all__ = ["DEFAULT_LIMITS", "JobPlaces", "Limits", "RunJob"]
+__all__ = ["DEFAULT_LIMITS", "JobPaths", "Limits", "RunJob"]
 
 Request = TypeVar("Request")
 
@@ -41,7 +41,7 @@ DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
-class JobPlaces:
+class JobPaths:
     """`workspace`: root of log-only tables. `exchange`: the directory for result files and cancel markers.
 
     Both are paths or URIs that worker and driver can reach.
@@ -69,7 +69,7 @@ class JobPlaces:
         key: TransactionKey | None,
         streams: tuple[str, ...] = (),
     ) -> JobSpec:
-        """The job of that id, its files at these places."""
+        """The job of that id, its files at these paths."""
         return JobSpec(
             kind=job.name,
             entry=job.entry,

@@ -63,7 +63,7 @@ def order_job(
         latest = max(deadline, stored.transaction.job_deadline or deadline)
         transactions.mark_submitted(connection, stored.id, deadline=latest, lease=now + limits.lease)
     windows = stored.transaction.windows
-    return new.runtime.places.spec(
+    return new.runtime.paths.spec(
         job,
         new.id,
         StatementsRequest(windows, tuple(statements)),

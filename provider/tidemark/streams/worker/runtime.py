@@ -10,7 +10,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import from_record
 from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.statements import TransactionKey
-from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPlaces, Limits, RunJob
+from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits, RunJob
 from tidemark.streams.worker.sources import Tables, open_table
 
 __all__ = ["Runtime", "report_of"]
@@ -21,11 +21,11 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Runtime:
-    """The control store, a way to run jobs with the places of their files, and a way to open the logs of tables."""
+    """The control store, a way to run jobs with the paths of their files, and a way to open the logs of tables."""
 
     store: ControlStore
     run: RunJob
-    places: JobPlaces
+    paths: JobPaths
     tables: Tables = open_table
     limits: Limits = DEFAULT_LIMITS
 
@@ -44,7 +44,7 @@ class Runtime:
     ) -> JobSpec:
         """An order for a job, under an id that was never used before."""
         job_id, store_id = self.store.new_id(), self.store.store_id
-        return self.places.spec(job, job_id, request, store_id=store_id, deadline=deadline, key=key, streams=streams)
+        return self.paths.spec(job, job_id, request, store_id=store_id, deadline=deadline, key=key, streams=streams)
 
     def run_job(
         self,
