@@ -15,7 +15,7 @@ from airflow.sdk.definitions.retry_policy import RetryAction
 
 from tests.airflow.runs import Outcome
 from tests.guarantees.world import World
-from tests.unit.triggers.surroundings import threads_of_triggers
+from tests.unit.triggers.sea import threads_of_triggers
 from tidemark.errors import InvalidArgument, SourceRecreated, StorageUnreachable, StoreBusy, StreamNotFound
 from tidemark.sensors.stale import StreamStaleSensor
 from tidemark.sensors.streams import StreamHasDataSensor

@@ -106,15 +106,15 @@ def _name(number: int) -> str:
 
 def consume_all(lake: Lake, spark: SparkSession, target: Path, bound: Bound) -> int:
     """One line for each window until nothing is left; returns the number of windows."""
-    around = lake._around
-    write = PlannedWrite(WriteAs.APPEND, str(target), source="s", tables={str(target): around.tables(str(target)).uri})
+    context = lake._context
+    write = PlannedWrite(WriteAs.APPEND, str(target), source="s", tables={str(target): context.tables(str(target)).uri})
     windows = 0
     while lake.has_data("s"):
         key = TransactionKey("benchmark", f"run {windows}", "deliver")
 
         def one_window(key: TransactionKey = key) -> tuple[tuple[object, ...], ...]:
             done = consume(
-                around.runtime,
+                context.runtime,
                 key=key,
                 streams=["s"],
                 writes=[write],

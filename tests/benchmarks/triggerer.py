@@ -28,7 +28,7 @@ HOME = Path(tempfile.mkdtemp(prefix="tidemark-triggerer-"))
 os.environ.update(AIRFLOW_HOME=str(HOME), AIRFLOW__CORE__LOAD_EXAMPLES="False")
 
 from tests.guarantees.synthetic_tables import SyntheticTable  # noqa: E402
-from tests.unit.triggers.surroundings import Ticker, threads_of_triggers  # noqa: E402
+from tests.unit.triggers.sea import Ticker, threads_of_triggers  # noqa: E402
 from tidemark.control.store import ControlStore  # noqa: E402
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook  # noqa: E402
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef  # noqa: E402

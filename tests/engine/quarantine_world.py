@@ -85,12 +85,12 @@ class World:
         target, bad = f"{self.root}/target", f"{self.root}/bad"
         kind = WriteAs.MERGE if keys else WriteAs.APPEND
         write = PlannedWrite(kind, target, source="s", keys=keys, tables={target: f"file://{target}"}, quarantine=bad)
-        return with_quarantine(write, make_quarantine(self.lake._around, bad))
+        return with_quarantine(write, make_quarantine(self.lake._context, bad))
 
     def begin(self, run: str, *keys: str) -> Opened:
-        around = self.lake._around
+        context = self.lake._context
         begun = begin(
-            around.runtime,
+            context.runtime,
             key=TransactionKey("dag", run, "consume"),
             streams=("s",),
             writes=self.writes(*keys),
@@ -100,14 +100,14 @@ class World:
         return begun
 
     def finish(self, opened: Opened) -> CommitResult:
-        around = self.lake._around
-        submit(around.runtime, opened.transaction)
-        return commit(around.store, opened.transaction.key, tables=around.tables)
+        context = self.lake._context
+        submit(context.runtime, opened.transaction)
+        return commit(context.store, opened.transaction.key, tables=context.tables)
 
     def consume(self, run: str, *keys: str) -> CommitResult:
-        around = self.lake._around
+        context = self.lake._context
         return consume(
-            around.runtime,
+            context.runtime,
             key=TransactionKey("dag", run, "consume"),
             streams=("s",),
             writes=self.writes(*keys),

@@ -67,7 +67,7 @@ class Notebook:
 
     def dies_after_its_submit(self):
         """The process is gone when the job is ordered; then its lease runs out."""
-        around, tx = self.lake._around, self.lake.transaction()
+        context, tx = self.lake._context, self.lake.transaction()
         tx.sql(FIRST)
         tx.sql(SECOND)
 
@@ -75,7 +75,7 @@ class Notebook:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            submit(Runtime(around.store, run=die, paths=around.paths), get_transaction(around.store, tx.key))
+            submit(Runtime(context.store, run=die, paths=context.paths), get_transaction(context.store, tx.key))
         return tx
 
 
@@ -138,7 +138,7 @@ def test_columns_keys_and_sql_are_checked_when_the_write_is_given_and_the_transa
             tx.merge("s", "mart.first", ["order_id"])
         with pytest.raises(StatementRefused, match="nope"):
             tx.sql("INSERT INTO mart.first SELECT nope, n FROM s")
-        assert not get_transaction(notebook.lake._around.store, tx.key).plan.statements
+        assert not get_transaction(notebook.lake._context.store, tx.key).plan.statements
         tx.append("s", "mart.narrow", schema_evolution="add")
         tx.merge("s", "mart.first", ["id"])
         assert (notebook.head("narrow"), notebook.head("first")) == (0, 0)

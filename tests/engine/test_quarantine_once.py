@@ -48,7 +48,7 @@ def die_at(world: World, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
         dying.setattr("tidemark.delivery.driver.exactly_once.reach", reach)
         with pytest.raises(JobFailed, match="died at"):
             world.finish(world.begin("one"))
-    rollback(world.lake._around.store, KEY)
+    rollback(world.lake._context.store, KEY)
 
 
 def everything(world: World) -> list[tuple[Any, ...]]:
@@ -105,7 +105,7 @@ def test_a_driver_that_outlives_its_worker_and_saw_other_constraints_is_followed
     world.source().target("id INT, v INT", "v > 0")
     world.sql("INSERT INTO {orders} VALUES (1, 1), (2, 2), (3, -3)")
     opened = world.begin("one")
-    around = world.lake._around
+    context = world.lake._context
 
     def overtaken(spec: JobSpec) -> JobResult:
         from tidemark.streams.driver.quarantine import Quarantine
@@ -116,13 +116,13 @@ def test_a_driver_that_outlives_its_worker_and_saw_other_constraints_is_followed
             ready = prepare(self)
             Quarantine.prepare_quarantine = prepare  # type: ignore[method-assign]
             world.sql("ALTER TABLE {target} DROP CONSTRAINT c0")
-            assert around.run(spec).error is None  # the other driver, from beginning to end
+            assert context.run(spec).error is None  # the other driver, from beginning to end
             return ready
 
         Quarantine.prepare_quarantine = prepared_late  # type: ignore[method-assign]
-        return around.run(spec)
+        return context.run(spec)
 
-    evidence = submit(Runtime(around.store, run=overtaken, paths=around.paths), opened.transaction)
+    evidence = submit(Runtime(context.store, run=overtaken, paths=context.paths), opened.transaction)
     assert [one.found for one in evidence] == [True, True]
     assert (everything(world), world.rows("bad")) == (sorted(ROWS), [])
 
@@ -138,15 +138,15 @@ def test_a_target_that_was_rewound_gets_the_rows_that_are_not_in_quarantine(
     world.sql(f"RESTORE TABLE {{target}} TO VERSION AS OF {before}", "ALTER TABLE {target} DROP CONSTRAINT c0")
     with pytest.raises(TargetRewound):
         world.finish(world.begin("one"))
-    rollback(world.lake._around.store, KEY)
-    redo(world.lake._around.store, KEY, tables=world.lake._around.tables)
+    rollback(world.lake._context.store, KEY)
+    redo(world.lake._context.store, KEY, tables=world.lake._context.tables)
     world.finish(world.begin("one"))
     assert (world.rows(), world.bad()) == ([(1, 1), (2, 2)], [(3, -3, ["CHECK c0"])])
 
 
 def replanned(world: World) -> TransactionState:
-    around = world.lake._around
-    return replan(around.runtime, KEY).state
+    context = world.lake._context
+    return replan(context.runtime, KEY).state
 
 
 def test_a_plan_whose_target_has_its_part_is_finished_with_its_quarantine(half_done: World) -> None:
@@ -201,12 +201,12 @@ def test_what_the_target_had_and_vacuum_took_is_named_and_a_target_that_is_repla
     with pytest.raises(SplitUnreadable, match=r"target held at version 2, .*airflow tidemark streams redo") as raised:
         half_merged.finish(half_merged.begin("one"))
     assert raised.value.facts["first"].endswith(".parquet")
-    rollback(half_merged.lake._around.store, KEY)
+    rollback(half_merged.lake._context.store, KEY)
     half_merged.sql("CREATE OR REPLACE TABLE {target} USING delta AS SELECT * FROM {target}")
     half_merged.sql(
         "UPDATE {target} SET w = -5 WHERE id = 2", "ALTER TABLE {target} ADD CONSTRAINT c CHECK (v + w > 0)"
     )
-    redo(half_merged.lake._around.store, KEY, tables=half_merged.lake._around.tables)
+    redo(half_merged.lake._context.store, KEY, tables=half_merged.lake._context.tables)
     half_merged.finish(half_merged.begin("one"))
     assert (half_merged.rows(), half_merged.bad()) == ([(1, 2, 50), (2, 8, -5)], [(2, 2, ["CHECK c"])])
 

@@ -65,9 +65,9 @@ def inserted(case: Case, select: str, kind: str = "history") -> PlannedWrite:
 
 
 def take(lake: Lake, case: Case, run: str, streams: list[str], writes: list[PlannedWrite], bound: Bound) -> None:
-    around = lake._around
+    context = lake._context
     consume(
-        around.runtime,
+        context.runtime,
         key=TransactionKey("killed", f"{run}_{case.name}", "deliver"),
         streams=streams,
         writes=writes,
@@ -101,11 +101,11 @@ def part_of_view(number: int) -> Step:
 
 def replay_view(lake: Lake, case: Case) -> None:
     """What `one` took goes into two other tables."""
-    around, stream = lake._around, f"s_{case.name}"
+    context, stream = lake._context, f"s_{case.name}"
     select = f"SELECT id, name, city, `METADATA$ACTION` FROM {stream}"
     replay(
-        around.runtime,
-        find_run(around.store, stream, f"one_{case.name}"),
+        context.runtime,
+        find_run(context.store, stream, f"one_{case.name}"),
         key=TransactionKey("killed", f"again_{case.name}", "replay"),
         writes=[merged(case, stream, "mirror_again"), inserted(case, select, "history_again")],
         owner="killed client",

@@ -25,17 +25,17 @@ def name_of(point: str) -> str:
 def main(home: Path, points: list[str], *, kill: bool) -> None:
     spark = local_spark(warehouse=home / "warehouse")
     lake = connect(spark, f"sqlite:///{home}/control.db", lake_root=str(home))
-    around = lake._around
+    context = lake._context
     for point in points:
         target, bad = f"{home}/target_{name_of(point)}", f"{home}/bad"
         write = PlannedWrite(
             WriteAs.MERGE, target, source=f"s_{name_of(point)}", keys=("id",), tables={target: target}, quarantine=bad
         )
-        writes = with_quarantine(write, make_quarantine(around, bad))
+        writes = with_quarantine(write, make_quarantine(context, bad))
         if kill:
             os.environ[KILL_AT] = point
         consume(
-            around.runtime,
+            context.runtime,
             key=TransactionKey("killed", point, "deliver"),
             streams=(f"s_{name_of(point)}",),
             writes=writes,

@@ -104,7 +104,7 @@ def _killed(home: Path, point: str, step: str) -> None:
 
 
 def _require_sound(lake: object, point: str) -> ChangeStream:
-    store = lake._around.store  # type: ignore[attr-defined]
+    store = lake._context.store  # type: ignore[attr-defined]
     require_invariants(store, _stream_of(point))
     return get_change_stream(store, _stream_of(point))
 

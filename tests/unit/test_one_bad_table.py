@@ -49,7 +49,7 @@ class World:
         return list_streams(self.store)
 
     @property
-    def around(self) -> Any:
+    def context(self) -> Any:
         return SimpleNamespace(store=self.store, tables=self.tables)
 
     def tables(self, table: TableRef | str) -> DeltaLog:
@@ -61,7 +61,7 @@ class World:
 
     def heads(self, **how: Any) -> dict[str, tuple[int, ...]]:
         names = {stream.uid: stream.name for stream in self.streams}
-        opened = LakeTransaction(self.around, KEY, **how)
+        opened = LakeTransaction(self.context, KEY, **how)
         return {names[uid]: ends for uid, ends in opened._heads.items()}
 
 
@@ -90,7 +90,7 @@ def refused(world: World) -> World:
 
 
 def test_a_storage_that_refuses_one_table_is_said_in_the_description_of_its_stream(refused: World) -> None:
-    a, bad, z = look_and_describe_all(refused.around, refused.streams)
+    a, bad, z = look_and_describe_all(refused.context, refused.streams)
     assert [(one.name, one.invalid_reason) for one in (a, z)] == [("a", "N/A"), ("z", "N/A")]
     assert "refused s3://lake/bad" in bad.invalid_reason
     assert (bad.table_name, bad.stale, bad.staleness, bad.stale_after) == ("shop.bad", False, Staleness.FRESH, None)
@@ -101,7 +101,7 @@ def test_an_error_of_the_system_is_said_in_the_description_of_its_stream(world: 
         raise OSError("Input/output error")
 
     world.bad = broken
-    assert [one.invalid_reason for one in look_and_describe_all(world.around, world.streams)] == [
+    assert [one.invalid_reason for one in look_and_describe_all(world.context, world.streams)] == [
         "N/A",
         "Input/output error",
         "N/A",
@@ -109,7 +109,7 @@ def test_an_error_of_the_system_is_said_in_the_description_of_its_stream(world: 
 
 
 def test_a_table_that_hangs_keeps_no_other_stream_from_being_described(hung: World) -> None:
-    a, bad, z = look_and_describe_all(hung.around, hung.streams, patience=SHORT)
+    a, bad, z = look_and_describe_all(hung.context, hung.streams, patience=SHORT)
     assert (a.invalid_reason, z.invalid_reason) == ("N/A", "N/A")
     assert "has not answered" in bad.invalid_reason
     assert (bad.stale, bad.table_name) == (False, "shop.bad")

@@ -19,9 +19,9 @@ from tidemark.change_streams.worker.reading import read_chunks
 from tidemark.change_streams.worker.retention import LogTrimmed, trim
 from tidemark.change_streams.worker.sinks import request_sink, require_target
 from tidemark.change_streams.worker.watching import find_new_tables
+from tidemark.client.context import ClientContext
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.points import as_group_start, as_moment
-from tidemark.client.surroundings import Surroundings
 from tidemark.errors import InvalidArgument, NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import TableRef
@@ -53,7 +53,7 @@ class Consumed:
 class ReadersOfChangeStreams:
     """The part of `Lake` that captures change streams and reads them."""
 
-    _around: Surroundings
+    _context: ClientContext
 
     def capture(
         self, name: str, *, max_commits: int | None = None, max_rows: int | None = None, **limits: Any
@@ -66,12 +66,12 @@ class ReadersOfChangeStreams:
         ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction. FOR ALL leaves tables that cannot be watched
         out with a warning in the log, and those that were dropped.
         """
-        around = self._around
-        stream = get_change_stream(around.store, name)
+        context = self._context
+        stream = get_change_stream(context.store, name)
         return capture(
-            around.runtime,
+            context.runtime,
             name,
-            new_tables=lambda: find_new_tables(around.store, stream, lake_tables(around)),
+            new_tables=lambda: find_new_tables(context.store, stream, lake_tables(context)),
             bounds=Bound(max_commits=max_commits, max_rows=max_rows),
             **limits,
         )
@@ -83,8 +83,8 @@ class ReadersOfChangeStreams:
         A consumer group that has not read them finds PartitionExpired. A second run finds less to remove. Raises
         ChangeStreamNotFound.
         """
-        around = self._around
-        return trim(around.runtime, name)
+        context = self._context
+        return trim(context.runtime, name)
 
     def read_change_stream(
         self,
@@ -104,20 +104,20 @@ class ReadersOfChangeStreams:
         wait. `as_json`: a JSON text a row, as `read_json_<name>`. Lazy. Raises, before rows are read,
         ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented.
         """
-        around = self._around
-        stream = get_change_stream(around.store, name)
+        context = self._context
+        stream = get_change_stream(context.store, name)
         return read_change_stream(
-            around.spark,
+            context.spark,
             stream,
-            now=around.store.clock(),
+            now=context.store.clock(),
             start_timestamp=as_moment("start_timestamp", start_timestamp),
             end_timestamp=as_moment("end_timestamp", end_timestamp),
             partition_token=partition_token,
             heartbeat_milliseconds=heartbeat_milliseconds,
             read_options=read_options,
             as_json=as_json,
-            options=around.options,
-            first=open_partitions(around.store, stream),
+            options=context.options,
+            first=open_partitions(context.store, stream),
         )
 
     def read_transactions(
@@ -139,23 +139,23 @@ class ReadersOfChangeStreams:
         by key. A transaction must fit into a task's memory. Raises, before a row is handed out, TransactionIncomplete,
         ChangeStreamNotFound, ConsumerGroupNotFound, InvalidArgument, OutOfRange.
         """
-        around = self._around
+        context = self._context
         if consumer_group is not None:
             if low_watermark is not None:
                 problem = "give a consumer group, whose low watermark is taken, or a low watermark"
                 raise InvalidArgument(argument="low_watermark", value=low_watermark, problem=problem)
-            low_watermark = groups.group_status(around.store, name, consumer_group).low_watermark
-        stream = get_change_stream(around.store, name)
+            low_watermark = groups.group_status(context.store, name, consumer_group).low_watermark
+        stream = get_change_stream(context.store, name)
         return read_transactions(
-            around.spark,
+            context.spark,
             stream,
-            now=around.store.clock(),
+            now=context.store.clock(),
             start_timestamp=as_moment("start_timestamp", start_timestamp),
             end_timestamp=as_moment("end_timestamp", end_timestamp),
             low_watermark=as_moment("low_watermark", low_watermark),
             net=net,
-            options=around.options,
-            first=open_partitions(around.store, stream),
+            options=context.options,
+            first=open_partitions(context.store, stream),
         )
 
     def create_consumer_group(
@@ -167,33 +167,33 @@ class ReadersOfChangeStreams:
         With `if_not_exists` a second run changes nothing. Raises ChangeStreamNotFound, ConsumerGroupExists, OutOfRange,
         InvalidArgument.
         """
-        return groups.create_group(self._around.store, stream, group, as_group_start(start), if_not_exists)
+        return groups.create_group(self._context.store, stream, group, as_group_start(start), if_not_exists)
 
     def pause_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
         """Hand out nothing until it is resumed. Raises ChangeStreamNotFound, ConsumerGroupNotFound."""
-        return groups.pause_group(self._around.store, stream, group)
+        return groups.pause_group(self._context.store, stream, group)
 
     def resume_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
         """Go on after a pause. Raises as `pause_consumer_group`."""
-        return groups.resume_group(self._around.store, stream, group)
+        return groups.resume_group(self._context.store, stream, group)
 
     def reset_consumer_group(self, stream: str, group: str, *, start: datetime | str) -> ConsumerGroup:
         """Begin anew at `start`: sinks get again what they had of it. Raises what `create_consumer_group` raises,
         ConsumerGroupNotFound.
         """
-        return groups.reset_group(self._around.store, stream, group, as_group_start(start))
+        return groups.reset_group(self._context.store, stream, group, as_group_start(start))
 
     def describe_consumer_group(self, stream: str, group: str) -> GroupStatus:
         """Low watermark, lag, time until it expires, partitions by state. Raises as `pause_consumer_group`."""
-        return groups.group_status(self._around.store, stream, group)
+        return groups.group_status(self._context.store, stream, group)
 
     def consumer_groups(self, stream: str) -> tuple[ConsumerGroup, ...]:
         """The groups of a change stream, by name. Raises ChangeStreamNotFound."""
-        return groups.list_groups(self._around.store, stream)
+        return groups.list_groups(self._context.store, stream)
 
     def drop_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
         """End the group; what it delivered stays. Raises as `pause_consumer_group`."""
-        return groups.drop_group(self._around.store, stream, group)
+        return groups.drop_group(self._context.store, stream, group)
 
     def consume_partitions(
         self,
@@ -216,12 +216,12 @@ class ReadersOfChangeStreams:
         ChangeStreamNotFound, ConsumerGroupNotFound, PartitionExpired, TargetNotFound, TargetNotDelta, MissingMergeKey,
         InvalidArgument.
         """
-        sink = _sink(self._around, stream, write_as, target=target, table=table, keys=keys)
-        return _consume(self._around, stream, group, sink, max_chunks, max_rows)
+        sink = _sink(self._context, stream, write_as, target=target, table=table, keys=keys)
+        return _consume(self._context, stream, group, sink, max_chunks, max_rows)
 
 
-def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int) -> Consumed:
-    store = around.store
+def _consume(context: ClientContext, stream: str, group: str, sink: Sink, max_chunks: int, max_rows: int) -> Consumed:
+    store = context.store
     key = TransactionKey("client", store.new_id(), "consume_partitions")
     run, chunks, rows = f"client/{key.run_id}", 0, 0
     finished: list[str] = []
@@ -229,7 +229,7 @@ def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chun
         wave = waves.plan_wave(store, stream, group, run=run, max_chunks=max_chunks, max_rows=max_rows)
         if wave.chunks:
             done = read_chunks(
-                Runtime(store, run=around.run, paths=around.paths, tables=around.tables),
+                Runtime(store, run=context.run, paths=context.paths, tables=context.tables),
                 wave.chunks,
                 sink,
                 run=run,
@@ -244,7 +244,7 @@ def _consume(around: Surroundings, stream: str, group: str, sink: Sink, max_chun
 
 
 def _sink(
-    around: Surroundings,
+    context: ClientContext,
     stream: str,
     write_as: str | SinkFunction,
     *,
@@ -253,9 +253,9 @@ def _sink(
     keys: str | Sequence[str],
 ) -> Sink:
     name = write_as if isinstance(write_as, str) else _name_of(write_as)
-    asked = request_sink(around.store, stream, write_as=name, target=target, table=table, keys=keys)
-    place = None if asked.target is None else _target(around, asked.target)
-    require_target(around.store, stream, place, of_table=asked.table_id)
+    asked = request_sink(context.store, stream, write_as=name, target=target, table=table, keys=keys)
+    place = None if asked.target is None else _target(context, asked.target)
+    require_target(context.store, stream, place, of_table=asked.table_id)
     return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
 
 
@@ -268,9 +268,9 @@ def _name_of(function: SinkFunction) -> str:
     return f"{function.__module__}:{name}"
 
 
-def _target(around: Surroundings, name: str) -> TableRef:
+def _target(context: ClientContext, name: str) -> TableRef:
     try:
-        return around.tables.reference(name)
+        return context.tables.reference(name)
     except TableNotFound as error:
         raise TargetNotFound(target=name, hint=error.hint) from error
     except NotADeltaTable as error:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidemark.change_streams.model.change_streams import ChangeStream
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
 
 __all__ = ["define_change_stream", "with_change_streams"]
 
@@ -48,42 +48,42 @@ _VIEWS: Mapping[str, tuple[_Rows, str]] = {
 }
 
 
-def define_change_stream(around: Surroundings, text: str) -> DataFrame | None:
+def define_change_stream(context: ClientContext, text: str) -> DataFrame | None:
     """Run the statement, if it defines a change stream, and answer with a status. Raises what `Lake.sql` says."""
     statement = parse_change_stream_sql(text)
-    return None if statement is None else status_answer(around.spark, _run(around, statement))
+    return None if statement is None else status_answer(context.spark, _run(context, statement))
 
 
-def _run(around: Surroundings, statement: ChangeStreamStatement) -> str:
-    dropped = defining.find(around.store, statement.name.text) if isinstance(statement, DropChangeStream) else None
+def _run(context: ClientContext, statement: ChangeStreamStatement) -> str:
+    dropped = defining.find(context.store, statement.name.text) if isinstance(statement, DropChangeStream) else None
     done = run_statement(
-        around.store,
+        context.store,
         statement,
-        tables=lake_tables(around, enable_row_tracking=True),
-        logs=logs_root(around.paths.workspace),
-        storage_options=around.options,
+        tables=lake_tables(context, enable_row_tracking=True),
+        logs=logs_root(context.paths.workspace),
+        storage_options=context.options,
     )
     if dropped is not None:
-        drop_read_functions(around.spark, dropped)
+        drop_read_functions(context.spark, dropped)
     return done
 
 
 @contextmanager
-def with_change_streams(around: Surroundings, text: str) -> Iterator[str]:
+def with_change_streams(context: ClientContext, text: str) -> Iterator[str]:
     """The text as Spark knows it: catalog views are temporary views, READ_ is registered. Good inside the context."""
-    streams = list_change_streams(around.store) if may_mention(text) else ()
+    streams = list_change_streams(context.store) if may_mention(text) else ()
     mentions = find_mentions(text, [stream.name for stream in streams])
-    with TemporaryViews(around.spark) as views:
-        yield with_mentions(text, {mention: _ready(around, mention, streams, views) for mention in mentions})
+    with TemporaryViews(context.spark) as views:
+        yield with_mentions(text, {mention: _ready(context, mention, streams, views) for mention in mentions})
 
 
 def _ready(
-    around: Surroundings, mention: ChangeStreamMention, streams: tuple[ChangeStream, ...], views: TemporaryViews
+    context: ClientContext, mention: ChangeStreamMention, streams: tuple[ChangeStream, ...], views: TemporaryViews
 ) -> str:
     if isinstance(mention, CatalogView):
         rows, columns = _VIEWS[mention.name]
-        return views.of(around.spark.createDataFrame([astuple(row) for row in rows(streams)], columns))
+        return views.of(context.spark.createDataFrame([astuple(row) for row in rows(streams)], columns))
     stream = next(one for one in streams if one.name.casefold() == mention.stream)
-    known = defining.open_partitions(around.store, stream)
-    register_read_functions(around.spark, stream, options=around.options, first=known)
+    known = defining.open_partitions(context.store, stream)
+    register_read_functions(context.spark, stream, options=context.options, first=known)
     return f"{'read_json_' if mention.as_json else 'READ_'}{stream.name}"

@@ -13,8 +13,8 @@ from tidemark.change_streams.planning.catalog import CatalogColumn, CatalogOptio
 from tidemark.change_streams.worker import defining, definitions
 from tidemark.change_streams.worker.watching import LeftOut, tables_left_out
 from tidemark.client.change_stream_readers import ReadersOfChangeStreams
+from tidemark.client.context import ClientContext
 from tidemark.client.lake_tables import lake_tables
-from tidemark.client.surroundings import Surroundings
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_places import logs_root
 
@@ -27,7 +27,7 @@ Watch = str | Sequence[str] | Mapping[str, Sequence[str] | None]
 class ChangeStreamsOfALake(ReadersOfChangeStreams):
     """The part of `Lake` that defines change streams. Their names are found whatever their case."""
 
-    _around: Surroundings
+    _context: ClientContext
 
     def create_change_stream(
         self,
@@ -51,13 +51,13 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         RowTrackingDisabled, UnsupportedTableFeature.
         """
         return defining.create(
-            self._around.store,
+            self._context.store,
             name,
             watch=watch,
             keys=keys,
             options=options,
-            tables=lake_tables(self._around, enable_row_tracking=enable_row_tracking),
-            logs=logs_root(self._around.paths.workspace),
+            tables=lake_tables(self._context, enable_row_tracking=enable_row_tracking),
+            logs=logs_root(self._context.paths.workspace),
             initial_partitions=initial_partitions,
             if_not_exists=if_not_exists,
         )
@@ -81,14 +81,14 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         ChangeStreamNotFound and what `create_change_stream` raises.
         """
         return defining.alter(
-            self._around.store,
+            self._context.store,
             name,
             watch=watch,
             keys=keys,
             options=options,
-            tables=lake_tables(self._around, enable_row_tracking=enable_row_tracking),
+            tables=lake_tables(self._context, enable_row_tracking=enable_row_tracking),
             restart=restart,
-            open_log=partial(DeltaLog.open, options=self._around.options),
+            open_log=partial(DeltaLog.open, options=self._context.options),
         )
 
     def suspend_change_stream(self, name: str) -> ChangeStream:
@@ -96,39 +96,39 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         committed since the last capture is not captured. Raises ChangeStreamNotFound.
         """
         return definitions.suspend(
-            self._around.store, name, open_log=partial(DeltaLog.open, options=self._around.options)
+            self._context.store, name, open_log=partial(DeltaLog.open, options=self._context.options)
         )
 
     def drop_change_stream(self, name: str, *, if_exists: bool = False) -> None:
         """End the change stream and delete its records. Raises ChangeStreamNotFound."""
-        around = self._around
-        if not (if_exists and defining.find(around.store, name) is None):
-            drop_read_functions(around.spark, defining.drop(around.store, name, around.options))
+        context = self._context
+        if not (if_exists and defining.find(context.store, name) is None):
+            drop_read_functions(context.spark, defining.drop(context.store, name, context.options))
 
     def describe_change_stream(self, name: str) -> ChangeStream:
         """One change stream as the store knows it. Raises ChangeStreamNotFound."""
-        return definitions.get_change_stream(self._around.store, name)
+        return definitions.get_change_stream(self._context.store, name)
 
     def tables_left_out(self, name: str) -> tuple[LeftOut, ...]:
         """The tables of the lake, as it is now, that a change stream FOR ALL does not watch, and why: no key, no row
         tracking, written by one of its own groups. Mended, the next capture takes a table up. None for a change stream
         of tables that were named. Raises ChangeStreamNotFound.
         """
-        stream = definitions.get_change_stream(self._around.store, name)
-        return tables_left_out(self._around.store, stream, lake_tables(self._around))
+        stream = definitions.get_change_stream(self._context.store, name)
+        return tables_left_out(self._context.store, stream, lake_tables(self._context))
 
     def change_streams(self) -> tuple[CatalogStream, ...]:
         """INFORMATION_SCHEMA.CHANGE_STREAMS: all there are, by name."""
-        return catalog.catalog_streams(definitions.list_change_streams(self._around.store))
+        return catalog.catalog_streams(definitions.list_change_streams(self._context.store))
 
     def change_stream_tables(self) -> tuple[CatalogTable, ...]:
         """INFORMATION_SCHEMA.CHANGE_STREAM_TABLES: the tables that are watched by name."""
-        return catalog.catalog_tables(definitions.list_change_streams(self._around.store))
+        return catalog.catalog_tables(definitions.list_change_streams(self._context.store))
 
     def change_stream_columns(self) -> tuple[CatalogColumn, ...]:
         """INFORMATION_SCHEMA.CHANGE_STREAM_COLUMNS: the columns that are watched by name."""
-        return catalog.catalog_columns(definitions.list_change_streams(self._around.store))
+        return catalog.catalog_columns(definitions.list_change_streams(self._context.store))
 
     def change_stream_options(self) -> tuple[CatalogOption, ...]:
         """INFORMATION_SCHEMA.CHANGE_STREAM_OPTIONS: the options that were set."""
-        return catalog.catalog_options(definitions.list_change_streams(self._around.store))
+        return catalog.catalog_options(definitions.list_change_streams(self._context.store))

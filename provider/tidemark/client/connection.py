@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemark.client.catalog import SparkTables
+from tidemark.client.context import ClientContext
 from tidemark.client.lake import Lake
-from tidemark.client.surroundings import Surroundings
 from tidemark.control.store import ControlStore, utc_now
 from tidemark.jobs.workspace import Workspace
 from tidemark.streams.worker.limits import DEFAULT_LIMITS, JobPaths, Limits
@@ -48,7 +48,7 @@ def connect(
     workspace = Workspace(root, f"client-{store.new_id()}", options=options)
     atexit.register(workspace.close)
     return Lake(
-        Surroundings(
+        ClientContext(
             spark=spark,
             store=store,
             tables=SparkTables(spark, lake_root, options),

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
 
 __all__ = ["create_and_fill"]
 
 
 def create_and_fill(
-    around: Surroundings,
+    context: ClientContext,
     text: str,
     table: CreatedTable,
     *,
@@ -35,25 +35,25 @@ def create_and_fill(
     Raises SqlCompilationError for a table that exists, and what `fill` raises.
     """
     name = sql_name(table.name)
-    if not _is_left_empty(around, name, table):
-        if _exists(around, name):
+    if not _is_left_empty(context, name, table):
+        if _exists(context, name):
             if table.if_not_exists:
                 return None
             raise _already_exists(text, table)
-        _create(around, table, read())
-        if not _is_left_empty(around, name, table):  # somebody else was quicker
+        _create(context, table, read())
+        if not _is_left_empty(context, name, table):  # somebody else was quicker
             raise _already_exists(text, table)
     return fill(f"INSERT INTO {name} {table.query}")
 
 
-def _create(around: Surroundings, table: CreatedTable, rows: DataFrame) -> None:
-    with TemporaryViews(around.spark) as views:
-        around.spark.sql(f"{table.head} AS SELECT * FROM {views.of(rows.limit(0))}")
+def _create(context: ClientContext, table: CreatedTable, rows: DataFrame) -> None:
+    with TemporaryViews(context.spark) as views:
+        context.spark.sql(f"{table.head} AS SELECT * FROM {views.of(rows.limit(0))}")
 
 
-def _exists(around: Surroundings, name: str) -> bool:
+def _exists(context: ClientContext, name: str) -> bool:
     try:
-        around.tables.locate(name)
+        context.tables.locate(name)
     except TableNotFound:
         return False
     except NotADeltaTable:
@@ -61,10 +61,10 @@ def _exists(around: Surroundings, name: str) -> bool:
     return True
 
 
-def _is_left_empty(around: Surroundings, name: str, table: CreatedTable) -> bool:
+def _is_left_empty(context: ClientContext, name: str, table: CreatedTable) -> bool:
     """Whether the table is the one that this statement created, and has nothing yet."""
     try:
-        log = around.tables(name)
+        log = context.tables(name)
     except (TableNotFound, NotADeltaTable):
         return False
     return log.head() == 0 and log.state().metadata.configuration.get(CREATED_FOR) == table.created_for

@@ -18,7 +18,7 @@ from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.threads import PATIENCE, each_looked_at
 
 if TYPE_CHECKING:
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
 
 __all__ = ["StreamDescription", "describe", "look_and_describe", "look_and_describe_all"]
 
@@ -65,21 +65,21 @@ class StreamDescription:
     health: StreamHealth = field(default_factory=StreamHealth)
 
 
-def look_and_describe(around: Surroundings, stored: Stream) -> StreamDescription:
+def look_and_describe(context: ClientContext, stored: Stream) -> StreamDescription:
     """The stream as its tables' logs let it be described now."""
-    return look_and_describe_all(around, [stored])[0]
+    return look_and_describe_all(context, [stored])[0]
 
 
 def look_and_describe_all(
-    around: Surroundings, stored: Sequence[Stream], *, patience: timedelta = PATIENCE
+    context: ClientContext, stored: Sequence[Stream], *, patience: timedelta = PATIENCE
 ) -> tuple[StreamDescription, ...]:
     """The streams in this order; their logs are read in a few threads. One whose storage refuses, or has not answered
     within `patience`, says so, and keeps none of the others.
     """
-    now = around.store.clock()
+    now = context.store.clock()
     silent = f"its lake has not answered for {patience.total_seconds():.0f} s"
-    described = each_looked_at(stored, lambda stream: _look(around.tables, stream, now), patience=patience)
-    counted = stream_healths(around.store, [stream.uid for stream in stored])
+    described = each_looked_at(stored, lambda stream: _look(context.tables, stream, now), patience=patience)
+    counted = stream_healths(context.store, [stream.uid for stream in stored])
     return tuple(
         replace(one or _unknown(stream, silent, now), health=counted.get(stream.uid, StreamHealth()))
         for one, stream in zip(described, stored, strict=True)

@@ -11,7 +11,7 @@ from tidemark.streams.driver.external_tables.refresh import refresh_external_tab
 from tidemark.streams.planning.external_tables import file_format_of
 
 if TYPE_CHECKING:
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
 
 __all__ = ["ExternalTables"]
 
@@ -19,8 +19,8 @@ __all__ = ["ExternalTables"]
 class ExternalTables:
     """What `lake.external_tables` is. Names are found whatever their case; a directory may be its own name."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: ClientContext) -> None:
+        self._context = context
 
     def create(
         self,
@@ -55,8 +55,8 @@ class ExternalTables:
         return self._refresh(ExternalTableAsk(name))
 
     def _refresh(self, ask: ExternalTableAsk) -> Refreshed:
-        around = self._around
-        if around.lake_root is None:
+        context = self._context
+        if context.lake_root is None:
             problem = "an external table is kept under the lake root: connect with one"
             raise InvalidArgument(argument="lake_root", value=None, problem=problem)
-        return refresh_external_table(around.spark, around.paths.workspace, ask, around.options)
+        return refresh_external_table(context.spark, context.paths.workspace, ask, context.options)

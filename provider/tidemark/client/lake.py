@@ -11,6 +11,7 @@ from tidemark.changes.driver.rows import read_changes
 from tidemark.changes.driver.views.read import read_view_changes
 from tidemark.changes.planning.source_keys import require_fitting_mode
 from tidemark.client.change_streams import ChangeStreamsOfALake
+from tidemark.client.context import ClientContext
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
 from tidemark.client.left_open import LeftOpen
@@ -19,7 +20,6 @@ from tidemark.client.rebase import StreamsThatGoOn
 from tidemark.client.replays import replay_window
 from tidemark.client.sources import Source, find_files, find_source, place_at, place_until, source_of, total
 from tidemark.client.sql import run_sql
-from tidemark.client.surroundings import Surroundings
 from tidemark.client.transaction import LakeTransaction
 from tidemark.client.vacuum import vacuum_table
 from tidemark.delivery.model.transactions import CommitResult
@@ -52,10 +52,10 @@ INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_
 class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
     """What `connect` returns. Stream names are found whatever their case (R12)."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: ClientContext) -> None:
+        self._context = context
         self._variables: dict[str, Constant] = {}  # what SET has set
-        self.external_tables = ExternalTables(around)
+        self.external_tables = ExternalTables(context)
 
     def create_stream(
         self,
@@ -94,17 +94,17 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
             return self._describe(kept)
         if kind is StreamMode.INSERT_ONLY:
             require_fitting_mode(kind, keys, on_view=False)
-            source = find_files(self._around, on)
+            source = find_files(self._context, on)
         else:
-            require_fitting_mode(kind, keys, on_view=self._around.tables.is_view(on))
+            require_fitting_mode(kind, keys, on_view=self._context.tables.is_view(on))
             source = find_source(
-                self._around,
+                self._context,
                 on,
                 enable_row_tracking=enable_row_tracking,
                 beyond_snowflake=beyond_snowflake,
                 keys=keys,
             )
-        place = place_at(self._around, source, name, at=at, before=before)
+        place = place_at(self._context, source, name, at=at, before=before)
         return self._create(
             name,
             source,
@@ -124,15 +124,15 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         Raises StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted, VersionVacuumed,
         IncompatibleSchemaChange, KeyColumnChanged.
         """
-        around = self._around
-        (head,) = look_at_sources(around.store, (name,), around.tables, UNBOUNDED)
-        window = window_from(streams.get_stream(around.store, name), head.ends, around.store.clock())
-        return read_window(around.spark, window, around.workspace, around.options)
+        context = self._context
+        (head,) = look_at_sources(context.store, (name,), context.tables, UNBOUNDED)
+        window = window_from(streams.get_stream(context.store, name), head.ends, context.store.clock())
+        return read_window(context.spark, window, context.workspace, context.options)
 
     def transaction(self) -> LakeTransaction:
         """A transaction that starts now: its end of every stream's window is the source's version at this moment."""
-        around = self._around
-        return LakeTransaction(around, TransactionKey("client", around.store.new_id(), "transaction"))
+        context = self._context
+        return LakeTransaction(context, TransactionKey("client", context.store.new_id(), "transaction"))
 
     def replay(
         self,
@@ -151,21 +151,21 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         TransactionNotFound, InvalidArgument, StreamStale, VersionVacuumed, QuarantineDoesNotFit.
         """
         return replay_window(
-            self._around, name, run, target, write_as=WriteAs(write_as), keys=keys, quarantine=quarantine
+            self._context, name, run, target, write_as=WriteAs(write_as), keys=keys, quarantine=quarantine
         )
 
     def has_data(self, name: str, *, exact: bool = False) -> bool:
         """Whether the stream may have unread rows, from the log alone: never a false negative (R120); a no renews the
         anchor (R86). `exact`: what the log calls changed is read, so changes that cancel each other are a no, too.
         """
-        around = self._around
+        context = self._context
         if not exact:
-            return has_data(around.store, name, tables=around.tables)
+            return has_data(context.store, name, tables=context.tables)
 
         def holds_rows(window: StreamWindow) -> bool:
-            return not read_window(around.spark, window, around.workspace, around.options).isEmpty()
+            return not read_window(context.spark, window, context.workspace, context.options).isEmpty()
 
-        return has_rows(around.store, name, holds_rows=holds_rows, tables=around.tables)
+        return has_rows(context.store, name, holds_rows=holds_rows, tables=context.tables)
 
     def show_streams(
         self,
@@ -181,7 +181,7 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
 
         `like` knows % and _ and no case, `starts_with` knows case. At most `limit`, those behind `from_name`.
         """
-        stored = {stream.name: stream for stream in streams.list_streams(self._around.store)}
+        stored = {stream.name: stream for stream in streams.list_streams(self._context.store)}
         names = listed(
             stored,
             like=like,
@@ -191,59 +191,59 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
             limit=limit,
             from_name=from_name,
         )
-        return look_and_describe_all(self._around, [stored[name] for name in names])
+        return look_and_describe_all(self._context, [stored[name] for name in names])
 
     def describe_stream(self, name: str) -> StreamDescription:
         """One stream as in `show_streams`. Raises StreamNotFound."""
-        return self._describe(streams.get_stream(self._around.store, name))
+        return self._describe(streams.get_stream(self._context.store, name))
 
     def alter_stream(self, name: str, *, comment: str | None) -> StreamDescription:
         """Give the stream another comment, None for none: all that can be changed of it (R4). Raises StreamNotFound."""
-        return self._describe(streams.comment_on_stream(self._around.store, name, comment))
+        return self._describe(streams.comment_on_stream(self._context.store, name, comment))
 
     def stream_backlog(self, name: str) -> tuple[WaitingVersion, ...]:
         """Each version between the offset and now with its estimated change records, from the log alone (R125).
 
         Raises what `stream` raises.
         """
-        return stream_backlog(self._around.store, name, tables=self._around.tables)
+        return stream_backlog(self._context.store, name, tables=self._context.tables)
 
     def stream_table_timestamp(self, name: str) -> int:
         """When the version at the offset was committed, in nanoseconds since 1970 (R124).
 
         Raises StreamNotFound, InvalidArgument for a stream on a view, LogIncomplete.
         """
-        return stream_table_timestamp(self._around.store, name, tables=self._around.tables)
+        return stream_table_timestamp(self._context.store, name, tables=self._context.tables)
 
     def drop_stream(self, name: str, *, if_exists: bool = False) -> None:
         """End the stream; its place is gone for good (R92). Row tracking stays on (R3). Raises TransactionOpen."""
         if if_exists and self._find(name) is None:
             return
-        streams.drop_stream(self._around.store, name, self._around.who)
+        streams.drop_stream(self._context.store, name, self._context.who)
 
     def export_streams(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """These streams, all by default, as a document for `import_streams`, ready for `json.dump`; committed offsets.
 
         Raises StreamNotFound.
         """
-        return export_streams(self._around.store, names)
+        return export_streams(self._context.store, names)
 
     def import_streams(self, document: str | Mapping[str, Any], **how: bool) -> tuple[ImportedStream, ...]:
         """Make the streams of an exported document, all or none; with `if_not_exists` a second run changes nothing.
 
         `how`, promises and errors: those of `tidemark.streams.worker.transfer.import_streams`.
         """
-        around = self._around
-        return import_streams(around.store, document, who=around.who, tables=around.tables, **how)
+        context = self._context
+        return import_streams(context.store, document, who=context.who, tables=context.tables, **how)
 
     def advance_stream(self, name: str, to: Point | None = None, *, why: str = "advanced by hand") -> StreamDescription:
         """Skip unread changes up to now or `to`, never back; logged with who and why. Raises InvalidArgument,
         TransactionOpen.
         """
-        stored = streams.get_stream(self._around.store, name)
-        place = place_at(self._around, source_of(stored), name, at=to, before=None)
+        stored = streams.get_stream(self._context.store, name)
+        place = place_at(self._context, source_of(stored), name, at=to, before=None)
         moved = streams.advance_stream(
-            self._around.store, name, total(place), self._around.who, why, bases=place if stored.view else ()
+            self._context.store, name, total(place), self._context.who, why, bases=place if stored.view else ()
         )
         return self._describe(moved)
 
@@ -263,13 +263,13 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         if information not in INFORMATION:
             raise InvalidArgument(argument="information", value=information, problem=f"one of {list(INFORMATION)}")
         windows, source = self._windows(table, at, before, end)
-        around, mode = self._around, INFORMATION[information]
+        context, mode = self._context, INFORMATION[information]
         if source.view is not None:
-            now = around.store.clock()
-            return read_view_changes(around.spark, source.view, windows, mode, now, around.workspace, around.options)
+            now = context.store.clock()
+            return read_view_changes(context.spark, source.view, windows, mode, now, context.workspace, context.options)
         (window,) = windows
-        log = around.tables(window.table)
-        return read_changes(around.spark, log, plan_changes(log, window.start, window.end, mode), around.workspace)
+        log = context.tables(window.table)
+        return read_changes(context.spark, log, plan_changes(log, window.start, window.end, mode), context.workspace)
 
     def every_change(
         self,
@@ -290,9 +290,9 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         if source.view is not None:
             raise NotYetSupported(feature=f"every change of a view ({table})", instead="Ask for its tables' changes.")
         (window,) = windows
-        log = self._around.tables(window.table)
+        log = self._context.tables(window.table)
         for page in plan_pages(log, window.start, window.end, rows_per_page=rows_per_page):
-            yield read_changes(self._around.spark, log, page, self._around.workspace)
+            yield read_changes(self._context.spark, log, page, self._context.workspace)
 
     def clone_stream(
         self,
@@ -309,10 +309,10 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         With a point its place is there instead. Raises StreamNotFound, StreamExists, and what `create_stream` raises
         for a point.
         """
-        stored = streams.get_stream(self._around.store, name)
+        stored = streams.get_stream(self._context.store, name)
         place = stored.bases
         if at is not None or before is not None:
-            place = place_at(self._around, source_of(stored), clone, at=at, before=before)
+            place = place_at(self._context, source_of(stored), clone, at=at, before=before)
         return self._create(
             clone,
             source_of(stored),
@@ -327,10 +327,10 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         """The version of the Delta table at a point, now if none is given. Raises TableNotFound, VersionNotFound."""
         if at is not None and before is not None:
             raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
-        found = self._around.tables.reference(table)
+        found = self._context.tables.reference(table)
         point = at if at is not None else before
-        (base,) = place_until(self._around, Source(found, (found,)), point, before=before is not None)
-        return self._around.tables(found).state(base.version).version
+        (base,) = place_until(self._context, Source(found, (found,)), point, before=before is not None)
+        return self._context.tables(found).state(base.version).version
 
     def sql(self, text: str) -> DataFrame:
         """One statement in the SQL of the source system, or Spark's, with streams known by their names.
@@ -341,22 +341,22 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         Answers have the columns of the source system; a statement that has none, a status. Raises SqlCompilationError
         with the place in the text, StatementRefused, and what the client's methods raise.
         """
-        return run_sql(self, self._around, text, self._variables)
+        return run_sql(self, self._context, text, self._variables)
 
     def vacuum(
         self, table: str, *, dry_run: bool = False, max_extension_days: int | None = None, stretch: bool = True
     ) -> VacuumResult:
         """Delta's VACUUM, which leaves what a stream needs (R88). Arguments, errors: those of VacuumTableOperator."""
-        return vacuum_table(self._around, table, max_extension_days, dry_run=dry_run, stretch=stretch)
+        return vacuum_table(self._context, table, max_extension_days, dry_run=dry_run, stretch=stretch)
 
     def close(self) -> None:
         """Remove what this client keeps in work; DataFrames of its streams cannot be read any more."""
-        self._around.workspace.close()
-        self._around.store.close()
+        self._context.workspace.close()
+        self._context.store.close()
 
     def _find(self, name: str) -> StoredStream | None:
         try:
-            return streams.get_stream(self._around.store, name)
+            return streams.get_stream(self._context.store, name)
         except StreamNotFound:
             return None
 
@@ -364,12 +364,12 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         self, name: str, source: Source, place: Sequence[BaseOffset], *, mode: StreamMode, **how: Any
     ) -> StreamDescription:
         created = streams.create_stream(
-            self._around.store,
+            self._context.store,
             name=name,
             source=source.ref,
             mode=mode,
             at_version=total(place),
-            who=self._around.who,
+            who=self._context.who,
             view=source.view,
             view_bases=place if source.view is not None else (),
             keys=source.keys,
@@ -383,13 +383,13 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         """The source, and between which versions of each of its tables changes are asked for (R110)."""
         if (at is None) == (before is None):
             raise InvalidArgument(argument="at", value=at, problem="give either at or before (R110)")
-        source = find_source(self._around, table)
-        start = place_at(self._around, source, "CHANGES", at=at, before=before)
-        until = place_until(self._around, source, end)
+        source = find_source(self._context, table)
+        start = place_at(self._context, source, "CHANGES", at=at, before=before)
+        until = place_until(self._context, source, end)
         return tuple(BaseWindow(a.table, a.version, b.version) for a, b in zip(start, until, strict=True)), source
 
     def _describe(self, stored: StoredStream) -> StreamDescription:
-        return look_and_describe(self._around, stored)
+        return look_and_describe(self._context, stored)
 
 
 def _mode(mode: str) -> StreamMode:

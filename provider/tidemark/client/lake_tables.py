@@ -9,19 +9,19 @@ from tidemark.lake.listing import table_names
 from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
     from tidemark.model.streams import TableRef
 
 __all__ = ["lake_tables"]
 
 
-def lake_tables(around: Surroundings, *, enable_row_tracking: bool = False) -> LakeTables:
+def lake_tables(context: ClientContext, *, enable_row_tracking: bool = False) -> LakeTables:
     """All tables: those below the lake's root, or, where none was given, the Delta tables of Spark's catalog."""
 
     def names() -> tuple[str, ...]:
-        return around.tables.names() if around.lake_root is None else table_names(around.lake_root, around.options)
+        return context.tables.names() if context.lake_root is None else table_names(context.lake_root, context.options)
 
     def turn_on(table: TableRef) -> None:
-        around.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+        context.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
 
-    return LakeTables(around.tables.reference, around.tables, names, turn_on if enable_row_tracking else None)
+    return LakeTables(context.tables.reference, context.tables, names, turn_on if enable_row_tracking else None)

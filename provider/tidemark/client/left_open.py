@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.client.surroundings import Surroundings
+from tidemark.client.context import ClientContext
 from tidemark.delivery.model.transactions import CommitResult
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.worker.finish import finish
@@ -13,7 +13,7 @@ __all__ = ["LeftOpen"]
 class LeftOpen:
     """The part of `Lake` that finishes them on request; the next transaction on their streams does so by itself."""
 
-    _around: Surroundings
+    _context: ClientContext
 
     def finish(self, stream: str) -> CommitResult | None:
         """Finish the transaction that was submitted on the stream and left, with its stored plan; what it delivered.
@@ -21,11 +21,11 @@ class LeftOpen:
         None: no transaction is open on the stream, or it was never submitted and is given back. Raises StreamNotFound,
         StreamLocked while its holder may be alive, and whatever kept it from being finished.
         """
-        around = self._around
+        context = self._context
         ended = finish(
-            around.runtime,
+            context.runtime,
             stream,
-            by=TransactionKey("client", around.store.new_id(), "finish"),
-            owner=around.who,
+            by=TransactionKey("client", context.store.new_id(), "finish"),
+            owner=context.who,
         )
         return None if ended is None else ended.result

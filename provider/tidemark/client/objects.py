@@ -12,40 +12,40 @@ from tidemark.errors import StreamNotFound, TidemarkError
 from tidemark.streams.worker.streams import get_stream
 
 if TYPE_CHECKING:
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
 
 __all__ = ["kind_of"]
 
 
-def kind_of(around: Surroundings, name: str) -> str | None:
+def kind_of(context: ClientContext, name: str) -> str | None:
     """TABLE, VIEW, STREAM or EXTERNAL TABLE; None where the name leads nowhere.
 
     A table that is not Delta's is a TABLE, too.
     """
-    in_catalog = _in_catalog(around, name)
+    in_catalog = _in_catalog(context, name)
     if in_catalog is not None:
         return "VIEW" if in_catalog in VIEWS else "TABLE"
     try:
-        around.tables(name)
+        context.tables(name)
     except TidemarkError:
-        if is_external_table(around, name):
+        if is_external_table(context, name):
             return "EXTERNAL TABLE"
-        return "STREAM" if _is_stream(around, name) else None
+        return "STREAM" if _is_stream(context, name) else None
     return "TABLE"
 
 
-def _in_catalog(around: Surroundings, name: str) -> str | None:
+def _in_catalog(context: ClientContext, name: str) -> str | None:
     if "/" in name:
         return None
     try:
-        return str(around.spark.catalog.getTable(name).tableType).upper()
+        return str(context.spark.catalog.getTable(name).tableType).upper()
     except AnalysisException:
         return None
 
 
-def _is_stream(around: Surroundings, name: str) -> bool:
+def _is_stream(context: ClientContext, name: str) -> bool:
     try:
-        get_stream(around.store, name)
+        get_stream(context.store, name)
     except StreamNotFound:
         return False
     return True

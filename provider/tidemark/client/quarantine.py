@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.client.catalog import PATH
-from tidemark.client.surroundings import Surroundings
+from tidemark.client.context import ClientContext
 from tidemark.delivery.driver.quarantine_table import create_in_catalog, create_quarantine_table
 from tidemark.errors import TableNotFound
 from tidemark.lake.tables import place_of
@@ -11,26 +11,26 @@ from tidemark.lake.tables import place_of
 __all__ = ["make_quarantine"]
 
 
-def make_quarantine(around: Surroundings, name: str | None) -> str:
+def make_quarantine(context: ClientContext, name: str | None) -> str:
     """The URI of the table, "" for no name. A name that is not there becomes a table under the lake root, without one
     in Spark's catalog. A second run finds it.
     """
     if name is None:
         return ""
     try:
-        return around.tables(name).uri
+        return context.tables(name).uri
     except TableNotFound:
-        in_catalog = around.lake_root is None and not PATH.match(name)
+        in_catalog = context.lake_root is None and not PATH.match(name)
         if in_catalog:
-            create_in_catalog(around.spark, name, lambda: _is_there(around, name))
+            create_in_catalog(context.spark, name, lambda: _is_there(context, name))
         else:
-            create_quarantine_table(around.spark, place_of(name, around.lake_root or "/")[0], around.options)
-        return around.tables(name).uri
+            create_quarantine_table(context.spark, place_of(name, context.lake_root or "/")[0], context.options)
+        return context.tables(name).uri
 
 
-def _is_there(around: Surroundings, name: str) -> bool:
+def _is_there(context: ClientContext, name: str) -> bool:
     try:
-        around.tables(name)
+        context.tables(name)
     except TableNotFound:
         return False
     return True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidemark.client.context import ClientContext
 from tidemark.client.descriptions import StreamDescription, look_and_describe
 from tidemark.client.sources import find_files, find_source, place_now
-from tidemark.client.surroundings import Surroundings
 from tidemark.errors import TableNotFound
 from tidemark.model.streams import Stream, StreamMode
 from tidemark.streams.worker.rebase import Ground, rebase_stream, relocate_stream
@@ -18,7 +18,7 @@ __all__ = ["StreamsThatGoOn"]
 class StreamsThatGoOn:
     """The part of `Lake` that puts a stream onto another table, or follows its own."""
 
-    _around: Surroundings
+    _context: ClientContext
 
     def rebase_stream(
         self,
@@ -39,46 +39,46 @@ class StreamsThatGoOn:
         the new table's rows. With `force` also a stream that can still be read. Exactly once counts anew: for targets
         it is another stream. Raises RebaseRefused, TransactionOpen, InvalidArgument, and what `create_stream` raises.
         """
-        around = self._around
-        old = get_stream(around.store, name)
+        context = self._context
+        old = get_stream(context.store, name)
         by = tuple(keys) or old.keys
         if old.mode is StreamMode.INSERT_ONLY:
-            source = find_files(around, on or old.source.name)
+            source = find_files(context, on or old.source.name)
         else:
             source = find_source(
-                around,
-                on or _where_it_was(around, old),
+                context,
+                on or _where_it_was(context, old),
                 enable_row_tracking=enable_row_tracking,
                 beyond_snowflake=True,
                 keys=by,
             )
         rebased = rebase_stream(
-            around.store,
+            context.store,
             name,
-            Ground(source.ref, place_now(around, source), source.view),
-            who=around.who,
+            Ground(source.ref, place_now(context, source), source.view),
+            who=context.who,
             why=why,
             keys=source.keys if keys else (),
             show_initial_rows=show_initial_rows,
             force=force,
-            tables=around.tables,
+            tables=context.tables,
         )
-        return look_and_describe(around, rebased.after)
+        return look_and_describe(context, rebased.after)
 
     def relocate_stream(self, name: str, *, to: str, why: str = "") -> StreamDescription:
         """Follow a table that was renamed or moved: the stream keeps its place and all else (R90). A second call
         changes nothing. Raises RelocationRefused where another table lies there, TableNotFound, NotADeltaTable.
         """
-        around = self._around
-        moved = relocate_stream(around.store, name, around.tables.reference(to), who=around.who, why=why)
-        return look_and_describe(around, moved)
+        context = self._context
+        moved = relocate_stream(context.store, name, context.tables.reference(to), who=context.who, why=why)
+        return look_and_describe(context, moved)
 
 
-def _where_it_was(around: Surroundings, stream: Stream) -> str:
+def _where_it_was(context: ClientContext, stream: Stream) -> str:
     """The source's name, or its path where the name leads nowhere any more."""
     try:
-        if not around.tables.is_view(stream.source.name):
-            around.tables.locate(stream.source.name)
+        if not context.tables.is_view(stream.source.name):
+            context.tables.locate(stream.source.name)
     except TableNotFound:
         return stream.source.path or stream.source.name
     return stream.source.name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidemark.client.context import ClientContext
 from tidemark.client.quarantine import make_quarantine
-from tidemark.client.surroundings import Surroundings
 from tidemark.delivery.model.transactions import CommitResult
 from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import InvalidArgument
@@ -16,7 +16,7 @@ __all__ = ["replay_window"]
 
 
 def replay_window(
-    around: Surroundings,
+    context: ClientContext,
     name: str,
     run: str,
     target: str,
@@ -33,13 +33,13 @@ def replay_window(
         target,
         source=name,
         keys=tuple(keys),
-        tables={target: around.tables(target).uri},
+        tables={target: context.tables(target).uri},
         quarantine=quarantine,
     )
     return replay(
-        around.runtime,
-        find_run(around.store, name, run),
-        key=TransactionKey("client", around.store.new_id(), "replay"),
-        writes=with_quarantine(write, make_quarantine(around, quarantine)),
-        owner=around.who,
+        context.runtime,
+        find_run(context.store, name, run),
+        key=TransactionKey("client", context.store.new_id(), "replay"),
+        writes=with_quarantine(write, make_quarantine(context, quarantine)),
+        owner=context.who,
     ).result

@@ -28,7 +28,7 @@ from tidemark.sql.statements import path_name
 from tidemark.streams.worker.streams import get_stream
 
 if TYPE_CHECKING:
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
 
 __all__ = [
     "Source",
@@ -57,7 +57,7 @@ class Source:
 
 
 def find_source(
-    around: Surroundings,
+    context: ClientContext,
     name: str,
     *,
     enable_row_tracking: bool = False,
@@ -70,47 +70,47 @@ def find_source(
     columns (InvalidArgument); a view has no keys. Raises TableNotFound, NotADeltaTable, StreamOnStream,
     RowTrackingDisabled, UnsupportedTableFeature, ViewRefused (R70), ViewTextMissing, ViewNotUnderstood.
     """
-    if around.tables.is_view(name):
-        view = resolve_view(around.spark, name, beyond_snowflake=beyond_snowflake)
+    if context.tables.is_view(name):
+        view = resolve_view(context.spark, name, beyond_snowflake=beyond_snowflake)
         ref = TableRef(name=name, path="", table_id=view.digest, addressing=Addressing.CATALOG)
-        return Source(ref, tuple(_ready(around, base, enable_row_tracking) for base in view.bases), view)
+        return Source(ref, tuple(_ready(context, base, enable_row_tracking) for base in view.bases), view)
     try:
-        table = _ready(around, name, enable_row_tracking, keys)
+        table = _ready(context, name, enable_row_tracking, keys)
     except (TableNotFound, NotADeltaTable) as error:
-        if is_external_table(around, name):
+        if is_external_table(context, name):
             raise InvalidArgument(argument="on", value=name, problem=ONLY_INSERT_ONLY) from error
         try:
-            stream = get_stream(around.store, name)
+            stream = get_stream(context.store, name)
         except StreamNotFound:
             raise error from None
         raise StreamOnStream(source=stream.name, table=stream.source.name) from error
-    return Source(table, (table,), keys=require_keys(around.tables(table).state().metadata, keys, name))
+    return Source(table, (table,), keys=require_keys(context.tables(table).state().metadata, keys, name))
 
 
-def find_files(around: Surroundings, name: str) -> Source:
+def find_files(context: ClientContext, name: str) -> Source:
     """The external table of that name (R5). Raises ExternalTableNotFound, InvalidArgument where it is a Delta table."""
     try:
-        table = external_table_ref(around.paths.workspace, name, around.options)
+        table = external_table_ref(context.paths.workspace, name, context.options)
     except ExternalTableNotFound:
-        if is_table(around, name):
+        if is_table(context, name):
             raise InvalidArgument(argument="mode", value="insert_only", problem=ONLY_OF_FILES) from None
         raise
     return Source(table, (table,))
 
 
-def is_external_table(around: Surroundings, name: str) -> bool:
+def is_external_table(context: ClientContext, name: str) -> bool:
     """Whether files were made known under that name."""
     try:
-        external_table_ref(around.paths.workspace, name, around.options)
+        external_table_ref(context.paths.workspace, name, context.options)
     except ExternalTableNotFound:
         return False
     return True
 
 
-def is_table(around: Surroundings, name: str) -> bool:
+def is_table(context: ClientContext, name: str) -> bool:
     """Whether the name leads to a Delta table."""
     try:
-        around.tables.reference(name)
+        context.tables.reference(name)
     except SourceError:
         return False
     return True
@@ -121,13 +121,13 @@ def source_of(stream: StoredStream) -> Source:
     return Source(stream.source, tuple(base.table for base in stream.bases), stream.view, stream.keys)
 
 
-def place_now(around: Surroundings, source: Source) -> tuple[BaseOffset, ...]:
+def place_now(context: ClientContext, source: Source) -> tuple[BaseOffset, ...]:
     """The newest version of each table."""
-    return tuple(BaseOffset(table, around.tables(table).head()) for table in source.tables)
+    return tuple(BaseOffset(table, context.tables(table).head()) for table in source.tables)
 
 
 def place_at(
-    around: Surroundings, source: Source, reader: str, *, at: Point | None, before: Point | None
+    context: ClientContext, source: Source, reader: str, *, at: Point | None, before: Point | None
 ) -> tuple[BaseOffset, ...]:
     """Each table's version at the point, now if none is given (R8); that version is there, and row tracking is on in
     it, or it has the key columns.
@@ -137,53 +137,53 @@ def place_at(
     if at is not None and before is not None:
         raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
     argument, point = ("at", at) if at is not None else ("before", before)
-    place = place_now(around, source) if point is None else _place(around, source, argument, point)
+    place = place_now(context, source) if point is None else _place(context, source, argument, point)
     for base in place:
-        require_tracked_at(around.tables(base.table), base.table.name, base.version, stream=reader, keys=source.keys)
+        require_tracked_at(context.tables(base.table), base.table.name, base.version, stream=reader, keys=source.keys)
     return place
 
 
 def place_until(
-    around: Surroundings, source: Source, end: Point | None, *, before: bool = False
+    context: ClientContext, source: Source, end: Point | None, *, before: bool = False
 ) -> tuple[BaseOffset, ...]:
     """Each table's version at an END, which includes what happened at it (R110); now where it is left out. Row tracking
     is not asked for.
     """
-    return place_now(around, source) if end is None else _place(around, source, "before" if before else "end", end)
+    return place_now(context, source) if end is None else _place(context, source, "before" if before else "end", end)
 
 
-def _place(around: Surroundings, source: Source, argument: str, given: Point) -> tuple[BaseOffset, ...]:
+def _place(context: ClientContext, source: Source, argument: str, given: Point) -> tuple[BaseOffset, ...]:
     point, before = as_point(argument, given), argument == "before"
     if isinstance(point, Version) and source.view is not None:
         problem = "the tables of a view have a version each; give a time, an offset from now, or a stream"
         raise InvalidArgument(argument=argument, value=point.version, problem=problem)
     if isinstance(point, Stream):
-        return _place_of_stream(around, source, get_stream(around.store, point.name), before=before)
-    now = around.store.clock()
+        return _place_of_stream(context, source, get_stream(context.store, point.name), before=before)
+    now = context.store.clock()
     return tuple(
-        BaseOffset(table, version_at(around.tables(table), point, now=now, before=before)) for table in source.tables
+        BaseOffset(table, version_at(context.tables(table), point, now=now, before=before)) for table in source.tables
     )
 
 
 def _place_of_stream(
-    around: Surroundings, source: Source, other: StoredStream, *, before: bool
+    context: ClientContext, source: Source, other: StoredStream, *, before: bool
 ) -> tuple[BaseOffset, ...]:
     """A stream on another source means its point in time (R8h)."""
     if other.source.table_id == source.ref.table_id:
         return tuple(BaseOffset(base.table, base.version - int(before)) for base in other.bases)
-    moment = max(around.tables(base.table).timestamp(base.version) for base in other.bases)
-    return tuple(BaseOffset(table, around.tables(table).version_at(moment)) for table in source.tables)
+    moment = max(context.tables(base.table).timestamp(base.version) for base in other.bases)
+    return tuple(BaseOffset(table, context.tables(table).version_at(moment)) for table in source.tables)
 
 
-def _ready(around: Surroundings, name: str, enable_row_tracking: bool, keys: Sequence[str] = ()) -> TableRef:
-    table = around.tables.reference(name)
+def _ready(context: ClientContext, name: str, enable_row_tracking: bool, keys: Sequence[str] = ()) -> TableRef:
+    table = context.tables.reference(name)
     try:
-        require_stream_source(around.tables(table), table.name, keys)
+        require_stream_source(context.tables(table), table.name, keys)
     except RowTrackingDisabled:
         if not enable_row_tracking:
             raise
-        around.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-        require_stream_source(around.tables(table), table.name)
+        context.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+        require_stream_source(context.tables(table), table.name)
     return table
 
 

@@ -35,8 +35,8 @@ from tidemark.streams.worker.streams import get_stream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from tidemark.client.context import ClientContext
     from tidemark.client.lake import Lake
-    from tidemark.client.surroundings import Surroundings
     from tidemark.model.streams import Stream
     from tidemark.streams.planning.stream_sql.constants import Constant
 
@@ -45,33 +45,33 @@ __all__ = ["run_sql"]
 FILES = (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE)
 
 
-def run_sql(lake: Lake, around: Surroundings, text: str, variables: dict[str, Constant]) -> DataFrame:
+def run_sql(lake: Lake, context: ClientContext, text: str, variables: dict[str, Constant]) -> DataFrame:
     """Run one statement and answer with its rows. SET adds to `variables`. Raises what `Lake.sql` says."""
-    defined = define_change_stream(around, text)
+    defined = define_change_stream(context, text)
     if defined is not None:
         return defined
-    with with_change_streams(around, text) as known:
-        return _run(lake, around, known, variables)
+    with with_change_streams(context, text) as known:
+        return _run(lake, context, known, variables)
 
 
-def _run(lake: Lake, around: Surroundings, text: str, variables: dict[str, Constant]) -> DataFrame:
-    statement = parse_stream_sql(text, now=around.store.clock(), zone=_zone(around), variables=variables)
+def _run(lake: Lake, context: ClientContext, text: str, variables: dict[str, Constant]) -> DataFrame:
+    statement = parse_stream_sql(text, now=context.store.clock(), zone=_zone(context), variables=variables)
     if statement is None:
-        return pass_on(lake, around, text)
+        return pass_on(lake, context, text)
     if isinstance(statement, StreamQuery):
-        return run_query(lake, around, statement)
+        return run_query(lake, context, statement)
     if isinstance(statement, SetVariable):
         variables[statement.name] = statement.value
-        return status_answer(around.spark, "Statement executed successfully.")
-    return _Streams(lake, around, text).run(statement)
+        return status_answer(context.spark, "Statement executed successfully.")
+    return _Streams(lake, context, text).run(statement)
 
 
 class _Streams:
     """Statements that make, change, drop and list streams."""
 
-    def __init__(self, lake: Lake, around: Surroundings, text: str) -> None:
+    def __init__(self, lake: Lake, context: ClientContext, text: str) -> None:
         self._lake = lake
-        self._around = around
+        self._context = context
         self._text = text
 
     def run(self, statement: StreamStatement) -> DataFrame:
@@ -88,7 +88,7 @@ class _Streams:
         if isinstance(statement, ShowStreams):
             return self._show(statement)
         assert isinstance(statement, DescribeStream)
-        return show_answer(self._around.spark, [self._lake.describe_stream(statement.name.text)])
+        return show_answer(self._context.spark, [self._lake.describe_stream(statement.name.text)])
 
     def _create(self, create: CreateStream) -> DataFrame:
         name = create.name.text
@@ -109,14 +109,14 @@ class _Streams:
                 or_replace=create.or_replace,
                 comment=create.comment,
                 enable_row_tracking=create.kind not in FILES,  # R3, R79
-                **start_of(self._around, self._text, source, create.point),
+                **start_of(self._context, self._text, source, create.point),
             )
         return self._status(f"Stream {name} successfully created.", *create.notices)
 
     def _source_of(self, create: CreateStream) -> str:
         """What the stream is to read, if it is of the kind that the statement says (R9)."""
         source = external_table_name(create.source) if create.kind in FILES else sql_name(create.source)
-        found = kind_of(self._around, source)
+        found = kind_of(self._context, source)
         as_said = found == create.kind or (found == ObjectKind.EXTERNAL_TABLE and create.kind in FILES)
         if found is not None and not as_said:
             problem = f"Object found is of type '{found}', not specified type '{create.kind}'."
@@ -133,7 +133,7 @@ class _Streams:
         named = self._source_of(create) == existing.source.name
         same = named or (
             existing.view is None
-            and self._around.tables.reference(self._source_of(create)).table_id == existing.source.table_id
+            and self._context.tables.reference(self._source_of(create)).table_id == existing.source.table_id
         )
         if not same or create.mode is not existing.mode or create.point is not None or create.show_initial_rows:
             problem = f"CREATE OR ALTER changes only the COMMENT; type, source and place of {existing.name} stay"
@@ -145,13 +145,13 @@ class _Streams:
         name = clone.name.text
         if clone.if_not_exists and self._find(name) is not None:
             return self._status(f"{name} already exists, statement succeeded.", *clone.notices)
-        source = get_stream(self._around.store, clone.source.text)
+        source = get_stream(self._context.store, clone.source.text)
         with worded(self._text, clone.source, clone.point):
             self._lake.clone_stream(
                 source.name,
                 name,
                 or_replace=clone.or_replace,
-                **start_of(self._around, self._text, source.source, clone.point),
+                **start_of(self._context, self._text, source.source, clone.point),
             )
         return self._status(f"Stream {name} successfully created.", *clone.notices)
 
@@ -169,7 +169,7 @@ class _Streams:
 
     def _refresh(self, refresh: RefreshExternalTable) -> DataFrame:
         name = external_table_name(refresh.name)
-        if refresh.if_exists and not is_external_table(self._around, name):
+        if refresh.if_exists and not is_external_table(self._context, name):
             return self._status("Statement executed successfully.")
         with worded(self._text, refresh.name):
             done = self._lake.external_tables.refresh(name)
@@ -186,21 +186,21 @@ class _Streams:
             from_name=show.from_name,
         )
         answer = terse_answer if show.terse else show_answer
-        return answer(self._around.spark, found)
+        return answer(self._context.spark, found)
 
     def _find(self, name: str) -> Stream | None:
         try:
-            return get_stream(self._around.store, name)
+            return get_stream(self._context.store, name)
         except StreamNotFound:
             return None
 
     def _status(self, status: str, *notices: str) -> DataFrame:
-        return status_answer(self._around.spark, status, notices)
+        return status_answer(self._context.spark, status, notices)
 
 
-def _zone(around: Surroundings) -> tzinfo:
+def _zone(context: ClientContext) -> tzinfo:
     """The zone of the session; UTC where Spark's name for it is one that Python does not know."""
-    name = str(around.spark.conf.get("spark.sql.session.timeZone"))
+    name = str(context.spark.conf.get("spark.sql.session.timeZone"))
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):

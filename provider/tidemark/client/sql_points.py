@@ -11,7 +11,7 @@ from tidemark.streams.planning.stream_sql.statements import PointKind, SqlPoint
 from tidemark.streams.worker.statement_ids import versions_of_statement
 
 if TYPE_CHECKING:
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
     from tidemark.model.streams import TableRef
 
 __all__ = ["Start", "point_of", "start_of"]
@@ -24,15 +24,15 @@ class Start(TypedDict):
     before: Point | None
 
 
-def start_of(around: Surroundings, text: str, source: TableRef | str, point: SqlPoint | None) -> Start:
+def start_of(context: ClientContext, text: str, source: TableRef | str, point: SqlPoint | None) -> Start:
     """The point as `at` or `before`. Raises what `point_of` raises."""
     if point is None:
         return Start(at=None, before=None)
-    found = point_of(around, text, source, point)
+    found = point_of(context, text, source, point)
     return Start(at=None, before=found) if point.before else Start(at=found, before=None)
 
 
-def point_of(around: Surroundings, text: str, source: TableRef | str, point: SqlPoint) -> Point:
+def point_of(context: ClientContext, text: str, source: TableRef | str, point: SqlPoint) -> Point:
     """The point; a statement is a version of `source`. Raises SqlCompilationError for an unknown statement (R8c)."""
     value = point.value
     if isinstance(value, datetime):
@@ -43,7 +43,7 @@ def point_of(around: Surroundings, text: str, source: TableRef | str, point: Sql
         return Version(value)
     if point.kind is PointKind.STREAM:
         return Stream(value)
-    found = versions_of_statement(around.tables(source), value)
+    found = versions_of_statement(context.tables(source), value)
     if found is None:
         raise compilation_error(text, point.span, f"Statement {value} not found")
     return Version(found[0] if point.before else found[1])

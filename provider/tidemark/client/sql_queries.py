@@ -35,54 +35,54 @@ from tidemark.streams.worker.streams import list_streams
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from tidemark.client.context import ClientContext
     from tidemark.client.lake import Lake
-    from tidemark.client.surroundings import Surroundings
 
 __all__ = ["pass_on", "run_query"]
 
 INFORMATION = {StreamMode.STANDARD: "default", StreamMode.APPEND_ONLY: "append_only"}
 
 
-def run_query(lake: Lake, around: Surroundings, query: StreamQuery) -> DataFrame:
+def run_query(lake: Lake, context: ClientContext, query: StreamQuery) -> DataFrame:
     """Put what Spark knows in place of what it does not, and pass the text on.
 
     Raises SqlCompilationError with the place in the text, and what the parts raise.
     """
-    with TemporaryViews(around.spark) as views:
-        text = spliced(query, [_replacement(lake, around, query, part, views) for part in query.parts])
-        return pass_on(lake, around, text, consumes=not views.names)
+    with TemporaryViews(context.spark) as views:
+        text = spliced(query, [_replacement(lake, context, query, part, views) for part in query.parts])
+        return pass_on(lake, context, text, consumes=not views.names)
 
 
-def pass_on(lake: Lake, around: Surroundings, text: str, *, consumes: bool = True) -> DataFrame:
+def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = True) -> DataFrame:
     """Spark runs the text, with streams known by their names.
 
     A query reads them; a write that reads one is a transaction of its own, and advances it (R13 to R16). Raises
     StatementRefused where a stream stands in a statement that can do neither.
     """
-    known = {stream.name.casefold(): stream.name for stream in list_streams(around.store)}
+    known = {stream.name.casefold(): stream.name for stream in list_streams(context.store)}
     try:
         parsed = parse_statement(text)
     except StatementRefused:
         text = with_quoted_metadata_columns(text)
         if any(name.casefold() in known for name in tables_read(text)):
-            made = _created(lake, around, text, known) if consumes else None
+            made = _created(lake, context, text, known) if consumes else None
             if made is None:
                 raise
             return made
-        return around.spark.sql(table_statement(text) or text)
+        return context.spark.sql(table_statement(text) or text)
     target = None if parsed.target is None else parsed.target.name
     read = tuple(known[n.casefold()] for n in parsed.names if n.casefold() in known and n != target)
     if target is None or not read:
-        return _read(lake, around, parsed, read)
+        return _read(lake, context, parsed, read)
     if not consumes:
         problem = (
             "CHANGES, AT | BEFORE and BACKLOG cannot stand in a write that reads a stream; write them on their own"
         )
         raise StatementRefused(problem=problem, sql=text)
-    return _consume(around, text, read)
+    return _consume(context, text, read)
 
 
-def _created(lake: Lake, around: Surroundings, text: str, known: Mapping[str, str]) -> DataFrame | None:
+def _created(lake: Lake, context: ClientContext, text: str, known: Mapping[str, str]) -> DataFrame | None:
     """The answer to CREATE TABLE … AS SELECT from streams; None for another statement."""
     table = created_table(text)
     if table is None:
@@ -90,36 +90,36 @@ def _created(lake: Lake, around: Surroundings, text: str, known: Mapping[str, st
     query = parse_statement(table.query)
     streams = tuple(known[name.casefold()] for name in query.names if name.casefold() in known)
     done = create_and_fill(
-        around,
+        context,
         text,
         table,
-        read=lambda: _read(lake, around, query, streams),
-        fill=lambda insert: _consume(around, insert, streams),
+        read=lambda: _read(lake, context, query, streams),
+        fill=lambda insert: _consume(context, insert, streams),
     )
     state = "already exists, statement succeeded" if done is None else "successfully created"
-    return status_answer(around.spark, f"Table {table.name.text} {state}.")
+    return status_answer(context.spark, f"Table {table.name.text} {state}.")
 
 
-def _consume(around: Surroundings, text: str, streams: Collection[str]) -> DataFrame:
-    key = TransactionKey("client", around.store.new_id(), "transaction")
-    with LakeTransaction(around, key, checks=False, reads=streams) as transaction:
+def _consume(context: ClientContext, text: str, streams: Collection[str]) -> DataFrame:
+    key = TransactionKey("client", context.store.new_id(), "transaction")
+    with LakeTransaction(context, key, checks=False, reads=streams) as transaction:
         transaction.sql(text)
-        return rows_answer(around.spark, transaction.commit())
+        return rows_answer(context.spark, transaction.commit())
 
 
-def _read(lake: Lake, around: Surroundings, parsed: ParsedStatement, streams: tuple[str, ...]) -> DataFrame:
-    with TemporaryViews(around.spark) as views:
+def _read(lake: Lake, context: ClientContext, parsed: ParsedStatement, streams: tuple[str, ...]) -> DataFrame:
+    with TemporaryViews(context.spark) as views:
         shown = {name: views.of(lake.stream(name)) for name in streams}
         others = [name for name in parsed.names if name.casefold() not in {stream.casefold() for stream in streams}]
-        return around.spark.sql(splice(parsed, {**_tables_of_the_lake(around, others), **shown}))
+        return context.spark.sql(splice(parsed, {**_tables_of_the_lake(context, others), **shown}))
 
 
-def _tables_of_the_lake(around: Surroundings, names: Iterable[str]) -> dict[str, str]:
+def _tables_of_the_lake(context: ClientContext, names: Iterable[str]) -> dict[str, str]:
     """Names that Spark's catalog does not know and the lake's root does, as paths; Spark says what the others are."""
     found = {}
     for name in names:
         try:
-            location, addressing = around.tables.locate(name)
+            location, addressing = context.tables.locate(name)
         except (TidemarkError, AnalysisException):
             continue
         if addressing is Addressing.LAKE:
@@ -127,36 +127,36 @@ def _tables_of_the_lake(around: Surroundings, names: Iterable[str]) -> dict[str,
     return found
 
 
-def _replacement(lake: Lake, around: Surroundings, query: StreamQuery, part: QueryPart, views: TemporaryViews) -> str:
+def _replacement(lake: Lake, context: ClientContext, query: StreamQuery, part: QueryPart, views: TemporaryViews) -> str:
     """SQL text, ready for Spark, that means what the part means."""
     if isinstance(part, HasDataCall):
         return ("TRUE" if lake.has_data(part.stream.text) else "FALSE") + _as(part.title)
     if isinstance(part, TableTimestampCall):
         return f"{lake.stream_table_timestamp(part.stream.text)}L" + _as(part.title)
     if isinstance(part, BacklogCall):
-        return views.of(backlog_answer(around.spark, lake.stream_backlog(part.stream.text)))
+        return views.of(backlog_answer(context.spark, lake.stream_backlog(part.stream.text)))
     if isinstance(part, TimeTravel):
-        return views.of(_as_it_was(lake, around, query, part)) + _as(part.alias)
-    return views.of(_changes(lake, around, query, part)) + _as(part.alias)
+        return views.of(_as_it_was(lake, context, query, part)) + _as(part.alias)
+    return views.of(_changes(lake, context, query, part)) + _as(part.alias)
 
 
-def _changes(lake: Lake, around: Surroundings, query: StreamQuery, part: ChangesClause) -> DataFrame:
+def _changes(lake: Lake, context: ClientContext, query: StreamQuery, part: ChangesClause) -> DataFrame:
     source = sql_name(part.source)
     with worded(query.text, part.source, part.start, part.end):
         return lake.changes(
             source,
             information=INFORMATION[part.mode],
-            end=None if part.end is None else point_of(around, query.text, source, part.end),
-            **start_of(around, query.text, source, part.start),
+            end=None if part.end is None else point_of(context, query.text, source, part.end),
+            **start_of(context, query.text, source, part.start),
         )
 
 
-def _as_it_was(lake: Lake, around: Surroundings, query: StreamQuery, part: TimeTravel) -> DataFrame:
+def _as_it_was(lake: Lake, context: ClientContext, query: StreamQuery, part: TimeTravel) -> DataFrame:
     source = sql_name(part.source)
     with worded(query.text, part.source, part.point):
-        version = lake.version_of(source, **start_of(around, query.text, source, part.point))
-        path = around.tables(source).uri
-        return around.spark.read.format("delta").option("versionAsOf", version).load(path)
+        version = lake.version_of(source, **start_of(context, query.text, source, part.point))
+        path = context.tables(source).uri
+        return context.spark.read.format("delta").option("versionAsOf", version).load(path)
 
 
 def _as(name: str | None) -> str:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from tidemark.client.context import ClientContext, logger
 from tidemark.client.quarantine import make_quarantine
-from tidemark.client.surroundings import Surroundings, logger
 from tidemark.delivery.model.transactions import CommitResult, TransactionState
 from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import (
@@ -56,16 +56,16 @@ class LakeTransaction:
     """
 
     def __init__(
-        self, around: Surroundings, key: TransactionKey, *, checks: bool = True, reads: Collection[str] | None = None
+        self, context: ClientContext, key: TransactionKey, *, checks: bool = True, reads: Collection[str] | None = None
     ) -> None:
         """Without `checks` a write is refused at the commit only, for one that follows at once. `reads`: the names of
         the only streams that it will read, if that is known; other tables are not asked then.
         """
-        self._around = around
+        self._context = context
         self._key = key
         self._checks = checks
-        self._started = around.store.clock()
-        self._heads = _ends_now(around, reads)
+        self._started = context.store.clock()
+        self._heads = _ends_now(context, reads)
         self._windows: dict[str, StreamWindow] = {}
         self._frames: dict[str, PinnedStreams] = {}
         self._begun = False
@@ -111,7 +111,7 @@ class LakeTransaction:
         tables = self._tables_in(parsed, streams)
         if parsed.kind is StatementKind.SELECT:
             windows = [self._window(name) for name in streams]
-            return self._around.spark.sql(query_text(parsed, self._pinned(windows), tables))
+            return self._context.spark.sql(query_text(parsed, self._pinned(windows), tables))
         if parsed.target is None:
             raise StatementRefused(problem="it has no target", sql=text)
         if not streams and not self._locked:
@@ -168,17 +168,17 @@ class LakeTransaction:
         if not self._writes:
             self._release()
             return None
-        around = self._around
+        context = self._context
         try:
-            transaction = get_transaction(around.store, self._key)
-            submit(around.runtime, transaction)
-            self._result = commit(around.store, self._key, tables=around.tables)
+            transaction = get_transaction(context.store, self._key)
+            submit(context.runtime, transaction)
+            self._result = commit(context.store, self._key, tables=context.tables)
         except TidemarkError as error:
-            count_failure(around.store, (), error, run=self._key, transaction=self._key, hide=around.without_secrets)
+            count_failure(context.store, (), error, run=self._key, transaction=self._key, hide=context.without_secrets)
             self._undo(error)
             raise
         except BaseException:
-            rollback(around.store, self._key)
+            rollback(context.store, self._key)
             raise
         return self._result
 
@@ -190,14 +190,14 @@ class LakeTransaction:
 
     def _window(self, name: str) -> StreamWindow:
         """The stream's window in this transaction, the same from the first read on."""
-        stream = get_stream(self._around.store, name)
+        stream = get_stream(self._context.store, name)
         if stream.uid not in self._windows:
             at_offset = tuple(base.version for base in stream.bases)
             self._windows[stream.uid] = window_from(stream, self._heads.get(stream.uid, at_offset), self._started)
         return self._windows[stream.uid]
 
     def _streams_in(self, parsed: ParsedStatement) -> tuple[str, ...]:
-        known = {stream.name.casefold() for stream in list_streams(self._around.store)}
+        known = {stream.name.casefold() for stream in list_streams(self._context.store)}
         target = None if parsed.target is None else parsed.target.name
         return tuple(name for name in parsed.names if name.casefold() in known and name != target)
 
@@ -209,18 +209,18 @@ class LakeTransaction:
             if name in streams or name == target:
                 continue
             try:
-                found[name] = self._around.tables(name).uri
+                found[name] = self._context.tables(name).uri
             except TidemarkError:
                 continue
         return found
 
     def _pinned(self, windows: Sequence[StreamWindow]) -> PinnedStreams:
-        around = self._around
+        context = self._context
         label = "_".join(window.stream_uid for window in windows)
         if label not in self._frames:
             prefix = f"tidemark_{self._key.run_id.replace('-', '')}_{len(self._frames)}"
             self._frames[label] = PinnedStreams(
-                around.spark, tuple(windows), around.workspace, around.options, prefix=prefix
+                context.spark, tuple(windows), context.workspace, context.options, prefix=prefix
             )
         return self._frames[label]
 
@@ -228,15 +228,15 @@ class LakeTransaction:
         """Lock the streams, at the windows that were read if they were, check the statement and store it: before
         anything runs.
         """
-        around = self._around
-        target = open_target(write.target, around.tables)
+        context = self._context
+        target = open_target(write.target, context.tables)
         with self._counted(streams, SourceError, StreamError):
             windows = self._lock_all(streams)
         if self._checks:
             with self._counted(streams, TidemarkError):
-                check_write(around.spark, write, self._pinned(windows), target)
-        writes = with_quarantine(write, make_quarantine(around, write.quarantine))
-        extend(around.runtime, self._key, writes=writes)
+                check_write(context.spark, write, self._pinned(windows), target)
+        writes = with_quarantine(write, make_quarantine(context, write.quarantine))
+        extend(context.runtime, self._key, writes=writes)
         self._writes += 1
 
     @contextmanager
@@ -245,21 +245,21 @@ class LakeTransaction:
         try:
             yield
         except kinds as error:
-            count_failure(self._around.store, streams, error, run=self._key, hide=self._around.without_secrets)
+            count_failure(self._context.store, streams, error, run=self._key, hide=self._context.without_secrets)
             raise
 
     def _lock_all(self, streams: Sequence[str]) -> list[StreamWindow]:
-        around = self._around
+        context = self._context
         if not self._begun:
             begin(
-                around.runtime,
+                context.runtime,
                 key=self._key,
                 streams=(),
                 writes=(),
-                owner=around.who,
+                owner=context.who,
             )
             self._begun = True
-        uids = [get_stream(around.store, name).uid for name in streams]
+        uids = [get_stream(context.store, name).uid for name in streams]
         return [
             self._windows[uid] if uid in self._locked else self._lock(name)
             for uid, name in zip(uids, streams, strict=True)
@@ -269,9 +269,9 @@ class LakeTransaction:
         """The window that the stream is held at, which is the one that was read, if it was. What another transaction
         has submitted on it and left is finished before (step 4).
         """
-        around = self._around
+        context = self._context
         held = extend(
-            around.runtime,
+            context.runtime,
             self._key,
             streams=(name,),
             sources=lambda table: self._as_it_was(name, table),
@@ -286,8 +286,8 @@ class LakeTransaction:
 
     def _as_it_was(self, name: str, table: TableRef | str) -> DeltaLog:
         """The log of a table, up to where the transaction began for one that the stream reads."""
-        log = self._around.tables(table)
-        stream = get_stream(self._around.store, name)
+        log = self._context.tables(table)
+        stream = get_stream(self._context.store, name)
         ends = self._heads.get(stream.uid, tuple(base.version for base in stream.bases))
         pairs = zip(stream.bases, ends, strict=True)
         until = [max(base.version, end) for base, end in pairs if base.table == table]
@@ -299,14 +299,14 @@ class LakeTransaction:
             pinned.close()
 
     def _undo(self, error: TidemarkError) -> None:
-        around = self._around
-        rollback(around.store, self._key)
+        context = self._context
+        rollback(context.store, self._key)
         try:
-            left = replan(around.runtime, self._key)
+            left = replan(context.runtime, self._key)
             held = left.windows if left.state is TransactionState.OPEN else ()
             why = "targets hold their part of it"
         except TidemarkError as problem:  # the commit's own error is the one to be seen
-            held, why = get_transaction(around.store, self._key).windows, str(problem)
+            held, why = get_transaction(context.store, self._key).windows, str(problem)
         if held:
             said = f"Transaction {self._key} stays open, since {why}. When this is mended, the next transaction on"
             names = " or ".join(window.stream_name for window in held)
@@ -315,14 +315,14 @@ class LakeTransaction:
 
     def _release(self) -> None:
         if self._begun:
-            rollback(self._around.store, self._key)
+            rollback(self._context.store, self._key)
 
     def _require_open(self) -> None:
         if self._ended:
             raise InvalidArgument(argument="transaction", value=str(self._key), problem="it has ended")
 
 
-def _ends_now(around: Surroundings, reads: Collection[str] | None) -> dict[str, tuple[int, ...]]:
+def _ends_now(context: ClientContext, reads: Collection[str] | None) -> dict[str, tuple[int, ...]]:
     """By the uid of each stream the newest version of each of its tables: of all streams, or of those that are read.
 
     Where a table cannot be read now, it is the offset: its readers learn so. So it is for one that does not answer in
@@ -331,12 +331,12 @@ def _ends_now(around: Surroundings, reads: Collection[str] | None) -> dict[str, 
 
     def ends(stream: Stream) -> tuple[int, ...]:
         try:
-            return tuple(around.tables(base.table).head() for base in stream.bases)
+            return tuple(context.tables(base.table).head() for base in stream.bases)
         except (TidemarkError, OSError):
             return tuple(base.version for base in stream.bases)
 
     names = None if reads is None else {name.casefold() for name in reads}
-    streams = [one for one in list_streams(around.store) if names is None or one.name.casefold() in names]
+    streams = [one for one in list_streams(context.store) if names is None or one.name.casefold() in names]
     found = each_looked_at(streams, ends, patience=PATIENCE if reads is None else None)
     silent = [stream.name for stream, seen in zip(streams, found, strict=True) if seen is None]
     if silent:

@@ -11,22 +11,22 @@ from tidemark.streams.planning.vacuum_results import VacuumResult, extension_of,
 from tidemark.streams.worker.vacuum import plan_table_vacuum
 
 if TYPE_CHECKING:
-    from tidemark.client.surroundings import Surroundings
+    from tidemark.client.context import ClientContext
 
 __all__ = ["vacuum_table"]
 
 
 def vacuum_table(
-    around: Surroundings, table: str, max_extension_days: int | None, *, dry_run: bool, stretch: bool
+    context: ClientContext, table: str, max_extension_days: int | None, *, dry_run: bool, stretch: bool
 ) -> VacuumResult:
     """Plan by the store's streams, and vacuum in a session of its own where there can be one."""
     plan = plan_table_vacuum(
-        around.store,
-        around.tables.reference(table),
-        around.tables,
+        context.store,
+        context.tables.reference(table),
+        context.tables,
         extension=extension_of(max_extension_days),
         stretch=stretch,
     )
-    session = around.spark if is_remote(around.spark) else own_session(around.spark)
-    done = vacuum(session, plan, around.options, started_at=around.store.clock(), dry_run=dry_run)
+    session = context.spark if is_remote(context.spark) else own_session(context.spark)
+    done = vacuum(session, plan, context.options, started_at=context.store.clock(), dry_run=dry_run)
     return result_of(plan, done, dry_run=dry_run)

@@ -72,8 +72,8 @@ def test_a_table_that_vanishes_while_a_batch_is_open_is_named_and_altering_passe
     bench.lake.alter_change_stream("SingersNameStream", watch)
     bench.singers("1, 'a', 'b', 1")
     bench.write("INSERT INTO {t} VALUES (9, 'a', 'b', 1)", "music.Albums")
-    around = bench.lake._around
-    opened = open_batch(around.store, "SingersNameStream", tables=around.tables, allowed_skew=timedelta(0))
+    context = bench.lake._context
+    opened = open_batch(context.store, "SingersNameStream", tables=context.tables, allowed_skew=timedelta(0))
     assert opened is not None
     shutil.rmtree(bench.path / "lake" / "music" / "Albums")
     for _ in range(2):

@@ -34,7 +34,7 @@ def test_old_records_leave_the_log_and_nobody_loses_one_unsaid(spark: SparkSessi
         return int(done.rows)
 
     assert read() == 2
-    store = bench.lake._around.store
+    store = bench.lake._context.store
     store.clock = lambda: datetime.now(UTC) + timedelta(hours=25)  # type: ignore[method-assign]
     bench.capture()
     read()

@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from tests.airflow.conftest import HOME  # sets Airflow's home before Airflow is imported
 from tests.guarantees.world import World
-from tests.unit.triggers.surroundings import Asked, Sea, threads_of_triggers
+from tests.unit.triggers.sea import Asked, Sea, threads_of_triggers
 
 assert HOME
 

@@ -19,7 +19,7 @@ import pytest
 
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tests.postgresql import PASSWORD, PostgresServer
-from tests.unit.triggers.surroundings import Asked, Sea, Ticker, fired, in_seconds, threads_of_triggers
+from tests.unit.triggers.sea import Asked, Sea, Ticker, fired, in_seconds, threads_of_triggers
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.streams.worker.risks import Limit, risk_report

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.triggers.surroundings import Asked, AssetState, Sea, Ticker, in_seconds
+from tests.unit.triggers.sea import Asked, AssetState, Sea, Ticker, in_seconds
 from tidemark.assets import stream_asset, stream_data_asset
 from tidemark.errors import InvalidArgument
 from tidemark.streams.worker.streams import drop_stream

@@ -18,7 +18,7 @@ from tidemark.streams.worker.runtime import Runtime
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Surroundings", "logger"]
+__all__ = ["ClientContext", "logger"]
 
 SHORTEST_SECRET = 5
 
@@ -26,7 +26,7 @@ logger = logging.getLogger("tidemark")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ClientContext:
     """Spark, the control store, the tables and the paths of one client; jobs run in this process."""
 
     spark: SparkSession
