@@ -51,7 +51,7 @@ test-quick: $(STAMP) ## lint, what needs no Spark, and a test with Spark for eac
 	@$(MAKE) lint
 	@$(PYTEST) -n $(WORKERS) -m quick
 
-test-all: $(STAMP) ## long runs, all kill points, whole deployments: SHARD=1/8
+test-all: $(STAMP) ## long runs, all failpoints, whole deployments: SHARD=1/8
 	@$(PYTEST) -n $(WORKERS) --timeout 3600 -m nightly --splits $(word 2,$(SHARD)) --group $(word 1,$(SHARD)) --durations-path tests/nightly_seconds.json \
 	  --splitting-algorithm least_duration $(MORE)
 

@@ -23,11 +23,11 @@ class Killed(Exception):
 
 
 def _killed_at(point: str) -> Callable[[str], None]:
-    def reach(reached: str) -> None:
+    def failpoint(reached: str) -> None:
         if reached == point:
             raise Killed
 
-    return reach
+    return failpoint
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def test_a_table_that_comes_back_into_the_publication_is_flagged(shop: Shop, mon
     shop.replicated()
     shop.select(Selection(include=("public",), exclude=("public.t",)))
     with monkeypatch.context() as killed:
-        killed.setattr(preparing, "reach", _killed_at("prepare.published"))
+        killed.setattr(preparing, "failpoint", _killed_at("prepare.published"))
         with pytest.raises(Killed):
             shop.prepare()
     shop.sql("INSERT INTO t VALUES (1, 'lost')")
     shop.select(EVERYTHING)
     with monkeypatch.context() as killed:
-        killed.setattr(preparing, "reach", _killed_at("prepare.published"))
+        killed.setattr(preparing, "failpoint", _killed_at("prepare.published"))
         with pytest.raises(Killed):
             shop.prepare()
     shop.prepare()

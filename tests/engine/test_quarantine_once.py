@@ -40,12 +40,12 @@ def half_done(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def die_at(world: World, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    def reach(passed: str) -> None:
+    def failpoint(passed: str) -> None:
         if passed == point:
             raise RuntimeError(f"died at {point}")
 
     with monkeypatch.context() as dying:
-        dying.setattr("tidemark.delivery.driver.exactly_once.reach", reach)
+        dying.setattr("tidemark.delivery.driver.exactly_once.failpoint", failpoint)
         with pytest.raises(JobFailed, match="died at"):
             world.finish(world.begin("one"))
     rollback(world.lake._context.store, KEY)

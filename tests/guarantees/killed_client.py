@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.client import connect
 from tidemark.client.lake import Lake
-from tidemark.kill_points import KILL_AT
+from tidemark.failpoints import KILL_AT
 from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
 from tidemark.streams.planning.bounds import UNBOUNDED, Bound
 from tidemark.streams.worker.consume import consume

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import DAG, TriggerRule
 
 from tests.dag_runs import run_registered
-from tests.guarantees.kill_point_writes import name_of
+from tests.guarantees.failpoint_writes import name_of
 from tidemark.operators.partitions import (
     CommitPartitionsOperator,
     FinishPartitionsOperator,

@@ -1,4 +1,4 @@
-"""Processes that end at a kill point, and the points that a client passes: all but those of a task's own."""
+"""Processes that end at a failpoint, and the points that a client passes: all but those of a task's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidemark.kill_points import POINTS
+from tidemark.failpoints import POINTS
 
 __all__ = ["CLIENT_POINTS", "run_script"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tidemark.client import connect
 from tidemark.client.quarantine import make_quarantine
 from tidemark.delivery.planning.quarantine import with_quarantine
-from tidemark.kill_points import KILL_AT
+from tidemark.failpoints import KILL_AT
 from tidemark.model.statements import PlannedWrite, TransactionKey, WriteAs
 from tidemark.streams.worker.consume import consume
 from tidemark.testing import local_spark

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG
 
 from tests.dag_runs import run_registered
-from tests.guarantees.kill_point_writes import name_of
+from tests.guarantees.failpoint_writes import name_of
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import StreamMode
 from tidemark.operators.consume import ConsumeStreamOperator
@@ -29,7 +29,7 @@ def dag_of(point: str) -> DAG:
             task_id="consume",
             stream=f"s_{name}",
             target=[f"kill.mirror_{name}", f"kill.history_{name}"],
-            write_as="kill_point_writes:write_both",
+            write_as="failpoint_writes:write_both",
         )
     return dag
 

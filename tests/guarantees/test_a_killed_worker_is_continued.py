@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.kill_points import KILL_AT, KILL_ONCE, POINTS, reach
+from tidemark.failpoints import KILL_AT, KILL_ONCE, POINTS, failpoint
 from tidemark.streams.worker.begin import get_transaction
 
 from .world import World, key_of
@@ -53,8 +53,8 @@ def test_a_point_kills_once_and_only_where_it_is_named(tmp_path: Path, monkeypat
     monkeypatch.setenv(KILL_ONCE, str(once))
     for point in POINTS:
         monkeypatch.setenv(KILL_AT, point)
-        reach(point)  # the mark is there: nothing happens
+        failpoint(point)  # the mark is there: nothing happens
     monkeypatch.delenv(KILL_ONCE)
     monkeypatch.setenv(KILL_AT, "elsewhere")
     for point in POINTS:
-        reach(point)
+        failpoint(point)

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.airflow_database import put_metadata_database
-from tests.guarantees.kill_point_writes import name_of
+from tests.guarantees.failpoint_writes import name_of
 from tests.postgresql import PostgresServer
 from tests.tiers import selected, some
 from tests.warm_spark import warm_path
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.marks import MarkKind, parse_mark
-from tidemark.kill_points import KILL_AT, KILL_ONCE, POINTS
+from tidemark.failpoints import KILL_AT, KILL_ONCE, POINTS
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.streams.worker.streams import get_stream, stream_history
 

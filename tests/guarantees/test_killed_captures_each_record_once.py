@@ -18,7 +18,7 @@ from tests.guarantees.partition_invariants import require_invariants
 from tests.tiers import nightly, some
 from tidemark.change_streams.model.change_streams import ChangeStream
 from tidemark.change_streams.worker.definitions import get_change_stream
-from tidemark.kill_points import CHANGE_STREAM_POINTS, KILL_AT
+from tidemark.failpoints import CHANGE_STREAM_POINTS, KILL_AT
 from tidemark.lake.delta_log import DeltaLog
 
 if TYPE_CHECKING:

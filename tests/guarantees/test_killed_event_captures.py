@@ -17,8 +17,8 @@ import pytest
 from tests.databases.postgresql.captured import SourceWorld
 from tests.postgresql import PostgresServer
 from tests.tiers import nightly
+from tidemark.failpoints import CAPTURE_EVENTS_POINTS, KILL_AT
 from tidemark.jobs.run import run
-from tidemark.kill_points import CAPTURE_EVENTS_POINTS, KILL_AT
 from tidemark.model.codec import from_plain, to_json, to_plain
 from tidemark.model.jobs import JobSpec
 from tidemark.model.source_address import SourceKind

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.airflow_database import put_metadata_database
-from tests.guarantees.kill_point_writes import name_of
+from tests.guarantees.failpoint_writes import name_of
 from tests.guarantees.killed_partitions import STREAM
 from tests.guarantees.partition_invariants import require_invariants
 from tests.tiers import nightly, selected
@@ -27,7 +27,7 @@ from tidemark.change_streams.worker.capture import capture
 from tidemark.change_streams.worker.definitions import create_change_stream
 from tidemark.change_streams.worker.groups import create_group, group_status
 from tidemark.control.store import ControlStore
-from tidemark.kill_points import KILL_AT, KILL_ONCE, PARTITION_POINTS
+from tidemark.failpoints import KILL_AT, KILL_ONCE, PARTITION_POINTS
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.streams.worker.limits import JobPaths

@@ -22,7 +22,7 @@ from tests.guarantees.replication_world import NAME, ReplicationWorld, made_sour
 from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
 from tests.tiers import nightly, some
 from tidemark.errors import TidemarkError
-from tidemark.kill_points import KILL_AT, REPLICATION_POINTS
+from tidemark.failpoints import KILL_AT, REPLICATION_POINTS
 from tidemark.replication.worker.objects import ask_backfill
 
 if TYPE_CHECKING:

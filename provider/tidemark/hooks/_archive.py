@@ -16,7 +16,7 @@ __all__ = ["forgetting_the_archive", "spark_side_archive"]
 _TOOLS = ("errors", "jobs", "lake", "model", "sql")
 _ROOMS = ("change_streams", "changes", "delivery", "replication", "streams")
 _FLOORS = ("model", "planning", "sources", "driver")  # of each room; the others are the worker's
-_MODULES = ("__init__.py", "kill_points.py")
+_MODULES = ("__init__.py", "failpoints.py")
 _MADE = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold: equal content makes equal bytes
 
 

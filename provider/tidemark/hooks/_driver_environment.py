@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.kill_points import KILL_AT, KILL_ONCE
+from tidemark.failpoints import KILL_AT, KILL_ONCE
 
 __all__ = ["BEGINNINGS", "ENDINGS", "NAMES", "DriverEnvironment", "driver_environment", "names_from"]
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, JobError
+from tidemark.failpoints import failpoint
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.progress import print_line
 from tidemark.jobs.remote_session import SERVER_URL, leave, remote_of_environment
 from tidemark.jobs.run import run
-from tidemark.kill_points import reach
 from tidemark.model.codec import from_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
@@ -75,7 +75,7 @@ def _source() -> SourceAddress | None:
 
 def _answer(spec: JobSpec, result: JobResult) -> int:
     write_result(spec.result_uri, result)
-    reach("result.written")
+    failpoint("result.written")
     if result.error is not None:
         print_line(f"{result.error.error}: {result.error.message}")
     return 0 if result.error is None else 1

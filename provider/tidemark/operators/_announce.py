@@ -14,7 +14,7 @@ from tidemark import metrics
 from tidemark.assets import stream_asset
 from tidemark.delivery.model.transactions import CommitResult, DeliveredWindow
 from tidemark.errors import StreamNotFound, TidemarkError
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -60,7 +60,7 @@ def announce(
         metrics.taken_over(finished)
     if skip_when_empty and is_empty(result) and not finished:
         raise AirflowSkipException("Nothing new to deliver.")
-    reach("event.before")
+    failpoint("event.before")
     more: dict[str, Any] = {"taken_over": [facts_of(earlier) for earlier in finished]} if finished else {}
     events = context["outlet_events"]
     for outlet in operator.outlets:
@@ -69,7 +69,7 @@ def announce(
         elif isinstance(outlet, AssetAlias):
             for window in result.windows:
                 events[outlet].add(stream_asset(window.stream), extra={**_facts(window, result), **more})
-    reach("event.after")
+    failpoint("event.after")
     return facts_of(result)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.operators._base import TidemarkOperator, key_of, whole_number_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._partitions import check_sink, number_of, run_of, sink_of, task_limits
@@ -93,7 +93,7 @@ class PlanPartitionsOperator(TidemarkOperator):
             max_rows=self.max_rows,
             max_map_length=conf.getint("core", "max_map_length", fallback=1024),
         )
-        reach("plan.before")
+        failpoint("plan.before")
         wave = plan_wave(
             self.hook.open_store(),
             self.change_stream,
@@ -103,7 +103,7 @@ class PlanPartitionsOperator(TidemarkOperator):
             max_rows=limits.max_rows,
             token=self.token or None,
         )
-        reach("plan.stored")
+        failpoint("plan.stored")
         parts = {chunk.token: parse_token(chunk.token) for chunk in wave.chunks}
         bundles = in_bundles(
             wave.chunks,
@@ -224,9 +224,9 @@ class CommitPartitionsOperator(TidemarkOperator):
         from tidemark.change_streams.worker.waves import commit_wave
         from tidemark.model.codec import to_plain
 
-        reach("commit_wave.before")
+        failpoint("commit_wave.before")
         result = commit_wave(self.hook.open_store(), self.change_stream, self.consumer_group, run=run_of(context))
-        reach("commit_wave.stored")
+        failpoint("commit_wave.stored")
         plain: Mapping[str, Any] = to_plain(result)
         self.log.info("%s", plain)
         return plain

@@ -152,7 +152,7 @@ def test_a_barrier_and_a_late_capture_at_once_leave_one_of_them(
             barred.append(point)
             bar_discarded(lake.spark, log, after, "other")
 
-    monkeypatch.setattr("tidemark.change_streams.driver.batch_log.reach", meanwhile)
+    monkeypatch.setattr("tidemark.change_streams.driver.batch_log.failpoint", meanwhile)
     with pytest.raises(BatchBarred, match="discarded"):
         captured.run(batch)
     assert barred

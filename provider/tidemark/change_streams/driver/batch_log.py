@@ -22,8 +22,8 @@ from tidemark.errors import (
     SerialReused,
     TableNotFound,
 )
+from tidemark.failpoints import failpoint
 from tidemark.jobs.own_tables import make_table
-from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.log_places import MARK, LogEntry, entries
 from tidemark.model.codec import from_json, to_json, to_plain
@@ -118,7 +118,7 @@ def append_batch(
     meta = meta_rows(spark, batch, result, with_active=batch.is_first or log.head() == 0)
     rows = meta if data is None else data.unionByName(meta)
     mark = {"attempt": attempt, "batch": batch.number, "digest": _digest(batch)}
-    reach("capture.before")
+    failpoint("capture.before")
     try:
         _append(rows, log, batch.stream.uid, batch.number, mark)
     except CONFLICTS:  # another attempt has won; if it was something else, the batch is not found
@@ -126,7 +126,7 @@ def append_batch(
         if found is None:
             raise
         return found
-    reach("capture.written")
+    failpoint("capture.written")
     if _newest(log, batch.stream.uid) == LogEntry(batch.number, mark):
         return result
     found = find_batch(spark, log, batch)  # Delta skips a number that it has, and does not say so

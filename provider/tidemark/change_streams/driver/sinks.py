@@ -31,7 +31,7 @@ from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.delivery.model.marks import MarkKind
 from tidemark.delivery.planning.delivery import Delivery, Finding, judge
 from tidemark.errors import InvalidArgument, TargetDoesNotFit
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.statements import PlannedWrite, Statement, WriteAs
 from tidemark.sql.identifiers import quoted
@@ -104,9 +104,9 @@ class ChunkSink:
     def _call(self, chunk: Chunk) -> ChunkAnswer:
         function: SinkFunction = load_function(self.sink.function or "")
         self.stop_if_due()
-        reach("function.before")
+        failpoint("function.before")
         answered = function(self._records(chunk), _facts(self.store_id, chunk))
-        reach("function.after")
+        failpoint("function.after")
         return ChunkAnswer(chunk.token, chunk.number, answered if type(answered) is int else None)
 
     def _records(self, chunk: Chunk) -> DataFrame:

@@ -12,7 +12,7 @@ from tidemark.change_streams.model.change_streams import EPOCH, MICROSECOND, Cha
 from tidemark.change_streams.model.jobs import Trimmed
 from tidemark.delivery.driver.exactly_once import CONFLICTS
 from tidemark.errors import TableNotFound
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.sql.statements import path_name
 
@@ -51,7 +51,7 @@ def trim_change_log(
     batch, until = found
     if (log.trimmed_until() or EPOCH) < until:
         _mark(spark, uri, batch, until)
-    reach("trim.marked")
+    failpoint("trim.marked")
     go_on()
     return Trimmed(until, _remove(spark, uri, batch, until, log.newest_batch()))
 

@@ -17,7 +17,7 @@ from tidemark.change_streams.worker.waves import begin_chunks, chunk_failed, chu
 from tidemark.control.store import ControlStore
 from tidemark.delivery.planning.stream_numbers import RETENTION
 from tidemark.errors import JobError, from_record
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.model.jobs import ErrorRecord
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.worker.runtime import Runtime
@@ -48,13 +48,13 @@ def read_chunks(
     """
     store = runtime.store
     open_ones = begin_chunks(store, chunks, run)
-    reach("read.begun")
+    failpoint("read.begun")
     answers = _answers(runtime, open_ones, sink, run, key) if open_ones else ()
-    reach("read.answered")
+    failpoint("read.answered")
     by_id = {(chunk.token, chunk.number): chunk for chunk in open_ones}
     for answer in answers:
         _keep(store, by_id[answer.token, answer.number], answer, run)
-    reach("read.stored")
+    failpoint("read.stored")
     return BundleResult(
         chunks=len(chunks),
         rows=sum(answer.rows or 0 for answer in answers),

@@ -43,9 +43,9 @@ from tidemark.errors import (
     TargetRewound,
     TidemarkError,
 )
+from tidemark.failpoints import failpoint
 from tidemark.jobs.schemas import struct_type
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA
-from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.statements import Evidence, Statement, TransactionKey, WriteAs
 from tidemark.model.streams import StreamWindow
@@ -224,14 +224,14 @@ def _write_once(
     changes: int | None,
 ) -> Evidence:
     mark = delivering.mark(statement, MarkKind.WRITE)
-    reach(f"write{statement.number}.before")
+    failpoint(f"write{statement.number}.before")
     with _marked(session, mark, split, changes):
         write()
         after = look(delivering, statement)
         if after.finding is Finding.FREE:  # a DELETE without a match makes no commit (step 12)
             append_nothing(session, statement, delivering.options)
             after = look(delivering, statement)
-    reach(f"write{statement.number}.after")
+    failpoint(f"write{statement.number}.after")
     if after.finding is Finding.FREE:  # both were skipped: an entry from before the base version stands in the way
         after = Delivery(Finding.FOREIGN, after.table_id)
     _refuse_unless_delivered(delivering, statement, after)

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidemark.errors import BackfillGaveWay, BackfillInterrupted, ObjectFailed, TidemarkError
+from tidemark.failpoints import failpoint
 from tidemark.jobs.spark_failures import SPARK_FAILURES
-from tidemark.kill_points import reach
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.columns import target_columns, unfit_columns
@@ -112,7 +112,7 @@ def backfill_object(
                 copying.copy(pinned.snapshot.position, pinned.schema, rows)
 
     _anew(copy, pauses, say, stop_if_due)
-    reach("backfill.copied")
+    failpoint("backfill.copied")
     with fitted(session, copying.widest):
         report = replace(copying.finish(say), seen=seen_of(ask, copying.seen))
     leave(BackfillProgress(max(ask.expected_rows, report.rows), report.rows, now()))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from tidemark.errors import SlotBusy, SourceIsAnother, SourceRefused
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.driver.captured import Captured, captured_since
@@ -150,9 +150,9 @@ class _Run:
                 return
             upto = end if reader.exhausted else position_of_lsn(reader.behind)
             if self._committed(reader, staging, upto):
-                reach("slot.before")
+                failpoint("slot.before")
                 self._move_slot()
-                reach("slot.moved")
+                failpoint("slot.moved")
 
     def report(self) -> CaptureReport:
         """What came of it, batches included that an earlier attempt had written."""
@@ -187,7 +187,7 @@ class _Run:
         with self._messages(end) as messages:
             for rows in self._readable(reader.chunks(messages)):
                 staging.stage(rows, reader.facts)
-                reach("events.staged")
+                failpoint("events.staged")
                 self.stop_if_due()
         if reader.unasked:
             self.say(f"left out, as nobody replicates them: {', '.join(sorted(reader.unasked))}")

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from tidemark.changes.planning import source_schema
 from tidemark.delivery.driver.exactly_once import CONFLICTS
 from tidemark.errors import EventLogChanged, TableNotFound
+from tidemark.failpoints import failpoint
 from tidemark.jobs.own_tables import make_table
-from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.event_logs import EventBatch, batches, capture_app_id, restored_behind
 
@@ -141,7 +141,7 @@ def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBa
     """One commit with the batch's events, and the newest batch that the log has afterwards: this one, or that of
     another capture which came first; then nothing was written. Raises EventLogChanged.
     """
-    reach("events.before")
+    failpoint("events.before")
     writer = events.write.format("delta").mode("append").option("userMetadata", batch.to_text())
     try:
         writer.option("txnAppId", app_id).option("txnVersion", batch.number).save(log.uri)
@@ -150,7 +150,7 @@ def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBa
         if found is None or found.number < batch.number:  # not a capture: somebody else's commit, and a retry does it
             raise
         return found
-    reach("events.written")
+    failpoint("events.written")
     found = next(batches(log, app_id), None)
     if found is None or found.number < batch.number:  # Delta skips a number that it has, and does not say so
         problem = f"knows of a batch {batch.number} and has none: it was restored"

@@ -22,9 +22,9 @@ from tidemark.errors import (
     TargetMovedOn,
     TargetNotDelta,
 )
+from tidemark.failpoints import failpoint
 from tidemark.jobs.own_tables import make_table
 from tidemark.jobs.settings import APP_ID, TXN_VERSION, USER_METADATA, under
-from tidemark.kill_points import reach
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Commit
@@ -237,11 +237,11 @@ class Target:
         if self.has(mark):
             return True
         self.stop_if_due()
-        reach(f"{point}.before")
+        failpoint(f"{point}.before")
         numbers = {APP_ID: self.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: mark.to_text()}
         with under(session, numbers):
             write()
-        reach(f"{point}.written")
+        failpoint(f"{point}.written")
         if not self.has(mark) and not may_do_nothing:
             raise self._reused(mark)
         return False

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import ReplicationInvalid, SlotBusy, SourceLocked, StoreError, TidemarkError
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.replication import By, ObjectName, Replicated, Replication, ReplicationState
@@ -71,11 +71,11 @@ def prepare(
                 require_slot(store, replication, source, open_log=open_log)
         look = _looked_at(store, source, replication, by)
         flag_unpublished(store, replication, source.published(replication), look.selected, by=by)
-        reach("prepare.flagged")
+        failpoint("prepare.flagged")
         look, made = _published(source, replication, look)
-        reach("prepare.published")
+        failpoint("prepare.published")
         replication = _with_slot(store, source, replication, by, patience)
-        reach("prepare.slot")
+        failpoint("prepare.slot")
     except (StoreError, ReplicationInvalid, SlotBusy):
         raise
     except TidemarkError as error:

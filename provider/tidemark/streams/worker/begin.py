@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import CommitResult, Plan, Transaction, TransactionState
 from tidemark.errors import InvalidArgument, TargetChanged
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.model.statements import PlannedWrite, TransactionKey
 from tidemark.model.streams import Stream, StreamWindow
 from tidemark.streams.planning.bounds import UNBOUNDED, Bound
@@ -92,7 +92,7 @@ def begin(
     """
     if writes and not streams:
         raise InvalidArgument(argument="streams", value=(), problem="a plan needs a lead stream")
-    reach("begin.before")
+    failpoint("begin.before")
     request = Request(key, tuple(streams), tuple(writes), owner, bound, runtime.limits)
     finished: tuple[CommitResult, ...] = ()
 
@@ -102,7 +102,7 @@ def begin(
     while isinstance(step := next_step(), Overdue):
         result = takeover(runtime, step.held.key, by=key, owner=owner)
         finished = finished if result is None else (*finished, result)
-    reach("begin.stored")
+    failpoint("begin.stored")
     return replace(step, finished=finished)
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import CommitResult, TransactionState
 from tidemark.errors import CommitRefused, Superseded
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.model.statements import Evidence, Statement, TransactionKey
 from tidemark.streams.store import streams, transactions
 from tidemark.streams.store.transactions import StoredTransaction
@@ -36,11 +36,11 @@ def commit(
     nothing: reading does not advance (R16). Raises CommitRefused, Superseded, TransactionNotFound; then no offset has
     moved.
     """
-    reach("commit.before")
+    failpoint("commit.before")
     windows = store.read(lambda connection: transactions.latest(connection, key)).transaction.windows
     times = {window.stream_uid: end_time(window, tables) for window in windows}
     result = store.write(lambda connection: _commit(connection, store, key, tuple(evidence or ()), times, by))
-    reach("commit.stored")
+    failpoint("commit.stored")
     return result
 
 

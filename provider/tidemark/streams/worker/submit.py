@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tidemark.delivery.model.transactions import Transaction
 from tidemark.errors import CommitRefused, Fenced, InvalidArgument, SubmitRefused, from_record
-from tidemark.kill_points import reach
+from tidemark.failpoints import failpoint
 from tidemark.model.jobs import JobSpec
 from tidemark.model.statements import Evidence
 from tidemark.streams.model.transaction_jobs import WRITE
@@ -46,7 +46,7 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
     decision = store.write(lambda connection: _decide(connection, transaction, numbers, new))
     if decision.job is None:
         return decision.evidence
-    reach("submit.stored")
+    failpoint("submit.stored")
     with LeaseKept(store, decision.transaction_id, transaction.superseded_by, runtime.limits):
         result = run_to_the_end(store, new.id, decision.job, runtime.run)
     if result.error is not None:

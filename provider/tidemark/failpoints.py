@@ -1,4 +1,4 @@
-"""Named lines at which a test can end the process as a power cut would.
+"""Failpoints: named lines at which a test can end the process as a power cut would.
 
 Nothing happens unless `TIDEMARK_KILL_AT` names the point. `TIDEMARK_KILL_ONCE` is a file that is made by the first
 kill; while it exists no further kill happens, so a retry runs through.
@@ -19,7 +19,7 @@ __all__ = [
     "POINTS",
     "REPLICATION_POINTS",
     "WRITE_DOWN_POINTS",
-    "reach",
+    "failpoint",
 ]
 
 KILL_AT = "TIDEMARK_KILL_AT"
@@ -90,7 +90,7 @@ PARTITION_POINTS = (
 )
 
 
-def reach(point: str) -> None:
+def failpoint(point: str) -> None:
     """SIGKILL to the own process group (worker, driver and JVM) if the environment asks for it at `point`."""
     if os.environ.get(KILL_AT) == point and _first_time():
         os.killpg(os.getpgrp(), signal.SIGKILL)

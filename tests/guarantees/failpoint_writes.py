@@ -6,7 +6,7 @@ from typing import Any
 
 
 def name_of(point: str) -> str:
-    """A kill point as part of a table's name."""
+    """A failpoint as part of a table's name."""
     return point.replace(".", "_")
 
 
