@@ -12,7 +12,7 @@ import pytest
 from tests.guarantees.world import START, World
 from tidemark.lake import delta_log
 from tidemark.model.streams import StreamMode
-from tidemark.streams.worker import losses
+from tidemark.streams.worker import missing_files
 from tidemark.streams.worker.sources import open_table
 from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.streams import get_stream
@@ -27,7 +27,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[..., LookedAt]:
 
     def put(**how: int) -> LookedAt:
         made = LookedAt(**how)
-        monkeypatch.setattr(losses, "LOOKED_AT", made)
+        monkeypatch.setattr(missing_files, "LOOKED_AT", made)
         return made
 
     return put
@@ -131,7 +131,7 @@ def test_looks_that_go_on_say_what_first_looks_say(
         act(world, chance)
         fresh()
         first = [seen(look(world, name)) for name in names]
-        monkeypatch.setattr(losses, "LOOKED_AT", memory)
+        monkeypatch.setattr(missing_files, "LOOKED_AT", memory)
         assert [seen(look(world, name)) for name in names] == first
 
 
@@ -140,7 +140,7 @@ def test_a_log_that_was_cut_and_written_anew_is_read_anew(world: World, fresh: C
     source = world.source
     source.append()
     source.append()
-    assert look(world).kept == losses.KeptBytes()
+    assert look(world).kept == missing_files.KeptBytes()
     (source.log / f"{2:020d}.json").unlink()
     del source.written[2]
     source.truncate(START.timestamp())

@@ -22,7 +22,7 @@ from tidemark.model.streams import BaseOffset, Stream
 from tidemark.model.table_log import TableState
 from tidemark.streams.planning.staleness import Staleness, retention_of
 from tidemark.streams.planning.stream_state import LogSaid
-from tidemark.streams.worker.losses import Unread, unread
+from tidemark.streams.worker.missing_files import Unread, unread
 from tidemark.streams.worker.sources import Tables
 
 __all__ = ["StreamStatus", "status_of"]
@@ -139,8 +139,8 @@ def _status_in(
             found = None if now is None else unread(stream, base, log, state, now, rows_at_start=rows_at_start)
         except (LogIncomplete, VersionNotFound) as error:  # cleaned up since, or the log was cut
             problem, lost_version = _stale(stream, base, str(error)), base.version + 1
-    if found is not None and found.loss is not None:
-        problem, lost_version = _stale(stream, base, _words(found)), found.loss.version
+    if found is not None and found.missing is not None:
+        problem, lost_version = _stale(stream, base, _words(found)), found.missing.version
     return StreamStatus(
         head=head,
         behind=max(0, head - base.version),
@@ -159,10 +159,11 @@ def _kept(found: Unread | None, problem: TidemarkError | None, now: datetime | N
 
 
 def _words(found: Unread) -> str:
-    loss = found.loss
-    if loss is None:
+    missing = found.missing
+    if missing is None:
         return ""
-    return f"VACUUM has removed files that the changes of version {loss.version} need: {loss.files}, as {loss.first}"
+    lost = f"{missing.files}, as {missing.first}"
+    return f"VACUUM has removed files that the changes of version {missing.version} need: {lost}"
 
 
 def _problem(stream: Stream, base: BaseOffset, log: DeltaLog, state: TableState) -> TidemarkError | None:

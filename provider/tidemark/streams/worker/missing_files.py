@@ -17,13 +17,13 @@ from tidemark.model.table_log import Commit, TableState
 from tidemark.streams.planning.staleness import retention_of
 from tidemark.streams.worker.unread_commits import LOOKED_AT, Parts, UnreadCommits
 
-__all__ = ["Loss", "Unread", "unread"]
+__all__ = ["MissingFiles", "Unread", "unread"]
 
 _THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
 
 
 @dataclass(frozen=True)
-class Loss:
+class MissingFiles:
     """Files are gone that the stream needs; `version` is the first whose changes cannot be read any more."""
 
     version: int
@@ -35,7 +35,7 @@ class Loss:
 class Unread:
     """What the commits after an offset say: what is lost of them, and how much of it the stream keeps alive."""
 
-    loss: Loss | None
+    missing: MissingFiles | None
     kept: KeptBytes
 
 
@@ -63,7 +63,7 @@ def unread(
         parts: Parts = ()
         if any(one.removed_at < taken_before for one in removed):
             parts = _parts(stream, commits, rows_at_start=rows_at_start())
-    return Unread(_loss(log, parts, taken_before), kept_bytes(removed, own, now))
+    return Unread(_missing(log, parts, taken_before), kept_bytes(removed, own, now))
 
 
 def _parts(stream: Stream, commits: UnreadCommits, *, rows_at_start: bool) -> Parts:
@@ -75,7 +75,7 @@ def _parts(stream: Stream, commits: UnreadCommits, *, rows_at_start: bool) -> Pa
     return commits.parts((mode, by_key, initial, rows_at_start), find)
 
 
-def _loss(log: DeltaLog, parts: Iterable[tuple[Way, ...]], taken_before: datetime) -> Loss | None:
+def _missing(log: DeltaLog, parts: Iterable[tuple[Way, ...]], taken_before: datetime) -> MissingFiles | None:
     """The first part that no way can read. The ways are asked in turn: most parts have nothing to ask for."""
     with ThreadPoolExecutor(_THREADS) as pool:
         for ways in parts:
@@ -87,7 +87,9 @@ def _loss(log: DeltaLog, parts: Iterable[tuple[Way, ...]], taken_before: datetim
                 lost = lost or gone
             else:
                 if lost:
-                    return Loss(min(version for version, _ in lost), len({uri for _, uri in lost}), min(lost)[1])
+                    return MissingFiles(
+                        min(version for version, _ in lost), len({uri for _, uri in lost}), min(lost)[1]
+                    )
     return None
 
 
