@@ -16,7 +16,7 @@ from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.streams.worker.begin import begin
 from tidemark.streams.worker.consume import consume
-from tidemark.streams.worker.counting import count_failure
+from tidemark.streams.worker.statistics import count_failure
 from tidemark.streams.worker.streams import advance_stream, create_stream
 
 __all__ = ["DAG", "Monitored"]

@@ -27,7 +27,7 @@ from tidemark.notifications.stale_stream import StaleStreamNotifier
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.sensors.stale import StreamStaleSensor, limit_of
-from tidemark.streams.worker.counting import count_failure, stream_health
+from tidemark.streams.worker.statistics import count_failure, stream_health
 from tidemark.streams.worker.streams import advance_stream, create_stream, get_stream, stream_history
 
 pytestmark = pytest.mark.airflow

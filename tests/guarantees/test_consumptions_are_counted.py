@@ -12,8 +12,8 @@ from tidemark.errors import CommitRefused, StoreUnreachable, StreamLocked, Strea
 from tidemark.model.statements import Evidence, PlannedWrite, WriteAs
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.worker.commit import commit
-from tidemark.streams.worker.counting import changes_of, count_failure, stream_health, stream_healths
 from tidemark.streams.worker.replay import find_run, replay
+from tidemark.streams.worker.statistics import changes_of, count_failure, stream_health, stream_healths
 from tidemark.streams.worker.streams import get_stream
 
 STALE = StreamStale(stream="s", version=1, table="t", reason="gone")

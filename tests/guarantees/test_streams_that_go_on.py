@@ -20,10 +20,10 @@ from tidemark.errors import (
 )
 from tidemark.model.streams import BaseOffset, Stream, TableRef
 from tidemark.streams.worker.commit import commit
-from tidemark.streams.worker.counting import count_failure, stream_health
 from tidemark.streams.worker.outcomes import Opened
 from tidemark.streams.worker.rebase import Ground, Rebased, loss_of, rebase_stream, relocate_stream
 from tidemark.streams.worker.sources import open_table
+from tidemark.streams.worker.statistics import count_failure, stream_health
 from tidemark.streams.worker.streams import get_stream, stream_history, stream_transactions
 
 

@@ -80,7 +80,7 @@ def counts_of(health: StreamHealth) -> dict[str, Any]:
 
 def transaction_facts(stored: StoredTransaction, stream: Stream) -> dict[str, Any]:
     """`rows`: of the stream's change set, None where nobody counted them; `targets`: what each of them says it took."""
-    from tidemark.streams.worker.counting import changes_of
+    from tidemark.streams.worker.statistics import changes_of
 
     found, evidence = stored.transaction, stored.all_evidence
     statements = found.plan.statements

@@ -138,7 +138,7 @@ def list_streams(args: Namespace) -> None:
 
     A table that does not answer keeps no others from the list.
     """
-    from tidemark.streams.worker.counting import stream_healths
+    from tidemark.streams.worker.statistics import stream_healths
     from tidemark.streams.worker.streams import list_streams as all_streams
 
     with errors_in_words():
@@ -153,7 +153,7 @@ def show_stream(args: Namespace) -> None:
     """The stream's facts, its newest transactions with the rows of their change sets and of each target, and every move
     of its offset; as JSON and YAML one document with the keys `transactions` and `history`.
     """
-    from tidemark.streams.worker.counting import stream_health
+    from tidemark.streams.worker.statistics import stream_health
     from tidemark.streams.worker.streams import get_stream, newest_transactions, stream_history
 
     with errors_in_words():

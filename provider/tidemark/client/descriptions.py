@@ -12,8 +12,8 @@ from tidemark.model.streams import Stream, StreamMode
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.planning.stream_sql.listing import name_parts
-from tidemark.streams.worker.counting import stream_healths
 from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.statistics import stream_healths
 from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.threads import PATIENCE, each_looked_at
 

@@ -28,11 +28,11 @@ from tidemark.streams.driver.pinned_streams import PinnedStreams
 from tidemark.streams.driver.sql import query_text
 from tidemark.streams.worker.begin import begin, get_transaction
 from tidemark.streams.worker.commit import commit
-from tidemark.streams.worker.counting import count_failure
 from tidemark.streams.worker.extend import extend
 from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.rollback import rollback
 from tidemark.streams.worker.sources import window_from
+from tidemark.streams.worker.statistics import count_failure
 from tidemark.streams.worker.streams import get_stream, list_streams
 from tidemark.streams.worker.submit import submit
 from tidemark.streams.worker.targets import open_target

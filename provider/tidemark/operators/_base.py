@@ -111,7 +111,7 @@ def _count_in_store(operator: Any, named: Sequence[str], context: Context, error
     """As well as it can be: the error of the attempt is the one to be seen."""
     from airflow.sdk.log import redact  # type: ignore[attr-defined]
 
-    from tidemark.streams.worker.counting import count_failure
+    from tidemark.streams.worker.statistics import count_failure
 
     group = getattr(operator, "transaction", None)
     try:

@@ -16,7 +16,7 @@ from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.stream_state import LogSaid, NoLog, StreamState, state_of
 from tidemark.streams.store.overview import HeldWindow, NumberedMove, OverviewRow
 from tidemark.streams.store.transactions import StoredTransaction
-from tidemark.streams.worker.counting import changes_of
+from tidemark.streams.worker.statistics import changes_of
 
 __all__ = [
     "LagAnswer",

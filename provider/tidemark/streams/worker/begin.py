@@ -18,7 +18,6 @@ from tidemark.streams.planning.bounds import UNBOUNDED, Bound
 from tidemark.streams.store import empty_windows, streams, transactions
 from tidemark.streams.store.transactions import StoredTransaction
 from tidemark.streams.worker.changed_plans import require_plan, unless_half_written
-from tidemark.streams.worker.counting import count_deliveries
 from tidemark.streams.worker.fitting import require_columns
 from tidemark.streams.worker.late_jobs import refuse_late_jobs
 from tidemark.streams.worker.limits import Limits
@@ -27,6 +26,7 @@ from tidemark.streams.worker.older_store import LakeAhead, require_knows, requir
 from tidemark.streams.worker.outcomes import Begun, Delivered, Opened
 from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.sources import SourceHead, Tables, look_at_sources, window_from
+from tidemark.streams.worker.statistics import count_deliveries
 from tidemark.streams.worker.takeover import locked, takeover
 from tidemark.streams.worker.targets import TargetHead, look_at_targets, open_target, plan_statements, require_memory
 from tidemark.streams.worker.versions import renumber_fenced

@@ -14,9 +14,9 @@ from tidemark.failpoints import failpoint
 from tidemark.model.statements import Evidence, Statement, TransactionKey
 from tidemark.streams.store import streams, transactions
 from tidemark.streams.store.transactions import StoredTransaction
-from tidemark.streams.worker.counting import count_deliveries
 from tidemark.streams.worker.offsets import delivered, move_offsets
 from tidemark.streams.worker.sources import Tables, end_time, open_table
+from tidemark.streams.worker.statistics import count_deliveries
 
 __all__ = ["commit"]
 

@@ -19,8 +19,8 @@ from tidemark.model.streams import TableRef
 from tidemark.model.table_log import Commit
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.job_orders import same_window
 from tidemark.streams.worker.older_store import require_known
-from tidemark.streams.worker.running import same_window
 from tidemark.streams.worker.sources import Tables, open_table
 from tidemark.streams.worker.targets import open_target
 from tidemark.streams.worker.versions import draw_versions, require_jobs_ended

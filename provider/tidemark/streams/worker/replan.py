@@ -15,9 +15,9 @@ from tidemark.model.statements import TransactionKey
 from tidemark.streams.model.transaction_jobs import FENCE, FenceReport
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.job_orders import NewJob, order_job, run_to_the_end, same_window
 from tidemark.streams.worker.lease import LeaseKept
 from tidemark.streams.worker.rollback import release
-from tidemark.streams.worker.running import NewJob, order_job, run_to_the_end, same_window
 from tidemark.streams.worker.runtime import Runtime, report_of
 from tidemark.streams.worker.versions import draw_versions, require_jobs_ended
 

@@ -15,8 +15,8 @@ from tidemark.model.statements import Evidence
 from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store import transactions
 from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.job_orders import NewJob, order_job, run_to_the_end, same_window
 from tidemark.streams.worker.lease import LeaseKept
-from tidemark.streams.worker.running import NewJob, order_job, run_to_the_end, same_window
 from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["submit"]

@@ -22,8 +22,8 @@ from tidemark.errors.lasting import PERMANENT
 from tidemark.model.statements import Statement, TransactionKey
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.job_orders import same_window
 from tidemark.streams.worker.rollback import give_up, release
-from tidemark.streams.worker.running import same_window
 from tidemark.streams.worker.sources import Tables, open_table
 from tidemark.streams.worker.targets import open_target
 

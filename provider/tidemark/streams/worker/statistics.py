@@ -1,4 +1,4 @@
-"""Keeping count of a stream's consumptions: deliveries together with the offset's move, failures as well as can be."""
+"""Statistics of a stream's consumptions: deliveries together with the offset's move, failures as well as can be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One job: written ahead, run, and its end kept, so that "surely ended" can be decided (PROTOCOL steps 8, 9, 18)."""
+"""Job orders: written ahead, run, and its end kept, so that "surely ended" can be decided (PROTOCOL steps 8, 9, 18)."""
 
 from __future__ import annotations
 
