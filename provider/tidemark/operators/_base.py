@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     Lineage = OperatorLineage[Any, Any]
 
 __all__ = [
+    "LineageMixin",
     "TidemarkOperator",
-    "ToldAsLineage",
     "days_of",
     "failures_counted",
     "flag_of",
@@ -130,7 +130,7 @@ def _count_in_store(operator: Any, named: Sequence[str], context: Context, error
         metrics.failing(stream, times)
 
 
-class ToldAsLineage:
+class LineageMixin:
     """For operators that write: what Airflow's OpenLineage provider asks them. Nothing of it can fail the task: the
     provider reports what goes wrong here and goes on.
 

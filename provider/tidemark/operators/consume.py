@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
 from tidemark.operators._base import (
-    ToldAsLineage,
+    LineageMixin,
     failures_counted,
     flag_of,
     key_of,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ConsumeStreamOperator"]
 
 
-class ConsumeStreamOperator(ToldAsLineage, SparkOperator):
+class ConsumeStreamOperator(LineageMixin, SparkOperator):
     """Delivers what is new in a stream to its target, or to several, exactly once.
 
     The run owns its window: a retry goes on where the last attempt stopped, a retry or a clear after the commit

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import InvalidArgument, StatementRefused
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
 from tidemark.operators._base import (
-    ToldAsLineage,
+    LineageMixin,
     failures_counted,
     flag_of,
     key_of,
@@ -39,7 +39,7 @@ INSTEAD = (
 )
 
 
-class StreamSQLOperator(ToldAsLineage, SparkOperator):
+class StreamSQLOperator(LineageMixin, SparkOperator):
     """Runs one statement: CREATE, ALTER or DROP STREAM or CHANGE STREAM; SELECT of system functions; or a write that
     reads a stream.
 

@@ -11,8 +11,8 @@ from tidemark.delivery.model.transactions import QUARANTINED
 from tidemark.errors import InvalidArgument, PlanChanged, TransactionNotFound
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag, warn_of_quarantine
 from tidemark.operators._base import (
+    LineageMixin,
     TidemarkOperator,
-    ToldAsLineage,
     failures_counted,
     flag_of,
     key_of,
@@ -120,7 +120,7 @@ class BeginTransactionOperator(SparkOperator):
         return [facts_of_pinned(one) for one in tell_pinned(begun.transaction, hook.open_table)]
 
 
-class WriteStreamOperator(ToldAsLineage, SparkOperator):
+class WriteStreamOperator(LineageMixin, SparkOperator):
     """One writing task inside a `stream_transaction`: runs its own statements of the plan, each exactly once.
 
     A second run finds what is written and does not write again. The offset moves only with the group's commit.
