@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tidemark.errors import TableNotFound, TidemarkError, VersionVacuumed
-from tidemark.operators._told import useful_line_first
+from tidemark.operators._error_log import useful_line_first
 
 
 class Parent:

@@ -18,9 +18,9 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.links.streams import SparkUiLink, WindowLink, push_links
 from tidemark.model.foreign_json import whole_number
 from tidemark.model.statements import TransactionKey
+from tidemark.operators._error_log import useful_line_first
 from tidemark.operators._history import drop_old_history
 from tidemark.operators._retries import retry_policy
-from tidemark.operators._told import useful_line_first
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, A
 from tidemark.errors import PASSING, TidemarkError, from_record
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.model.jobs import ErrorRecord
-from tidemark.operators._told import useful_line_first
+from tidemark.operators._error_log import useful_line_first
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -11,7 +11,7 @@ from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.operators._base import seconds_of
 from tidemark.operators._constants import check_constants, is_constant
-from tidemark.operators._told import useful_line_first
+from tidemark.operators._error_log import useful_line_first
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

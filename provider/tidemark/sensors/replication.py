@@ -11,8 +11,8 @@ from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.operators._base import flag_of, seconds_of, whole_number_of
 from tidemark.operators._constants import check_constants, is_constant
+from tidemark.operators._error_log import useful_line_first
 from tidemark.operators._replication import names_of
-from tidemark.operators._told import useful_line_first
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -22,15 +22,15 @@ def useful_line_first(execute: Execute) -> Execute:
     """
 
     @wraps(execute)
-    def told(self: Any, *arguments: Any, **named: Any) -> Any:
+    def logged(self: Any, *arguments: Any, **named: Any) -> Any:
         try:
             return execute(self, *arguments, **named)
         except TidemarkError as error:
-            if not getattr(error, "told", False):  # an operator that calls its parent's execute is told once
-                error.told = True  # type: ignore[attr-defined]
+            if not getattr(error, "logged", False):  # an operator that calls its parent's execute logs it once
+                error.logged = True  # type: ignore[attr-defined]
                 log.error("%s: %s", type(error).__name__, error)
                 log.debug("Where %s came from", type(error).__name__, exc_info=True)
             error.__cause__, error.__suppress_context__ = None, True
             raise error.with_traceback(None)  # noqa: B904 - the same error, without its frames
 
-    return told  # type: ignore[return-value]
+    return logged  # type: ignore[return-value]
