@@ -151,6 +151,6 @@ def test_only_what_may_pass_is_tried_again() -> None:
     assert action(gone) is RetryAction.FAIL
     assert action(StreamNotFound(stream="s")) is RetryAction.FAIL
     assert action(InvalidArgument(argument="a", value=1, problem="p")) is RetryAction.FAIL
-    assert action(StorageUnreachable(place="p", problem="timed out")) is RetryAction.DEFAULT
+    assert action(StorageUnreachable(fingerprint="p", problem="timed out")) is RetryAction.DEFAULT
     assert action(StoreBusy(url="u", problem="p")) is RetryAction.DEFAULT
     assert action(RuntimeError("of the user's own")) is RetryAction.DEFAULT

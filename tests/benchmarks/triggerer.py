@@ -34,7 +34,7 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook  # noqa: E402
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef  # noqa: E402
 from tidemark.streams.store import streams as stored_streams  # noqa: E402
 from tidemark.streams.worker.has_data import has_data  # noqa: E402
-from tidemark.triggers._looks import looking  # noqa: E402
+from tidemark.triggers._poller import shared_poller  # noqa: E402
 from tidemark.triggers._waiting import answer_within  # noqa: E402
 from tidemark.triggers.streams import StreamHasDataTrigger  # noqa: E402
 
@@ -98,10 +98,10 @@ def made(store: ControlStore, count: int, commits: int) -> dict[str, SyntheticTa
 
 
 async def compare(names: list[str], rounds: int) -> None:
-    with looking(DEFAULT_CONN_ID) as looks:
+    with shared_poller(DEFAULT_CONN_ID) as poller:
 
         async def shared(names: list[str]) -> None:
-            await asyncio.gather(*(answer_within(looks.sight(name), 600) for name in names))
+            await asyncio.gather(*(answer_within(poller.observe(name), 600) for name in names))
 
         said("shared, first look at each log", [await measured(shared, names)])
         said("shared, nothing new", [await measured(shared, names) for _ in range(rounds)])

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidemark.triggers._sight import Sight
+    from tidemark.triggers._observation import Observation
 
 __all__ = ["Announced", "Intervals", "Reason", "due", "payload_of"]
 
@@ -45,11 +45,17 @@ class Announced:
     watch: str
 
     @classmethod
-    def of(cls, sight: Sight, *, at: datetime, watch: str) -> Announced:
-        """What is announced with this sight."""
-        stream = sight.stream
+    def of(cls, observation: Observation, *, at: datetime, watch: str) -> Announced:
+        """What is announced with this observation."""
+        stream = observation.stream
         return cls(
-            stream.uid, stream.offset.version, stream.initial_rows_pending, sight.has_data, sight.head, at, watch
+            stream.uid,
+            stream.offset.version,
+            stream.initial_rows_pending,
+            observation.has_data,
+            observation.head,
+            at,
+            watch,
         )
 
     def to_plain(self) -> dict[str, Any]:
@@ -65,45 +71,47 @@ class Announced:
             return None
         return found if found.at.tzinfo is not None else None
 
-    def speaks_of(self, sight: Sight) -> bool:
+    def speaks_of(self, observation: Observation) -> bool:
         """Whether the stream stands where it stood then: nothing has been consumed since, and there is data as then."""
-        stream = sight.stream
+        stream = observation.stream
         return (self.uid, self.offset, self.initial_rows, self.has_data) == (
             stream.uid,
             stream.offset.version,
             stream.initial_rows_pending,
-            sight.has_data,
+            observation.has_data,
         )
 
 
-def due(sight: Sight, last: Announced | None, *, now: datetime, watch: str, every: Intervals) -> Reason | None:
+def due(
+    observation: Observation, last: Announced | None, *, now: datetime, watch: str, every: Intervals
+) -> Reason | None:
     """Why the stream is to be announced now; None if it is not.
 
     Data is announced once for each offset: newer versions are read by the run that was woken, or are left unread by it
     and announced when the offset has moved. A new watcher (a resumed DAG) announces what is there, once in a minute.
     """
-    if not sight.has_data:
-        since = sight.stream.anchor
-        if last is not None and last.uid == sight.stream.uid:
+    if not observation.has_data:
+        since = observation.stream.anchor
+        if last is not None and last.uid == observation.stream.uid:
             since = max(since, last.at)
         return Reason.KEEP_FRESH if now - since >= every.keep_fresh_after else None
-    if last is None or not last.speaks_of(sight):
+    if last is None or not last.speaks_of(observation):
         return Reason.DATA
     if last.watch != watch and now - last.at >= _NEW_WATCHER:
         return Reason.DATA
     return Reason.AGAIN if now - last.at >= every.renew_after else None
 
 
-def payload_of(sight: Sight, reason: Reason, *, now: datetime) -> Mapping[str, Any]:
+def payload_of(observation: Observation, reason: Reason, *, now: datetime) -> Mapping[str, Any]:
     """What the event carries, as a hint: {stream, source, offset, head, behind, lag, initial_rows, reason}."""
-    stream = sight.stream
+    stream = observation.stream
     return {
         "stream": stream.name,
         "source": stream.source.name,
         "offset": stream.offset.version,
-        "head": sight.head,
-        "behind": sight.behind,
-        "lag": sight.lag(now),
+        "head": observation.head,
+        "behind": observation.behind,
+        "lag": observation.lag(now),
         "initial_rows": stream.initial_rows_pending,
         "reason": reason.value,
     }

@@ -1,4 +1,4 @@
-"""How a deferred task waits in the triggerer: looks at an interval, until something is found or the time is over."""
+"""How a deferred task waits in the triggerer: polls at an interval, until something is found or the time is over."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from tidemark.errors import InvalidArgument, TidemarkError
 from tidemark.model.codec import to_plain
 
 if TYPE_CHECKING:
-    from tidemark.triggers._looks import Looks
+    from tidemark.triggers._poller import SourcePoller
 
-__all__ = ["LONGEST_LOOK", "LOOKS", "WaitTrigger", "answer_within", "failure_of", "pause_until_next", "seconds_of"]
+__all__ = ["LONGEST_POLL", "POLLER", "WaitTrigger", "answer_within", "failure_of", "pause_until_next", "seconds_of"]
 
-LOOKS = "tidemark.triggers._looks"
+POLLER = "tidemark.triggers._poller"
 """Imported in a thread when a trigger runs: it loads what DAG files and the triggerer's loop had better not load."""
 
 _PASSING = (*errors.PASSING, OSError)
 """What may be over in a minute; an answer that does not come is a TimeoutError, and so an OSError."""
 
-_LAST_LOOK = 3.0  # seconds that a look may take which begins when the time is nearly over
-LONGEST_LOOK = 60.0  # seconds after which the log says that nothing answers
+_LAST_POLL = 3.0  # seconds that a poll may take which begins when the time is nearly over
+LONGEST_POLL = 60.0  # seconds after which the log says that nothing answers
 _SPREAD = 0.1  # of the interval, two seconds at most: streams are asked in a body, but not all in one instant
 
 T = TypeVar("T")
 
 
 class WaitTrigger(BaseTrigger):
-    """Looks every `poll_interval` seconds until `end`, and fires once.
+    """Polls every `poll_interval` seconds until `end`, and fires once.
 
     Its event is {status: "found", value}, {status: "timeout", problem} or {status: "failed", message, error}. `end` is
-    a time of the wall clock, so whoever goes on with the trigger keeps it; a look is made even after it, since data may
+    a time of the wall clock, so whoever goes on with the trigger keeps it; it polls even after it, since data may
     have come in the meantime. Storage or store that do not answer are waited for until then, with a warning in the log;
     any other error of ours fails at once, or with `keep_on` is logged like them.
 
     :param end: ISO 8601 with a zone, or an aware datetime.
-    :param longest_interval: the interval doubles with each look up to this; None: it stays.
+    :param longest_interval: the interval doubles with each poll up to this; None: it stays.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class WaitTrigger(BaseTrigger):
         self.keep_on = keep_on
 
     @abstractmethod
-    def ask(self, looks: Looks) -> Future[Any]:
-        """The look; shared with others, so nothing cancels it."""
+    def ask(self, poller: SourcePoller) -> Future[Any]:
+        """The answer of one poll; shared with others, so nothing cancels it."""
 
     @abstractmethod
-    def found(self, answer: Any) -> Any:
+    def value_of(self, answer: Any) -> Any:
         """What the task is told, in plain values; None to wait on."""
 
     @property
@@ -90,30 +90,30 @@ class WaitTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event. Whoever cancels leaves no thread and no connection behind."""
-        room = await asyncio.to_thread(import_module, LOOKS)
-        with room.looking(self.conn_id) as looks:
-            payload = await self._wait(looks)
+        module = await asyncio.to_thread(import_module, POLLER)
+        with module.shared_poller(self.conn_id) as poller:
+            payload = await self._wait(poller)
         yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
 
-    async def _wait(self, looks: Looks) -> dict[str, Any]:
+    async def _wait(self, poller: SourcePoller) -> dict[str, Any]:
         interval = self.poll_interval
         while True:
-            event, problem = await self._look(looks)
+            event, problem = await self._poll(poller)
             if event is not None:
                 return event
             if self._left() <= 0:
                 return {"status": "timeout", "problem": None if problem is None else str(problem)}
             pause = min(self._left(), self._pause(interval))
             if problem is not None:
-                self.log.warning("%s cannot be asked now, next look in %.1f s: %s", self.subject, pause, problem)
+                self.log.warning("%s cannot be asked now, next poll in %.1f s: %s", self.subject, pause, problem)
             await asyncio.sleep(pause)
             if self.longest_interval is not None:
                 interval = min(self.longest_interval, 2 * interval)
 
-    async def _look(self, looks: Looks) -> tuple[dict[str, Any] | None, Exception | None]:
+    async def _poll(self, poller: SourcePoller) -> tuple[dict[str, Any] | None, Exception | None]:
         """The event, if the wait is over; what was in the way, if that may pass."""
         try:
-            value = self.found(await answer_within(self.ask(looks), self._patience()))
+            value = self.value_of(await answer_within(self.ask(poller), self._patience()))
         except _PASSING as error:
             return None, error
         except (TidemarkError, AirflowException) as error:
@@ -124,7 +124,7 @@ class WaitTrigger(BaseTrigger):
         return (self.end - datetime.now(UTC)).total_seconds()
 
     def _patience(self) -> float:
-        return min(LONGEST_LOOK, max(_LAST_LOOK, self._left()))
+        return min(LONGEST_POLL, max(_LAST_POLL, self._left()))
 
     def _pause(self, interval: float) -> float:
         return interval if self.longest_interval is not None else pause_until_next(interval, self.subject)
@@ -153,7 +153,7 @@ async def answer_within(asked: Future[T], seconds: float) -> T:
 def pause_until_next(interval: float, who: str) -> float:
     """Seconds until the next multiple of `interval` on the clock, the same for all, plus a little of one's own.
 
-    So looks of many streams fall together, and one query of the store serves them.
+    So polls of many streams fall together, and one query of the store serves them.
     """
     own = crc32(who.encode()) / 2**32 * min(2.0, _SPREAD * interval)
     pause = interval - (time.time() - own) % interval

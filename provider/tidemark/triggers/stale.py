@@ -12,7 +12,7 @@ from tidemark.triggers._waiting import WaitTrigger
 
 if TYPE_CHECKING:
     from tidemark.streams.worker.risks import RiskReport
-    from tidemark.triggers._looks import Looks
+    from tidemark.triggers._poller import SourcePoller
 
 __all__ = ["StreamStaleTrigger"]
 
@@ -57,14 +57,14 @@ class StreamStaleTrigger(WaitTrigger):
         """The streams."""
         return "The store of all streams" if self.names is None else f"Stream {', '.join(self.names)}"
 
-    def ask(self, looks: Looks) -> Future[RiskReport]:
-        """A look at all of them."""
+    def ask(self, poller: SourcePoller) -> Future[RiskReport]:
+        """A risk report on all of them."""
         from tidemark.streams.worker.risks import Limit
 
         unmoved = None if self.unmoved_hours is None else timedelta(hours=self.unmoved_hours)
-        return looks.risk_report(self.names, Limit(timedelta(hours=self.hours_left), self.failures, unmoved))
+        return poller.risk_report(self.names, Limit(timedelta(hours=self.hours_left), self.failures, unmoved))
 
-    def found(self, answer: RiskReport) -> list[dict[str, Any]] | None:
+    def value_of(self, answer: RiskReport) -> list[dict[str, Any]] | None:
         """Those at risk, if there are any."""
         for name, problem in answer.unknown:
             self.log.warning("Nothing is known of stream %s now: %s", name, problem)

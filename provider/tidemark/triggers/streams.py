@@ -10,8 +10,8 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.triggers._waiting import WaitTrigger
 
 if TYPE_CHECKING:
-    from tidemark.triggers._looks import Looks
-    from tidemark.triggers._sight import Sight
+    from tidemark.triggers._observation import Observation
+    from tidemark.triggers._poller import SourcePoller
 
 __all__ = ["StreamHasDataTrigger"]
 
@@ -35,11 +35,11 @@ class StreamHasDataTrigger(WaitTrigger):
         """The stream."""
         return f"Stream {self.stream}"
 
-    def ask(self, looks: Looks) -> Future[Sight]:
-        """A look that is shared by all who wait for the stream."""
-        return looks.sight(self.stream)
+    def ask(self, poller: SourcePoller) -> Future[Observation]:
+        """An observation that is shared by all who wait for the stream."""
+        return poller.observe(self.stream)
 
-    def found(self, answer: Sight) -> dict[str, Any] | None:
+    def value_of(self, answer: Observation) -> dict[str, Any] | None:
         """Where the stream stands, if it has data."""
         if not answer.has_data:
             return None

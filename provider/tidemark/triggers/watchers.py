@@ -15,11 +15,11 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from tidemark.errors import TidemarkError
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.triggers._announcing import Announced, Intervals, Reason, due, payload_of
-from tidemark.triggers._waiting import LONGEST_LOOK, LOOKS, answer_within, pause_until_next, seconds_of
+from tidemark.triggers._waiting import LONGEST_POLL, POLLER, answer_within, pause_until_next, seconds_of
 
 if TYPE_CHECKING:
-    from tidemark.triggers._looks import Looks
-    from tidemark.triggers._sight import Sight
+    from tidemark.triggers._observation import Observation
+    from tidemark.triggers._poller import SourcePoller
 
 __all__ = ["KEEP_FRESH_AFTER", "POLL_INTERVAL", "RENEW_AFTER", "StreamDataEventTrigger"]
 
@@ -45,7 +45,7 @@ class StreamDataEventTrigger(BaseEventTrigger):
     triggerer's log, once for each message, and looked at again.
 
     :param stream: name of the stream; not a template.
-    :param poll_interval: seconds between looks.
+    :param poll_interval: seconds between polls.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class StreamDataEventTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Events for as long as the watcher is there."""
-        room = await asyncio.to_thread(import_module, LOOKS)
+        module = await asyncio.to_thread(import_module, POLLER)
         self._last = await self._recall()
-        with room.looking(self.conn_id) as looks:
+        with module.shared_poller(self.conn_id) as poller:
             while True:
-                said = await self._look(looks, self._last)
+                said = await self._poll(poller, self._last)
                 if said is not None:
                     self._last, payload = said
                     yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
@@ -98,13 +98,13 @@ class StreamDataEventTrigger(BaseEventTrigger):
         if self._last is not None:
             await self._keep(replace(self._last, watch=""))
 
-    async def _look(self, looks: Looks, last: Announced | None) -> tuple[Announced, dict[str, Any]] | None:
+    async def _poll(self, poller: SourcePoller, last: Announced | None) -> tuple[Announced, dict[str, Any]] | None:
         """What is to be announced now, and what the event carries."""
         try:
-            sight = await answer_within(looks.sight(self.stream), LONGEST_LOOK)
+            observation = await answer_within(poller.observe(self.stream), LONGEST_POLL)
             now = datetime.now(UTC)
-            reason = due(sight, last, now=now, watch=self._watch, every=self._every)
-            if reason in (Reason.AGAIN, Reason.KEEP_FRESH) and await self._somebody_is_at_it(looks, sight, now):
+            reason = due(observation, last, now=now, watch=self._watch, every=self._every)
+            if reason in (Reason.AGAIN, Reason.KEEP_FRESH) and await self._somebody_is_at_it(poller, observation, now):
                 reason = None
         except (TidemarkError, AirflowException, OSError) as error:
             self._say(str(error))
@@ -112,10 +112,10 @@ class StreamDataEventTrigger(BaseEventTrigger):
         self._say(None)
         if reason is None:
             return None
-        return Announced.of(sight, at=now, watch=self._watch), dict(payload_of(sight, reason, now=now))
+        return Announced.of(observation, at=now, watch=self._watch), dict(payload_of(observation, reason, now=now))
 
-    async def _somebody_is_at_it(self, looks: Looks, sight: Sight, now: datetime) -> bool:
-        until = await answer_within(looks.held_until(sight.stream.uid), LONGEST_LOOK)
+    async def _somebody_is_at_it(self, poller: SourcePoller, observation: Observation, now: datetime) -> bool:
+        until = await answer_within(poller.held_until(observation.stream.uid), LONGEST_POLL)
         return until is not None and until > now
 
     async def _recall(self) -> Announced | None:

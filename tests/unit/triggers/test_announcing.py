@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
 from tidemark.triggers._announcing import Announced, Intervals, Reason, due, payload_of
-from tidemark.triggers._sight import Sight
+from tidemark.triggers._observation import Observation
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -25,17 +25,19 @@ STREAM = Stream(
     created_at=NOW - timedelta(days=1),
     anchor=NOW - timedelta(hours=1),
 )
-DATA = Sight(STREAM, head=7, has_data=True, waiting_since=NOW - 3 * MINUTE)
+DATA = Observation(STREAM, head=7, has_data=True, waiting_since=NOW - 3 * MINUTE)
 QUIET = replace(DATA, has_data=False, waiting_since=None)
 LAST = Announced.of(DATA, at=NOW, watch="1")
 
 
-def moved(sight: Sight, offset: int) -> Sight:
-    return replace(sight, stream=replace(sight.stream, offset=StreamOffset("id", offset)))
+def moved(observation: Observation, offset: int) -> Observation:
+    return replace(observation, stream=replace(observation.stream, offset=StreamOffset("id", offset)))
 
 
-def why(sight: Sight, last: Announced | None, after: timedelta = timedelta(), watch: str = "1") -> Reason | None:
-    return due(sight, last, now=NOW + after, watch=watch, every=EVERY)
+def why(
+    observation: Observation, last: Announced | None, after: timedelta = timedelta(), watch: str = "1"
+) -> Reason | None:
+    return due(observation, last, now=NOW + after, watch=watch, every=EVERY)
 
 
 def test_data_is_announced_once_for_each_offset() -> None:

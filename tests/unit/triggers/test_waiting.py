@@ -25,7 +25,7 @@ from tidemark.errors import InvalidArgument
 from tidemark.streams.worker.risks import Limit, risk_report
 from tidemark.streams.worker.sources import open_table
 from tidemark.streams.worker.streams import drop_stream
-from tidemark.triggers._looks import LOG_THREADS
+from tidemark.triggers._poller import LOG_THREADS
 from tidemark.triggers._waiting import answer_within
 from tidemark.triggers.stale import StreamStaleTrigger
 from tidemark.triggers.streams import StreamHasDataTrigger

@@ -21,12 +21,12 @@ from tidemark.streams.store import streams as stored_streams
 from tidemark.streams.worker.has_data import renew_anchor
 from tidemark.streams.worker.risks import LOGS_AT_ONCE, Assessment, Limit, RiskReport, risk_report
 from tidemark.streams.worker.turns import Turns
-from tidemark.triggers._sight import Sight, Sights
+from tidemark.triggers._observation import Observation, ObservationCache
 
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
 
-__all__ = ["LOG_THREADS", "Looks", "looking"]
+__all__ = ["LOG_THREADS", "SourcePoller", "shared_poller"]
 
 LOG_THREADS = 8  # for each connection: what is slow is the lake, and more would only fight for the interpreter
 _REPORTS = 4  # at once; each waits for its logs
@@ -46,12 +46,12 @@ class _Opened:
     store: ControlStore
 
 
-class Looks:
+class SourcePoller:
     """Asks store and logs of one connection in at most LOG_THREADS + 1 threads, however many streams are watched, and
     for risk reports on all of them in as many more.
 
-    Streams that are asked for while the store is being read share the next read. A stream that is asked for while a
-    look at it is under way gets that look's answer, so one whose lake hangs holds one thread and no more; all streams
+    Streams that are asked for while the store is being read share the next read. A stream that is asked for while an
+    observation of it is under way gets that answer, so one whose lake hangs holds one thread and no more; all streams
     on one table hold two at most. Errors come out of the future: those of the connection, the store, and the stream's
     source.
     """
@@ -59,29 +59,29 @@ class Looks:
     def __init__(self, conn_id: str) -> None:
         self._conn_id = conn_id
         self._lock = Lock()
-        self._asked: dict[str, Future[Sight]] = {}  # by folded name: looks under way
+        self._under_way: dict[str, Future[Observation]] = {}  # by folded name
         self._unread: list[str] = []  # names whose streams are not read yet
-        self._sights = Sights()
+        self._observations = ObservationCache()
         self._opening = Lock()
         self._opened: _Opened | None = None
         self._of_store = ThreadPoolExecutor(1, thread_name_prefix="tidemark-trigger-store")
         self._of_logs = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="tidemark-trigger-log")
-        self._turns: Turns[Sight] = Turns(self._of_logs)
+        self._turns: Turns[Observation] = Turns(self._of_logs)
         self._of_reports = ThreadPoolExecutor(_REPORTS, thread_name_prefix="tidemark-trigger-risk-report")
         self._of_all_logs = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-trigger-risk-log")
         self._report_turns: Turns[Assessment] = Turns(self._of_all_logs)
         self._closed = False
         self.users = 0
 
-    def sight(self, stream: str) -> Future[Sight]:
-        """What there is to see of the stream of that name now; shared, so it must not be cancelled."""
+    def observe(self, stream: str) -> Future[Observation]:
+        """An observation of the stream of that name; shared, so it must not be cancelled."""
         folded = stream.casefold()
         with self._lock:
-            under_way = self._asked.get(folded)
+            under_way = self._under_way.get(folded)
             if under_way is not None:
                 return under_way
-            answer: Future[Sight] = Future()
-            self._asked[folded] = answer
+            answer: Future[Observation] = Future()
+            self._under_way[folded] = answer
             self._unread.append(stream)
             first = len(self._unread) == 1
         if first:
@@ -107,7 +107,7 @@ class Looks:
         return self._of_store.submit(look)
 
     def close(self) -> None:
-        """Withdraws what has not begun; a look that a lake keeps waiting is left to end by itself."""
+        """Withdraws what has not begun; an observation that a lake keeps waiting is left to end by itself."""
         with self._lock:
             self._closed = True
         self._turns.close()
@@ -148,11 +148,11 @@ class Looks:
 
         def look(done: Future[tuple[_Opened, dict[str, Stream]]]) -> None:
             for name in names:
-                self._when_done(done, name, partial(self._look_at, name))
+                self._when_done(done, name, partial(self._observe_named, name))
 
         self._of_store.submit(read).add_done_callback(look)
 
-    def _look_at(self, name: str, read: tuple[_Opened, dict[str, Stream]]) -> None:
+    def _observe_named(self, name: str, read: tuple[_Opened, dict[str, Stream]]) -> None:
         opened, found = read
         stream = found.get(name.casefold())
         if stream is None:
@@ -162,17 +162,17 @@ class Looks:
             if self._closed:
                 return  # nobody waits any more
             tables = [base.table.path for base in stream.bases]
-            looked = self._turns.submit(tables, partial(self._look, stream, opened))
+            looked = self._turns.submit(tables, partial(self._observe, stream, opened))
         looked.add_done_callback(
-            lambda done: self._when_done(done, name, lambda sight: self._answer(name).set_result(sight))
+            lambda done: self._when_done(done, name, lambda observation: self._answer(name).set_result(observation))
         )
 
-    def _look(self, stream: Stream, opened: _Opened) -> Sight:
+    def _observe(self, stream: Stream, opened: _Opened) -> Observation:
         """A stream without data does not age while somebody watches it (R86)."""
-        sight = self._sights.look(stream, opened.settings.storage_options)
-        if not sight.has_data:
+        observation = self._observations.observe(stream, opened.settings.storage_options)
+        if not observation.has_data:
             renew_anchor(opened.store, stream, opened.hook.open_table)
-        return sight
+        return observation
 
     def _when_done(self, done: Future[T], name: str, go_on: Callable[[T], None]) -> None:
         """Goes on with the result, or hands on what stopped it."""
@@ -183,31 +183,31 @@ class Looks:
         else:
             go_on(done.result())
 
-    def _answer(self, name: str) -> Future[Sight]:
-        """The future to be answered; whoever asks from now on starts another look."""
+    def _answer(self, name: str) -> Future[Observation]:
+        """The future to be answered; a request from now on starts another observation."""
         with self._lock:
-            return self._asked.pop(name.casefold())
+            return self._under_way.pop(name.casefold())
 
 
-_open: dict[str, Looks] = {}
+_open: dict[str, SourcePoller] = {}
 _one_at_a_time = Lock()
 
 
 @contextmanager
-def looking(conn_id: str) -> Iterator[Looks]:
-    """The process's looks of that connection, shared by its triggers; closed when the last of them has left."""
+def shared_poller(conn_id: str) -> Iterator[SourcePoller]:
+    """The process's poller of that connection, shared by its triggers; closed when the last of them has left."""
     with _one_at_a_time:
-        looks = _open.get(conn_id)
-        if looks is None:
-            looks = _open[conn_id] = Looks(conn_id)
-        looks.users += 1
+        poller = _open.get(conn_id)
+        if poller is None:
+            poller = _open[conn_id] = SourcePoller(conn_id)
+        poller.users += 1
     try:
-        yield looks
+        yield poller
     finally:
         with _one_at_a_time:
-            looks.users -= 1
-            left = looks.users == 0
+            poller.users -= 1
+            left = poller.users == 0
             if left:
                 del _open[conn_id]
         if left:
-            looks.close()
+            poller.close()

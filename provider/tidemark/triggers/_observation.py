@@ -1,4 +1,4 @@
-"""What one look at a stream found; a source that has not gone on since the last look costs one listing."""
+"""Observation of a stream by a trigger; a source without a commit since the last one costs one listing."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tidemark.model.streams import BaseOffset, Stream, TableRef
 from tidemark.streams.planning.bounds import UNBOUNDED
 from tidemark.streams.worker.sources import SourceHead, Tables, head_of, window_from
 
-__all__ = ["Sight", "Sights"]
+__all__ = ["Observation", "ObservationCache"]
 
 _MOST = 20_000
 
 
 @dataclass(frozen=True)
-class Sight:
+class Observation:
     """A stream, the newest version of its source, and whether the next window has something to deliver (R120, R123).
 
     `waiting_since`: when the oldest version that the stream has not passed was committed; None where nothing waits.
@@ -46,8 +46,8 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where stream and table stood at a look.
+class _Fingerprint:
+    """State of stream and table at an observation.
 
     `written` is the head's file time: a table made anew has another. `next_there`: log cleanup has not taken the first
     unread commit.
@@ -62,29 +62,31 @@ class _Place:
     next_there: bool
 
 
-class Sights:
-    """Looks at streams, and what was seen last: of a stream and a source that stand where they stood it still holds."""
+class ObservationCache:
+    """The last observation of each stream; it holds as long as stream and source have the same fingerprint."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._seen: OrderedDict[str, tuple[tuple[_Place | None, ...], Sight]] = OrderedDict()
+        self._seen: OrderedDict[str, tuple[tuple[_Fingerprint | None, ...], Observation]] = OrderedDict()
 
-    def look(self, stream: Stream, options: Mapping[str, Any]) -> Sight:
-        """The stream's sight now. Raises as `begin` does for its source."""
-        places = [_place_of(stream, base, DeltaLog(Storage(base.table.path, options))) for base in stream.bases]
-        place = None if None in places else tuple(places)
+    def observe(self, stream: Stream, options: Mapping[str, Any]) -> Observation:
+        """The stream's observation now. Raises as `begin` does for its source."""
+        fingerprints = [
+            _fingerprint_of(stream, base, DeltaLog(Storage(base.table.path, options))) for base in stream.bases
+        ]
+        fingerprint = None if None in fingerprints else tuple(fingerprints)
         with self._lock:
             seen = self._seen.get(stream.uid)
-        if seen is not None and seen[0] == place:
+        if seen is not None and seen[0] == fingerprint:
             return replace(seen[1], stream=stream)
-        sight = _look(stream, partial(_opened, options))
-        if place is not None:
-            self._keep(stream.uid, place, sight)
-        return sight
+        observation = _observed(stream, partial(_opened, options))
+        if fingerprint is not None:
+            self._keep(stream.uid, fingerprint, observation)
+        return observation
 
-    def _keep(self, uid: str, place: tuple[_Place | None, ...], sight: Sight) -> None:
+    def _keep(self, uid: str, fingerprint: tuple[_Fingerprint | None, ...], observation: Observation) -> None:
         with self._lock:
-            self._seen[uid] = (place, sight)
+            self._seen[uid] = (fingerprint, observation)
             self._seen.move_to_end(uid)
             while len(self._seen) > _MOST:
                 self._seen.popitem(last=False)
@@ -94,7 +96,7 @@ def _opened(options: Mapping[str, Any], table: TableRef | str) -> DeltaLog:
     return DeltaLog.open(table.path if isinstance(table, TableRef) else table, options)
 
 
-def _place_of(stream: Stream, base: BaseOffset, log: DeltaLog) -> _Place | None:
+def _fingerprint_of(stream: Stream, base: BaseOffset, log: DeltaLog) -> _Fingerprint | None:
     """None where the head has no commit file to go by."""
     head, unread = log.head(), base.version + 1
     if head < 0:
@@ -103,7 +105,7 @@ def _place_of(stream: Stream, base: BaseOffset, log: DeltaLog) -> _Place | None:
         written = log.storage.modified_at(commit_name(head))
     except FileNotFoundError:
         return None
-    return _Place(
+    return _Fingerprint(
         offset=base.version,
         initial_rows=stream.initial_rows_pending,
         table_id=base.table.table_id,
@@ -114,11 +116,11 @@ def _place_of(stream: Stream, base: BaseOffset, log: DeltaLog) -> _Place | None:
     )
 
 
-def _look(stream: Stream, tables: Tables) -> Sight:
+def _observed(stream: Stream, tables: Tables) -> Observation:
     source = head_of(stream, tables, UNBOUNDED)
     found = not source.silent(window_from(stream, source.ends, stream.anchor))
     waiting = _first_unread(stream, source, tables) if found else None
-    return Sight(stream=stream, head=source.head, has_data=found, waiting_since=waiting)
+    return Observation(stream=stream, head=source.head, has_data=found, waiting_since=waiting)
 
 
 def _first_unread(stream: Stream, source: SourceHead, tables: Tables) -> datetime | None:
