@@ -12,7 +12,7 @@ import pytest
 from tidemark.changes.planning.removals import Removal
 from tidemark.model.streams import TableRef
 from tidemark.streams.planning.alterations import Settings, alterations, differing
-from tidemark.streams.planning.retention import Need, Sight, plan_vacuum
+from tidemark.streams.planning.retention import Need, TableFacts, plan_vacuum
 from tidemark.streams.planning.staleness import (
     EXTENSION,
     FILE_RETENTION,
@@ -34,8 +34,8 @@ def after(configuration: Mapping[str, str], step: Settings) -> dict[str, str]:
 def stretched(own: Mapping[str, str]) -> dict[str, str]:
     """A table after a VACUUM that has lengthened both of Delta's properties."""
     needs = [Need("s", 4, NOW + 5 * DAY, NOW - 200 * DAY)]
-    sight = Sight(TABLE, own, (Removal(5, "f", None, NOW - 6.9 * DAY, 1),))
-    made = after(own, plan_vacuum(sight, needs, NOW, extension=60 * DAY).settings)
+    facts = TableFacts(TABLE, own, (Removal(5, "f", None, NOW - 6.9 * DAY, 1),))
+    made = after(own, plan_vacuum(facts, needs, NOW, extension=60 * DAY).settings)
     assert set(json.loads(made[OWN_RETENTION])) == {FILE_RETENTION, LOG_RETENTION}
     return made
 
@@ -49,12 +49,12 @@ OWN = [
 @pytest.mark.parametrize("own", OWN)
 def test_a_job_that_dies_anywhere_leaves_what_the_next_plan_puts_back(own: dict[str, str]) -> None:
     table = stretched(own)
-    steps = alterations(table, plan_vacuum(Sight(TABLE, table), [], NOW).settings)
+    steps = alterations(table, plan_vacuum(TableFacts(TABLE, table), [], NOW).settings)
     for done in range(len(steps) + 1):
         left = table
         for step in steps[:done]:
             left = after(left, step)
-        left = after(left, plan_vacuum(Sight(TABLE, left), [], NOW).settings)
+        left = after(left, plan_vacuum(TableFacts(TABLE, left), [], NOW).settings)
         assert {name: value for name, value in left.items() if name != EXTENSION} == own, (done, steps)
 
 
@@ -66,9 +66,9 @@ def test_what_is_stretched_is_noted_at_every_moment_and_the_log_is_kept_as_long_
 ) -> None:
     """Also where one property is stretched anew while the other is put back, and from a table as it was."""
     for before in (own, stretched(own)):
-        sight = Sight(TABLE, before, (Removal(5, "f", None, NOW - 6.9 * DAY, 1),))
+        facts = TableFacts(TABLE, before, (Removal(5, "f", None, NOW - 6.9 * DAY, 1),))
         needs = [Need("s", 4, NOW + 5 * DAY, NOW - age * DAY)]
-        settings = plan_vacuum(sight, needs, NOW, extension=extension).settings
+        settings = plan_vacuum(facts, needs, NOW, extension=extension).settings
         left = before
         for step in alterations(before, settings):
             assert len({value is None for value in step.values()}) == 1, "Delta sets or unsets in one statement"

@@ -25,7 +25,7 @@ from tidemark.streams.planning.staleness import (
     stretched_from,
 )
 
-__all__ = ["Holding", "Losing", "Need", "Sight", "VacuumPlan", "plan_vacuum"]
+__all__ = ["Holding", "Losing", "Need", "TableFacts", "VacuumPlan", "plan_vacuum"]
 
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
@@ -47,7 +47,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Sight:
+class TableFacts:
     """The table as it is: its properties, what the commits after the lowest offset removed, and the shortest retention
     that was in force meanwhile: what was removed before it may have dropped out of Delta's checkpoints.
     """
@@ -110,7 +110,7 @@ class VacuumPlan:
 
 
 def plan_vacuum(
-    sight: Sight, needs: Sequence[Need], now: datetime, *, extension: timedelta | None = None, stretch: bool = True
+    facts: TableFacts, needs: Sequence[Need], now: datetime, *, extension: timedelta | None = None, stretch: bool = True
 ) -> VacuumPlan:
     """Keep what each stream needs until its STALE_AFTER, and else what the table's own retention says.
 
@@ -118,33 +118,33 @@ def plan_vacuum(
     properties are lengthened while a stream needs it, so that other VACUUMs and log cleanup leave it its files, and
     put back when none does; without it, they are put back now.
     """
-    own = retention_of(sight.configuration)
+    own = retention_of(facts.configuration)
     own = own if extension is None else replace(own, extension=extension)
     held = [need for need in needs if now <= need.until]
     keep_after = min((need.offset for need in held), default=None)
-    needed = () if keep_after is None else _after(sight.removed, keep_after)
+    needed = () if keep_after is None else _after(facts.removed, keep_after)
     oldest = min((one.removed_at for one in needed if one.removed_at > UNKNOWN), default=now)
     wanted = _wanted(own, held, oldest, now) if stretch else {}
-    settings = _extension(sight.configuration, extension) | _stretched(sight.configuration, wanted)
+    settings = _extension(facts.configuration, extension) | _stretched(facts.configuration, wanted)
     stream_hours = max(int(bool(held)), _hours(now - oldest) + 1 if needed else 0)
     return VacuumPlan(
-        table=sight.table,
+        table=facts.table,
         planned_at=now,
-        retain_hours=max(_hours(file_retention(_after_setting(sight.configuration, settings))), stream_hours),
+        retain_hours=max(_hours(file_retention(_after_setting(facts.configuration, settings))), stream_hours),
         stream_hours=stream_hours,
         keep_after=keep_after,
-        by_list=bool(held) and _may_be_forgotten(sight, own.files, needed, now),
+        by_list=bool(held) and _may_be_forgotten(facts, own.files, needed, now),
         settings=settings,
-        found={name: sight.configuration.get(name) for name in _MANAGED},
-        held_by=tuple(_holdings(held, sight.removed, own, now)),
-        losing=tuple(_losses([need for need in needs if now > need.until], sight.removed, own, keep_after, now)),
+        found={name: facts.configuration.get(name) for name in _MANAGED},
+        held_by=tuple(_holdings(held, facts.removed, own, now)),
+        losing=tuple(_losses([need for need in needs if now > need.until], facts.removed, own, keep_after, now)),
         kept=kept_bytes(needed, own.files, now),
     )
 
 
-def _may_be_forgotten(sight: Sight, own: timedelta, needed: Iterable[Removal], now: datetime) -> bool:
+def _may_be_forgotten(facts: TableFacts, own: timedelta, needed: Iterable[Removal], now: datetime) -> bool:
     """By Delta, when the job runs: that may be hours later, and more may have been removed by then."""
-    forgotten = min(sight.shortest, own - _lead(own))
+    forgotten = min(facts.shortest, own - _lead(own))
     return own < _DAY or any(now - one.removed_at > forgotten for one in needed)
 
 

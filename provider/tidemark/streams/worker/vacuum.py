@@ -12,7 +12,7 @@ from tidemark.errors import LogIncomplete, SourceError, VersionNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import BaseOffset, Stream, StreamMode, TableRef
 from tidemark.model.table_log import TableState
-from tidemark.streams.planning.retention import Need, Sight, VacuumPlan, plan_vacuum
+from tidemark.streams.planning.retention import Need, TableFacts, VacuumPlan, plan_vacuum
 from tidemark.streams.planning.staleness import DEFAULT_EXTENSION, EXTENSION, Retention, retention_of
 from tidemark.streams.store import streams as stored_streams
 from tidemark.streams.worker.sources import Tables
@@ -41,10 +41,10 @@ def plan_table_vacuum(
     own = retention_of(head.metadata.configuration)
     looking = _Needs(log, own if extension is None else replace(own, extension=extension), tables, held)
     needs = [looking.of(stream, base) for stream, base in reading]
-    return plan_vacuum(_sight(table, log, head, lowest), needs, store.clock(), extension=extension, stretch=stretch)
+    return plan_vacuum(_facts_of(table, log, head, lowest), needs, store.clock(), extension=extension, stretch=stretch)
 
 
-def _sight(table: TableRef, log: DeltaLog, head: TableState, lowest: int) -> Sight:
+def _facts_of(table: TableRef, log: DeltaLog, head: TableState, lowest: int) -> TableFacts:
     """Commits that the log no longer has cannot be read by a stream either: what is left of them is looked at."""
     after = max(lowest, log.earliest() - 1)
     commits = tuple(log.commits(after, head.version))
@@ -52,7 +52,7 @@ def _sight(table: TableRef, log: DeltaLog, head: TableState, lowest: int) -> Sig
         shortest = shortest_retention(log.state(after), commits)
     except (LogIncomplete, VersionNotFound):
         shortest = timedelta()
-    return Sight(
+    return TableFacts(
         table=replace(table, path=log.uri, table_id=head.table_id),
         configuration=head.metadata.configuration,
         removed=removals(commits),
