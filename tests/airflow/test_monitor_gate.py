@@ -11,8 +11,8 @@ import pytest
 from fastapi import HTTPException
 
 from tidemark.errors import StoreBusy, StoreNotMigrated, StreamNotFound
+from tidemark.plugins.monitor.connections import STORE_THREADS, MonitoredConnection
 from tidemark.plugins.monitor.gate import Gate, Gates
-from tidemark.plugins.monitor.places import STORE_THREADS, Place
 from tidemark.streams.worker.threads import OwnThreads
 
 BUSY = StoreBusy(url="postgresql://h/d", problem="canceling statement due to lock timeout")
@@ -40,14 +40,14 @@ def released() -> Iterator[threading.Event]:
 
 
 def gate(clock: Clock, **more: float) -> Gate:
-    def nowhere(conn_id: str) -> Place:
-        return Place(conn_id, None, lambda _: pytest.fail("no lake is asked"))
+    def nowhere(conn_id: str) -> MonitoredConnection:
+        return MonitoredConnection(conn_id, None, lambda _: pytest.fail("no lake is asked"))
 
     return Gate("c", open_at=nowhere, clock=clock, **more)  # type: ignore[arg-type]
 
 
-def failing(error: Exception) -> Callable[[Place], None]:
-    def work(_: Place) -> None:
+def failing(error: Exception) -> Callable[[MonitoredConnection], None]:
+    def work(_: MonitoredConnection) -> None:
         raise error
 
     return work
@@ -80,7 +80,7 @@ def test_who_comes_when_it_is_full_is_refused_at_once_with_a_time_to_come_again(
 
 @pytest.mark.parametrize("how", [failing(BUSY), failing(TimeoutError("the secrets backend"))])
 def test_after_a_failure_nobody_is_let_in_until_the_pause_is_over_and_one_has_tried(
-    clock: Clock, how: Callable[[Place], None]
+    clock: Clock, how: Callable[[MonitoredConnection], None]
 ) -> None:
     paused = gate(clock, pause=5)
     for _ in range(2):  # the one that tries may fail as well
@@ -116,7 +116,7 @@ def test_an_answer_that_is_an_error_is_an_answer(clock: Clock, answer: Exception
     for _ in range(3):
         with pytest.raises(type(answer)):
             asyncio.run(well.ask(failing(answer)))
-    assert asyncio.run(well.ask(lambda place: place.conn_id)) == "c"
+    assert asyncio.run(well.ask(lambda monitored: monitored.conn_id)) == "c"
     with pytest.raises(StoreBusy):
         asyncio.run(well.ask(failing(BUSY)))
     clock.now += 6

@@ -28,8 +28,8 @@ from tidemark.model.statements import TransactionKey
 from tidemark.plugins.monitor import reading, replication_reading
 from tidemark.plugins.monitor.access import ReadableDags, require_reader
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
+from tidemark.plugins.monitor.connections import connection_ids
 from tidemark.plugins.monitor.gate import Gate, Gates
-from tidemark.plugins.monitor.places import connection_ids
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
 from tidemark.plugins.monitor.security import SECURITY, SecurityHeaders
 from tidemark.streams.store.overview import SortBy
@@ -151,7 +151,7 @@ def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime])
     async def replications(readable: ReadableDags, connection: Connection = None) -> ReplicationsAnswer:
         """Every replication: its state, its lag, its alerts, and how many of its objects are behind."""
         return await _gate(gates, connection).ask(
-            lambda place: replication_reading.replications_answer(place, now=clock(), readable=readable)
+            lambda monitored: replication_reading.replications_answer(monitored, now=clock(), readable=readable)
         )
 
     @app.get("/api/replication", responses=_refusals("replication"))
@@ -168,7 +168,9 @@ def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime])
         """
         wish = replication_reading.ObjectsWish(search, limit, offset)
         return await _gate(gates, connection).ask(
-            lambda place: replication_reading.replication_details(place, name, wish, now=clock(), readable=readable)
+            lambda monitored: replication_reading.replication_details(
+                monitored, name, wish, now=clock(), readable=readable
+            )
         )
 
 

@@ -15,8 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import StoreError, StoreNotMigrated, StoreTooNew, TidemarkError
+from tidemark.plugins.monitor.connections import STORE_THREADS, MonitoredConnection, open_connection
 from tidemark.plugins.monitor.lookout import Lookout
-from tidemark.plugins.monitor.places import STORE_THREADS, Place, open_place
 from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["Gate", "Gates"]
@@ -41,7 +41,7 @@ class Gate:
         self,
         conn_id: str,
         *,
-        open_at: Callable[[str], Place] = open_place,
+        open_at: Callable[[str], MonitoredConnection] = open_connection,
         most: int = 32,
         patience: float = 8.0,
         pause: float = 5.0,
@@ -59,7 +59,7 @@ class Gate:
         self._trying = False
         self._store: ControlStore | None = None
 
-    async def ask(self, work: Callable[[Place], T]) -> T:
+    async def ask(self, work: Callable[[MonitoredConnection], T]) -> T:
         """What `work` finds. Raises HTTPException 503, and what opening the connection and `work` raise."""
         with self._let_in():
             answer = asyncio.wrap_future(self._threads.submit(lambda: self._do(work)))
@@ -80,12 +80,12 @@ class Gate:
             self._shut_until = None
             return found
 
-    def _do(self, work: Callable[[Place], T]) -> T:
+    def _do(self, work: Callable[[MonitoredConnection], T]) -> T:
         if self._is_shut():  # since this reader was let in
             raise self._refusal(_NO_ANSWER)
-        place = self._open_at(self._conn_id)
-        self._store = place.store
-        return work(place)
+        monitored = self._open_at(self._conn_id)
+        self._store = monitored.store
+        return work(monitored)
 
     @contextmanager
     def _let_in(self) -> Iterator[None]:

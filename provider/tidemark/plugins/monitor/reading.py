@@ -18,8 +18,8 @@ from tidemark.plugins.monitor.answers import (
     stream_answer,
     transaction_answer,
 )
+from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.gate import Gate
-from tidemark.plugins.monitor.places import Place, connection_ids
 from tidemark.replication.store import replications
 from tidemark.streams.store import overview, streams, transactions
 from tidemark.streams.store.overview import NumberedMove, OverviewRow, SortBy, StreamsPage
@@ -57,12 +57,12 @@ async def streams_page(
     gate: Gate, wish: PageWish, *, patience: float, now: datetime, readable: Collection[str]
 ) -> StreamsAnswer:
     """One look at the store, then the logs of the page's streams for `patience` seconds. Raises StoreError."""
-    place, found, beside = await gate.ask(lambda place: (place, *_kept_page(place, wish)))
-    sights = await gate.lookout.look([row.stream for row in found.rows], place.tables, patience=patience)
+    monitored, found, beside = await gate.ask(lambda monitored: (monitored, *_kept_page(monitored, wish)))
+    sights = await gate.lookout.look([row.stream for row in found.rows], monitored.tables, patience=patience)
     return StreamsAnswer(
-        connection=place.conn_id,
+        connection=monitored.conn_id,
         connections=connection_ids(),
-        store="absent" if place.store is None else "ready",
+        store="absent" if monitored.store is None else "ready",
         now=now,
         total=found.total,
         limit=wish.limit,
@@ -85,11 +85,11 @@ async def details(
 
     Raises StreamNotFound, StoreError.
     """
-    place, kept = await gate.ask(lambda place: (place, _kept_stream(place, name, asked_for)))
+    monitored, kept = await gate.ask(lambda monitored: (monitored, _kept_stream(monitored, name, asked_for)))
     stream = kept.row.stream
-    sight = (await gate.lookout.look([stream], place.tables, patience=patience))[stream.uid]
+    sight = (await gate.lookout.look([stream], monitored.tables, patience=patience))[stream.uid]
     return StreamDetails(
-        connection=place.conn_id,
+        connection=monitored.conn_id,
         now=now,
         stream=stream_answer(kept.row, sight, now=now, readable=readable),
         table_id=stream.source.table_id,
@@ -100,19 +100,19 @@ async def details(
     )
 
 
-def _kept_page(place: Place, wish: PageWish) -> tuple[StreamsPage, int]:
+def _kept_page(monitored: MonitoredConnection, wish: PageWish) -> tuple[StreamsPage, int]:
     """The streams, and how many replications there are."""
-    if place.store is None:
+    if monitored.store is None:
         return StreamsPage(0, ()), 0
-    return place.store.read(
+    return monitored.store.read(
         lambda connection: (overview.page(connection, **vars(wish)), replications.count(connection))
     )
 
 
-def _kept_stream(place: Place, name: str, asked_for: TransactionKey | None) -> _Kept:
-    if place.store is None:
+def _kept_stream(monitored: MonitoredConnection, name: str, asked_for: TransactionKey | None) -> _Kept:
+    if monitored.store is None:
         raise StreamNotFound(stream=name)
-    return place.store.read(lambda connection: _kept(connection, name, asked_for))
+    return monitored.store.read(lambda connection: _kept(connection, name, asked_for))
 
 
 def _kept(connection: sa.Connection, name: str, asked_for: TransactionKey | None) -> _Kept:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidemark.errors import ReplicationNotFound
-from tidemark.plugins.monitor.places import Place, connection_ids
+from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
 from tidemark.plugins.monitor.replication_answers import (
     ReplicationDetails,
     ReplicationsAnswer,
@@ -32,32 +32,34 @@ class ObjectsWish:
     offset: int
 
 
-def replications_answer(place: Place, *, now: datetime, readable: Collection[str]) -> ReplicationsAnswer:
+def replications_answer(
+    monitored: MonitoredConnection, *, now: datetime, readable: Collection[str]
+) -> ReplicationsAnswer:
     """Every replication as a whole. Raises StoreError."""
-    found = () if place.store is None else describe_all(place.store)
+    found = () if monitored.store is None else describe_all(monitored.store)
     return ReplicationsAnswer(
-        connection=place.conn_id,
+        connection=monitored.conn_id,
         connections=connection_ids(),
-        store="absent" if place.store is None else "ready",
+        store="absent" if monitored.store is None else "ready",
         now=now,
         replications=tuple(replication_answer(one, readable) for one in found),
     )
 
 
 def replication_details(
-    place: Place, name: str, wish: ObjectsWish, *, now: datetime, readable: Collection[str]
+    monitored: MonitoredConnection, name: str, wish: ObjectsWish, *, now: datetime, readable: Collection[str]
 ) -> ReplicationDetails:
     """The replication of that name, in any case. Raises ReplicationNotFound, StoreError."""
-    if place.store is None:
+    if monitored.store is None:
         raise ReplicationNotFound(replication=name, known="none")
-    status = describe(place.store, name)
-    moves = history(place.store, name, limit=REPLICATION_MOVES + 1)
+    status = describe(monitored.store, name)
+    moves = history(monitored.store, name, limit=REPLICATION_MOVES + 1)
     replication = status.replication
     names = status.names
     fitting = worst_first(status.objects, wish.search)
     shown = fitting[wish.offset : wish.offset + wish.limit]
     return ReplicationDetails(
-        connection=place.conn_id,
+        connection=monitored.conn_id,
         now=now,
         replication=replication_answer(status, readable),
         target=replication.options.target,

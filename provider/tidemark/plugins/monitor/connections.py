@@ -1,4 +1,4 @@
-"""Where the page's streams are: the control store and the lake behind a Tidemark connection, opened for reading."""
+"""The connections that the page shows: control store and lake of a Tidemark connection, opened for reading."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tidemark.control.urls import SQLITE, parse_url
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID, TidemarkHook
 from tidemark.streams.worker.sources import Tables
 
-__all__ = ["STORE_THREADS", "Place", "connection_ids", "open_place"]
+__all__ = ["STORE_THREADS", "MonitoredConnection", "connection_ids", "open_connection"]
 
 STORE_THREADS = 4  # that read one store at once, each with a connection
 _PATIENCE = timedelta(seconds=1)  # for a read that may be tried again
 
 
 @dataclass(frozen=True)
-class Place:
+class MonitoredConnection:
     """`store` is None where no store has been made yet: the first task that uses an embedded one makes it."""
 
     conn_id: str
@@ -36,14 +36,14 @@ def connection_ids() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip())) or (DEFAULT_CONN_ID,)
 
 
-def open_place(conn_id: str) -> Place:
+def open_connection(conn_id: str) -> MonitoredConnection:
     """The connection as it is now. Opening does no I/O on store or lake, and never makes or migrates a store.
 
     Raises AirflowNotFoundException, InvalidArgument, StoreUrlInvalid.
     """
     hook = TidemarkHook(conn_id)
     url = hook.settings.control_store
-    return Place(conn_id, None if _is_missing_file(url) else _store(url), hook.open_table)
+    return MonitoredConnection(conn_id, None if _is_missing_file(url) else _store(url), hook.open_table)
 
 
 @lru_cache(maxsize=16)
