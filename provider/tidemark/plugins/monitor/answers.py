@@ -11,7 +11,7 @@ from typing import Literal
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import OffsetMove, WindowKind
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act, actor_of_key
-from tidemark.plugins.monitor.lookout import NotYet, Sight, Unreadable
+from tidemark.plugins.monitor.status_cache import CachedStatus, NotYet, Unreadable
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.stream_state import LogSaid, NoLog, StreamState, state_of
 from tidemark.streams.store.overview import HeldWindow, NumberedMove, OverviewRow
@@ -184,7 +184,7 @@ class StreamDetails:
     replications: int
 
 
-def stream_answer(row: OverviewRow, sight: Sight, *, now: datetime, readable: Collection[str]) -> StreamAnswer:
+def stream_answer(row: OverviewRow, status: CachedStatus, *, now: datetime, readable: Collection[str]) -> StreamAnswer:
     """A row of the store with what its source's log says."""
     stream = row.stream
     return StreamAnswer(
@@ -193,7 +193,7 @@ def stream_answer(row: OverviewRow, sight: Sight, *, now: datetime, readable: Co
         source=stream.source.name,
         path=stream.source.path,
         mode=stream.mode.value,
-        state=state_of(row.health, _said(sight), initial_rows_pending=stream.initial_rows_pending, now=now),
+        state=state_of(row.health, _said(status), initial_rows_pending=stream.initial_rows_pending, now=now),
         offset=stream.offset.version,
         initial_rows_pending=stream.initial_rows_pending,
         comment=stream.comment,
@@ -201,28 +201,32 @@ def stream_answer(row: OverviewRow, sight: Sight, *, now: datetime, readable: Co
         advanced_at=stream.anchor,
         commit=None if row.commit is None else _move(None, row.commit, readable),
         held=None if row.held is None else _held(row.held, readable),
-        lag=lag_answer(sight, now),
+        lag=lag_answer(status, now),
         health=_health(row.health, readable),
     )
 
 
-def lag_answer(sight: Sight, now: datetime) -> LagAnswer:
+def lag_answer(status: CachedStatus, now: datetime) -> LagAnswer:
     """The status in numbers, or the reason why it is not known, in words."""
-    if isinstance(sight, NotYet):
-        return LagAnswer("waiting", words=f"The lake has not answered for {sight.seconds:.0f} s.")
-    if isinstance(sight, Unreadable):
-        return LagAnswer("unreadable", words=sight.words)
-    since = sight.waiting_since
+    if isinstance(status, NotYet):
+        return LagAnswer("waiting", words=f"The lake has not answered for {status.seconds:.0f} s.")
+    if isinstance(status, Unreadable):
+        return LagAnswer("unreadable", words=status.words)
+    since = status.waiting_since
     return LagAnswer(
         "known",
-        words=None if sight.problem is None else str(sight.problem),
-        head=sight.head,
-        behind=sight.behind,
+        words=None if status.problem is None else str(status.problem),
+        head=status.head,
+        behind=status.behind,
         waiting_since=since,
-        lag_seconds=max(0.0, (now - since).total_seconds()) if since is not None else 0.0 if not sight.behind else None,
-        stale_after=sight.stale_after,
-        hours_left=sight.time_left(now).total_seconds() / 3600,
-        stale=sight.stale(now),
+        lag_seconds=max(0.0, (now - since).total_seconds())
+        if since is not None
+        else 0.0
+        if not status.behind
+        else None,
+        stale_after=status.stale_after,
+        hours_left=status.time_left(now).total_seconds() / 3600,
+        stale=status.stale(now),
     )
 
 
@@ -263,12 +267,12 @@ def transaction_answer(
     )
 
 
-def _said(sight: Sight) -> LogSaid | NoLog:
-    if isinstance(sight, NotYet):
+def _said(status: CachedStatus) -> LogSaid | NoLog:
+    if isinstance(status, NotYet):
         return NoLog.NOT_YET
-    if isinstance(sight, Unreadable):
+    if isinstance(status, Unreadable):
         return NoLog.UNREADABLE
-    return sight.said
+    return status.said
 
 
 def _move(number: int | None, move: OffsetMove, readable: Collection[str]) -> MoveAnswer:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tidemark.control.store import ControlStore
 from tidemark.errors import StoreError, StoreNotMigrated, StoreTooNew, TidemarkError
 from tidemark.plugins.monitor.connections import STORE_THREADS, MonitoredConnection, open_connection
-from tidemark.plugins.monitor.lookout import Lookout
+from tidemark.plugins.monitor.status_cache import StatusCache
 from tidemark.streams.worker.threads import OwnThreads
 
 __all__ = ["Gate", "Gates"]
@@ -47,7 +47,7 @@ class Gate:
         pause: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.lookout = Lookout(clock=clock)
+        self.status_cache = StatusCache(clock=clock)
         self._conn_id = conn_id
         self._open_at = open_at
         self._threads = OwnThreads(f"tidemark-monitor-{conn_id}", most=STORE_THREADS)

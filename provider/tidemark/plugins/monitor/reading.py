@@ -58,7 +58,7 @@ async def streams_page(
 ) -> StreamsAnswer:
     """One look at the store, then the logs of the page's streams for `patience` seconds. Raises StoreError."""
     monitored, found, beside = await gate.ask(lambda monitored: (monitored, *_kept_page(monitored, wish)))
-    sights = await gate.lookout.look([row.stream for row in found.rows], monitored.tables, patience=patience)
+    statuses = await gate.status_cache.statuses([row.stream for row in found.rows], monitored.tables, patience=patience)
     return StreamsAnswer(
         connection=monitored.conn_id,
         connections=connection_ids(),
@@ -67,7 +67,7 @@ async def streams_page(
         total=found.total,
         limit=wish.limit,
         offset=wish.offset,
-        streams=tuple(stream_answer(row, sights[row.stream.uid], now=now, readable=readable) for row in found.rows),
+        streams=tuple(stream_answer(row, statuses[row.stream.uid], now=now, readable=readable) for row in found.rows),
         replications=beside,
     )
 
@@ -87,11 +87,11 @@ async def details(
     """
     monitored, kept = await gate.ask(lambda monitored: (monitored, _kept_stream(monitored, name, asked_for)))
     stream = kept.row.stream
-    sight = (await gate.lookout.look([stream], monitored.tables, patience=patience))[stream.uid]
+    status = (await gate.status_cache.statuses([stream], monitored.tables, patience=patience))[stream.uid]
     return StreamDetails(
         connection=monitored.conn_id,
         now=now,
-        stream=stream_answer(kept.row, sight, now=now, readable=readable),
+        stream=stream_answer(kept.row, status, now=now, readable=readable),
         table_id=stream.source.table_id,
         transactions=tuple(transaction_answer(one, readable, asked_for=asked_for) for one in kept.transactions),
         moves=tuple(move_answer(one, readable) for one in kept.moves[:MOVES]),

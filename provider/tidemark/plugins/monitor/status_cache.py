@@ -1,4 +1,4 @@
-"""Asking the logs of sources while a page waits: in threads, for a bounded time, one question a stream at a time."""
+"""Statuses of streams for a page that waits: by threads, in a bounded time, one question a stream at a time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.threads import OwnThreads
 
-__all__ = ["Lookout", "NotYet", "Sight", "Unreadable"]
+__all__ = ["CachedStatus", "NotYet", "StatusCache", "Unreadable"]
 
-_Question = tuple[str, int, float]
+_Key = tuple[str, int, float]
 
 log = logging.getLogger(__name__)
 
@@ -38,20 +38,20 @@ class Unreadable:
     words: str
 
 
-Sight = StreamStatus | Unreadable | NotYet
+CachedStatus = StreamStatus | Unreadable | NotYet
 
 
 @dataclass
-class _Asked:
+class _Entry:
     at: float
     answer: Future[StreamStatus]
     answered_at: float | None = None
 
 
-class Lookout:
+class StatusCache:
     """Statuses of streams, each asked once at a time and kept for `keep` seconds.
 
-    However slow or dead a lake is, `look` returns after `patience` seconds: what is missing then is a NotYet, and is
+    However slow or dead a lake is, `statuses` returns after `patience` seconds: the rest are NotYet by then, and are
     waited for in the background by at most `threads` threads, `each` of them for one table, a view's tables included.
     Questions that no thread has taken up are withdrawn.
     """
@@ -70,53 +70,53 @@ class Lookout:
         self._most = most
         self._clock = clock
         self._lock = Lock()
-        self._asked: dict[_Question, _Asked] = {}
+        self._entries: dict[_Key, _Entry] = {}
 
-    async def look(self, streams: Iterable[Stream], tables: Tables, *, patience: float) -> dict[str, Sight]:
-        """The sight of each stream by its uid, at most `patience` seconds from now; no thread waits for it."""
-        asked = {stream.uid: (_question(stream), self._ask(stream, tables)) for stream in streams}
-        await _answered([one.answer for _, one in asked.values()], patience)
-        return {uid: self._sight(about, one) for uid, (about, one) in asked.items()}
+    async def statuses(self, streams: Iterable[Stream], tables: Tables, *, patience: float) -> dict[str, CachedStatus]:
+        """The status of each stream by its uid, at most `patience` seconds from now; no thread waits for it."""
+        entries = {stream.uid: (_key_of(stream), self._entry_of(stream, tables)) for stream in streams}
+        await _answered([entry.answer for _, entry in entries.values()], patience)
+        return {uid: self._status_of(key, entry) for uid, (key, entry) in entries.items()}
 
-    def _ask(self, stream: Stream, tables: Tables) -> _Asked:
-        about = _question(stream)
+    def _entry_of(self, stream: Stream, tables: Tables) -> _Entry:
+        key = _key_of(stream)
         with self._lock:
-            known = self._asked.get(about)
+            known = self._entries.get(key)
             if known is not None and not self._outdated(known):
                 return known
-            if len(self._asked) >= self._most:
+            if len(self._entries) >= self._most:
                 self._forget()
-            looking = partial(status_of, stream, tables)
+            question = partial(status_of, stream, tables)
             read = {base.table.path for base in stream.bases}
-            asked = _Asked(self._clock(), self._threads.submit(looking, about=read))
-            self._asked[about] = asked
-        asked.answer.add_done_callback(lambda _: self._note(asked))
-        return asked
+            entry = _Entry(self._clock(), self._threads.submit(question, about=read))
+            self._entries[key] = entry
+        entry.answer.add_done_callback(lambda _: self._note(entry))
+        return entry
 
-    def _note(self, asked: _Asked) -> None:
-        asked.answered_at = self._clock()
+    def _note(self, entry: _Entry) -> None:
+        entry.answered_at = self._clock()
 
-    def _outdated(self, asked: _Asked) -> bool:
+    def _outdated(self, entry: _Entry) -> bool:
         """Withdrawn, or answered too long ago; an answer that came late is still taken once."""
-        if asked.answer.cancelled():
+        if entry.answer.cancelled():
             return True
-        return asked.answered_at is not None and self._clock() - asked.answered_at > self._keep
+        return entry.answered_at is not None and self._clock() - entry.answered_at > self._keep
 
     def _forget(self) -> None:
-        for about in [about for about, asked in self._asked.items() if self._outdated(asked)]:
-            del self._asked[about]
+        for key in [key for key, entry in self._entries.items() if self._outdated(entry)]:
+            del self._entries[key]
 
-    def _sight(self, about: _Question, asked: _Asked) -> Sight:
-        if asked.answer.cancel():  # withdrawn, by now or before, if by another page that waited for the same
+    def _status_of(self, key: _Key, entry: _Entry) -> CachedStatus:
+        if entry.answer.cancel():  # withdrawn, by now or before, if by another page that waited for the same
             with self._lock:
-                if self._asked.get(about) is asked:
-                    del self._asked[about]
-            return NotYet(self._clock() - asked.at)
-        if not asked.answer.done():
-            return NotYet(self._clock() - asked.at)
-        error = asked.answer.exception()
+                if self._entries.get(key) is entry:
+                    del self._entries[key]
+            return NotYet(self._clock() - entry.at)
+        if not entry.answer.done():
+            return NotYet(self._clock() - entry.at)
+        error = entry.answer.exception()
         if error is None:
-            return asked.answer.result()
+            return entry.answer.result()
         if not isinstance(error, TidemarkError | OSError):
             log.error("Reading the log of a source failed unexpectedly", exc_info=error)
             return Unreadable(f"Its log could not be read: {type(error).__name__}.")
@@ -131,10 +131,10 @@ async def _answered(answers: Iterable[Future[StreamStatus]], patience: float) ->
         for one in late:
             one.cancel()  # nobody waits for it any more; what a thread has taken up goes on
         for one in there:
-            _ = one.cancelled() or one.exception()  # it is told by `_sight`; asyncio need not
+            _ = one.cancelled() or one.exception()  # `_status_of` reports it; asyncio need not
         await asyncio.sleep(0)
 
 
-def _question(stream: Stream) -> _Question:
-    """What an answer belongs to: a stream at its place."""
+def _key_of(stream: Stream) -> _Key:
+    """A stream at one offset: an answer holds for it alone."""
     return stream.uid, stream.offset.version, stream.anchor.timestamp()

@@ -14,7 +14,7 @@ import pytest
 from tests.unit.lake.delta_directories import born, commit
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import BaseOffset, Stream, StreamMode, StreamOffset, TableRef
-from tidemark.plugins.monitor.lookout import Lookout, NotYet, Sight, Unreadable
+from tidemark.plugins.monitor.status_cache import CachedStatus, NotYet, StatusCache, Unreadable
 from tidemark.streams.worker.status import StreamStatus
 
 START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
@@ -70,43 +70,43 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def lookout(clock: Clock) -> Lookout:
-    return Lookout(threads=2, keep=5.0, clock=clock)
+def status_cache(clock: Clock) -> StatusCache:
+    return StatusCache(threads=2, keep=5.0, clock=clock)
 
 
-def look(lookout: Lookout, streams: list[Stream], lake: Lake, *, patience: float) -> dict[str, Sight]:
-    return asyncio.run(lookout.look(streams, lake.tables, patience=patience))
+def look(status_cache: StatusCache, streams: list[Stream], lake: Lake, *, patience: float) -> dict[str, CachedStatus]:
+    return asyncio.run(status_cache.statuses(streams, lake.tables, patience=patience))
 
 
-def test_a_standing_is_seen_and_kept_for_a_while(lake: Lake, lookout: Lookout, clock: Clock) -> None:
+def test_a_status_is_seen_and_kept_for_a_while(lake: Lake, status_cache: StatusCache, clock: Clock) -> None:
     for now, asked in ((0, 1), (4, 1), (6, 2)):
         clock.now = now
-        (sight,) = look(lookout, [lake.stream(1)], lake, patience=10).values()
-        assert isinstance(sight, StreamStatus)
-        assert (sight.head, sight.behind, lake.asked) == (4, 2, asked)
+        (status,) = look(status_cache, [lake.stream(1)], lake, patience=10).values()
+        assert isinstance(status, StreamStatus)
+        assert (status.head, status.behind, lake.asked) == (4, 2, asked)
 
 
-def test_a_stream_that_moved_is_asked_anew(lake: Lake, lookout: Lookout) -> None:
-    look(lookout, [lake.stream(1)], lake, patience=10)
+def test_a_stream_that_moved_is_asked_anew(lake: Lake, status_cache: StatusCache) -> None:
+    look(status_cache, [lake.stream(1)], lake, patience=10)
     moved = replace(lake.stream(1), offset=StreamOffset("id-1", 4))
-    (sight,) = look(lookout, [moved], lake, patience=10).values()
-    assert isinstance(sight, StreamStatus)
-    assert sight.behind == 0
+    (status,) = look(status_cache, [moved], lake, patience=10).values()
+    assert isinstance(status, StreamStatus)
+    assert status.behind == 0
 
 
-def test_a_dead_lake_takes_two_threads_and_no_more_time_than_allowed(lake: Lake, lookout: Lookout) -> None:
+def test_a_dead_lake_takes_two_threads_and_no_more_time_than_allowed(lake: Lake, status_cache: StatusCache) -> None:
     lake.open.clear()
     for _ in range(3):  # the page is read anew
-        sights = look(lookout, [lake.stream(n) for n in range(50)], lake, patience=0.05)
-        assert all(isinstance(sight, NotYet) for sight in sights.values())
+        statuses = look(status_cache, [lake.stream(n) for n in range(50)], lake, patience=0.05)
+        assert all(isinstance(status, NotYet) for status in statuses.values())
     assert lake.asked == 2
-    assert len(lookout._asked) == 2  # the rest was withdrawn: nothing piles up
+    assert len(status_cache._entries) == 2  # the rest was withdrawn: nothing piles up
 
 
 def test_a_table_that_hangs_does_not_keep_others_from_being_read(lake: Lake, clock: Clock, tmp_path: Path) -> None:
     good = Lake(tmp_path / "good")
     lake.open.clear()
-    lookout = Lookout(threads=4, each=2, clock=clock)
+    status_cache = StatusCache(threads=4, each=2, clock=clock)
     bad = {f"uid-{n}" for n in range(20)}
 
     def tables(table: TableRef | str) -> DeltaLog:
@@ -114,10 +114,10 @@ def test_a_table_that_hangs_does_not_keep_others_from_being_read(lake: Lake, clo
 
     streams = [*(lake.stream(n) for n in range(20)), *(good.stream(n) for n in range(20, 30))]
     for _ in range(2):
-        asyncio.run(lookout.look(streams, tables, patience=0.05))
-    sights = asyncio.run(lookout.look(streams[20:], tables, patience=10))
-    assert all(isinstance(sight, StreamStatus) for sight in sights.values())
-    assert (lake.asked, set(sights) & bad) == (2, set())
+        asyncio.run(status_cache.statuses(streams, tables, patience=0.05))
+    statuses = asyncio.run(status_cache.statuses(streams[20:], tables, patience=10))
+    assert all(isinstance(status, StreamStatus) for status in statuses.values())
+    assert (lake.asked, set(statuses) & bad) == (2, set())
 
 
 def test_views_on_a_table_that_hangs_do_not_keep_other_views_from_being_read(
@@ -131,36 +131,36 @@ def test_views_on_a_table_that_hangs_do_not_keep_other_views_from_being_read(
 
     on_bad = [on_view(lake.stream(number), lake) for number in range(2)]
     on_good = [on_view(good.stream(number), good) for number in range(2, 5)]
-    lookout = Lookout(threads=4, each=2, clock=clock)
-    asyncio.run(lookout.look(on_bad, tables, patience=0.05))
-    sights = asyncio.run(lookout.look(on_good, tables, patience=10))
-    assert all(isinstance(sight, StreamStatus) for sight in sights.values())
+    status_cache = StatusCache(threads=4, each=2, clock=clock)
+    asyncio.run(status_cache.statuses(on_bad, tables, patience=0.05))
+    statuses = asyncio.run(status_cache.statuses(on_good, tables, patience=10))
+    assert all(isinstance(status, StreamStatus) for status in statuses.values())
 
 
-def test_a_view_waits_for_its_turn_at_each_of_its_tables(lake: Lake, lookout: Lookout) -> None:
+def test_a_view_waits_for_its_turn_at_each_of_its_tables(lake: Lake, status_cache: StatusCache) -> None:
     lake.open.clear()
-    look(lookout, [on_view(lake.stream(number), lake) for number in range(5)], lake, patience=0.05)
-    look(lookout, [lake.stream(number) for number in range(5, 9)], lake, patience=0.05)
+    look(status_cache, [on_view(lake.stream(number), lake) for number in range(5)], lake, patience=0.05)
+    look(status_cache, [lake.stream(number) for number in range(5, 9)], lake, patience=0.05)
     assert lake.asked == 2
 
 
-def test_an_answer_that_comes_late_is_taken(lake: Lake, lookout: Lookout, clock: Clock) -> None:
+def test_an_answer_that_comes_late_is_taken(lake: Lake, status_cache: StatusCache, clock: Clock) -> None:
     lake.open.clear()
-    look(lookout, [lake.stream(1)], lake, patience=0.05)
+    look(status_cache, [lake.stream(1)], lake, patience=0.05)
     clock.now = 100
-    (late,) = look(lookout, [lake.stream(1)], lake, patience=0.05).values()
+    (late,) = look(status_cache, [lake.stream(1)], lake, patience=0.05).values()
     assert late == NotYet(100)
     lake.open.set()
-    (sight,) = look(lookout, [lake.stream(1)], lake, patience=10).values()
-    assert isinstance(sight, StreamStatus)
+    (status,) = look(status_cache, [lake.stream(1)], lake, patience=10).values()
+    assert isinstance(status, StreamStatus)
     assert lake.asked == 1
 
 
-def test_what_cannot_be_read_is_said_in_words(lake: Lake, lookout: Lookout, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_said_in_words(lake: Lake, status_cache: StatusCache, tmp_path: Path) -> None:
     gone, garbled = lake.stream(1, str(tmp_path / "nowhere")), lake.stream(2, str(tmp_path / "garbled"))
     born(tmp_path / "garbled")
     (tmp_path / "garbled" / "_delta_log" / f"{0:020d}.json").write_text("{")
-    sights = look(lookout, [gone, garbled], lake, patience=10)
-    for sight, said in zip(sights.values(), ("There is no table", "part of a Delta log"), strict=True):
-        assert isinstance(sight, Unreadable)
-        assert said in sight.words
+    statuses = look(status_cache, [gone, garbled], lake, patience=10)
+    for status, said in zip(statuses.values(), ("There is no table", "part of a Delta log"), strict=True):
+        assert isinstance(status, Unreadable)
+        assert said in status.words
