@@ -40,7 +40,7 @@ class Shop:
     def open(self, partitions: int = 1, watch: Any = None, keys: Any = ("id",), **options: Any) -> Shop:
         from tidemark.change_streams.worker import defining
         from tidemark.hooks.lake_tables import lake_tables_of
-        from tidemark.lake.log_places import logs_root
+        from tidemark.lake.log_paths import logs_root
 
         defining.create(
             self.store,

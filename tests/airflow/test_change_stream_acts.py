@@ -18,7 +18,7 @@ from tidemark.change_streams.worker.groups import create_group, group_status, li
 from tidemark.control.store import ControlStore
 from tidemark.hooks.lake_tables import lake_tables_of
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.lake.log_places import logs_root
+from tidemark.lake.log_paths import logs_root
 
 pytestmark = pytest.mark.airflow
 

@@ -17,7 +17,7 @@ from tests.control.change_stream_model import Clock
 from tests.control.replication_model import ME, Ends, WorkerDied, World, at, found
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
-from tidemark.hooks.replication import event_log_place, source_of
+from tidemark.hooks.replication import event_log_path, source_of
 from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import ObjectState, ReplicationOptions, ReplicationState, Selection
 from tidemark.replication.worker import lifecycle
@@ -197,7 +197,7 @@ def shop(
         source_conn_id=CONN_ID,
         selection=Selection(include=("shop",)),
         options=ReplicationOptions(target="mirror", backfill=False),
-        event_log=event_log_place(shop.hook),
+        event_log=event_log_path(shop.hook),
         by=ME,
     )
     prepare(store, REPLICATION, source=source_of(get_replication(store, REPLICATION)), targets=_target, by=ME)

@@ -18,7 +18,7 @@ from tests.control.change_stream_model import Clock
 from tests.control.replication_model import ME, World
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
-from tidemark.hooks.replication import event_log_place, source_of
+from tidemark.hooks.replication import event_log_path, source_of
 from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import ObjectState, ReplicationOptions, ReplicationState, Selection
 from tidemark.replication.worker import lifecycle
@@ -104,7 +104,7 @@ def test_the_form_recovers_and_drops_with_the_source(
         source_conn_id=CONN_ID,
         selection=Selection(include=("shop",)),
         options=ReplicationOptions(target="mirror"),
-        event_log=event_log_place(shop.hook),
+        event_log=event_log_path(shop.hook),
         by=ME,
     )
     lifecycle.start(store, REPLICATION, by=ME)

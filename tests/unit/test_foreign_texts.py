@@ -18,8 +18,8 @@ from tidemark.delivery.planning.delivery import Finding, judge, row_counts
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.event_logs import MARK as EVENTS_MARK
 from tidemark.lake.event_logs import batches, capture_app_id, parse_batch
-from tidemark.lake.log_places import MARK as CAPTURE_MARK
-from tidemark.lake.log_places import LogEntry, entries, has_batch
+from tidemark.lake.log_paths import MARK as CAPTURE_MARK
+from tidemark.lake.log_paths import LogEntry, entries, has_batch
 from tidemark.model.foreign_json import foreign_object, whole_number
 from tidemark.model.streams import TableRef
 from tidemark.model.table_log import TableState

@@ -200,7 +200,7 @@ def _question(replication: Replication, args: Namespace) -> str:
 def _recovered(
     hook: TidemarkHook, store: ControlStore, before: Replication, source: Source, args: Namespace
 ) -> Replication:
-    from tidemark.hooks.replication import event_log_place
+    from tidemark.hooks.replication import event_log_path
     from tidemark.replication.worker.recovering import recover_from
 
     return recover_from(
@@ -208,7 +208,7 @@ def _recovered(
         before.name,
         position=args.position,
         source=source,
-        event_log=event_log_place(hook),
+        event_log=event_log_path(hook),
         by=by_me(args.why),
         keep=tuple(args.keep or ()),
     )

@@ -24,7 +24,7 @@ from tidemark.change_streams.worker.statements import run_statement
 from tidemark.client.lake_tables import lake_tables
 from tidemark.client.sql_answers import status_answer
 from tidemark.client.temporary_views import TemporaryViews
-from tidemark.lake.log_places import logs_root
+from tidemark.lake.log_paths import logs_root
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

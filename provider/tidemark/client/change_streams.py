@@ -16,7 +16,7 @@ from tidemark.client.change_stream_readers import ReadersOfChangeStreams
 from tidemark.client.context import ClientContext
 from tidemark.client.lake_tables import lake_tables
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.log_places import logs_root
+from tidemark.lake.log_paths import logs_root
 
 __all__ = ["ChangeStreamsOfALake"]
 

@@ -6,7 +6,7 @@ from tidemark.client.catalog import PATH
 from tidemark.client.context import ClientContext
 from tidemark.delivery.driver.quarantine_table import create_in_catalog, create_quarantine_table
 from tidemark.errors import TableNotFound
-from tidemark.lake.tables import place_of
+from tidemark.lake.tables import location_of
 
 __all__ = ["make_quarantine"]
 
@@ -24,7 +24,7 @@ def make_quarantine(context: ClientContext, name: str | None) -> str:
         if in_catalog:
             create_in_catalog(context.spark, name, lambda: _is_there(context, name))
         else:
-            create_quarantine_table(context.spark, place_of(name, context.lake_root or "/")[0], context.options)
+            create_quarantine_table(context.spark, location_of(name, context.lake_root or "/")[0], context.options)
         return context.tables(name).uri
 
 

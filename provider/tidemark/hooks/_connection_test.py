@@ -61,9 +61,9 @@ def _lake(hook: TidemarkHook) -> str:
     from tidemark.lake.failures import storage_errors_named
 
     settings = hook.settings
-    place = f"{settings.workspace}/probe"
-    with storage_errors_named(place):
-        filesystem, directory = fsspec.core.url_to_fs(place, **settings.storage_options)
+    probe = f"{settings.workspace}/probe"
+    with storage_errors_named(probe):
+        filesystem, directory = fsspec.core.url_to_fs(probe, **settings.storage_options)
         file = f"{directory}/{uuid4().hex}"
         filesystem.makedirs(directory, exist_ok=True)
         filesystem.pipe_file(file, b"tidemark")

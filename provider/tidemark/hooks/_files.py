@@ -60,24 +60,24 @@ def _require_ours(directory: Path, found: os.stat_result) -> None:
 
 
 @contextmanager
-def secret_file(place: Path, text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def secret_file(path: Path, text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """A path at which a child process reads the text, as often as it likes, and descriptors that it must inherit.
 
-    On Linux the file is in memory, so a process that is killed leaves nothing; elsewhere it is `place`, with mode 0600,
+    On Linux the file is in memory, so a process that is killed leaves nothing; elsewhere it is `path`, with mode 0600,
     and gone after the context.
     """
-    number = _in_memory(place.name)
+    number = _in_memory(path.name)
     if number is not None:
         with open(number, "w", encoding="utf-8") as target:
             target.write(text)
             target.flush()
             yield f"/proc/self/fd/{number}", (number,)
         return
-    write_private(place, text)
+    write_private(path, text)
     try:
-        yield str(place), ()
+        yield str(path), ()
     finally:
-        place.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def _in_memory(name: str) -> int | None:

@@ -47,18 +47,18 @@ def alive(directory: Path) -> Iterator[tuple[int, ...]]:
         os.close(number)
 
 
-def sweep_hourly(places: Sequence[Path], now: datetime) -> None:
-    """`sweep_job_files` in each of the places, at most once an hour for the first, about 10,000 jobs at a time.
+def sweep_hourly(directories: Sequence[Path], now: datetime) -> None:
+    """`sweep_job_files` in each of the directories, at most once an hour for the first, about 10,000 jobs at a time.
 
     Never raises OSError: what cannot be removed is logged. A second run within the hour does nothing.
     """
-    stamp = places[0] / _SWEPT
+    stamp = directories[0] / _SWEPT
     try:
         if stamp.exists() and now - _modified(stamp) < _EVERY:
             return
         stamp.touch(mode=0o600)
-        for place in places:
-            swept = sweep_job_files(place, now, now - KEPT_FOR, at_most=_LOOKED_AT)
+        for directory in directories:
+            swept = sweep_job_files(directory, now, now - KEPT_FOR, at_most=_LOOKED_AT)
             if swept.left:
                 name, problem = next(iter(swept.left.items()))
                 log.warning("%d dead jobs cannot be removed, among them %s: %s", len(swept.left), name, problem)
@@ -67,39 +67,39 @@ def sweep_hourly(places: Sequence[Path], now: datetime) -> None:
 
 
 def sweep_job_files(
-    place: Path, now: datetime, older_than: datetime, *, at_most: int | None = None, dry_run: bool = False
+    directory: Path, now: datetime, older_than: datetime, *, at_most: int | None = None, dry_run: bool = False
 ) -> Swept:
     """Remove the files of jobs that no process holds and of which none was written since `older_than`; a file of
     secrets goes as soon as it surely was read. Looks at about `at_most` jobs.
 
     Names that are no job's are left alone, and links are not followed. A second run finds nothing to do.
     """
-    jobs = _jobs_in(place)
+    jobs = _jobs_in(directory)
     removed: list[str] = []
     left: dict[str, str] = {}
     for job in in_turn(jobs, at_most, now):
         try:
             if not dry_run:
-                _forget_secrets(place / job, now - _READ_WITHIN)
-            if not _is_dead(jobs[job], place / job, older_than):
+                _forget_secrets(directory / job, now - _READ_WITHIN)
+            if not _is_dead(jobs[job], directory / job, older_than):
                 continue
             for file in () if dry_run else jobs[job]:
                 _remove(file)
-            removed.append(str(place / job))
+            removed.append(str(directory / job))
         except FileNotFoundError:  # its owner removes it, or another sweeps too
             continue
         except OSError as error:
-            left[str(place / job)] = str(error)
+            left[str(directory / job)] = str(error)
     return Swept(tuple(removed), left)
 
 
-def sweep_archives(place: Path, older_than: datetime, *, dry_run: bool = False) -> Swept:
+def sweep_archives(directory: Path, older_than: datetime, *, dry_run: bool = False) -> Swept:
     """Remove the archives of the Spark side that earlier releases kept in the lake and have not made since
     `older_than`; nothing of this release uses them. A second run finds nothing to do.
     """
     removed: list[str] = []
     left: dict[str, str] = {}
-    for file in () if place.is_symlink() else place.glob("tidemark-*.zip"):
+    for file in () if directory.is_symlink() else directory.glob("tidemark-*.zip"):
         try:
             if _modified(file) < older_than:
                 if not dry_run:
@@ -112,14 +112,14 @@ def sweep_archives(place: Path, older_than: datetime, *, dry_run: bool = False) 
     return Swept(tuple(sorted(removed)), left)
 
 
-def _jobs_in(place: Path) -> dict[str, list[Path]]:
+def _jobs_in(directory: Path) -> dict[str, list[Path]]:
     """Id → its files and directory."""
     jobs: defaultdict[str, list[Path]] = defaultdict(list)
-    if not place.is_symlink():
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(place) as entries:
+    if not directory.is_symlink():
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(directory) as entries:
             for entry in entries:
                 if found := _JOB.fullmatch(entry.name):
-                    jobs[found[1]].append(place / entry.name)
+                    jobs[found[1]].append(directory / entry.name)
     return dict(jobs)
 
 

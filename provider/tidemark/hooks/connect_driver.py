@@ -48,10 +48,10 @@ def server_url(connection: Connection, session_id: str | None = None) -> str:
 
     Raises InvalidArgument for a host that is none.
     """
-    place = urlsplit(connection.host if "://" in (connection.host or "") else f"sc://{connection.host or ''}")
-    if place.scheme != "sc" or not place.hostname or place.path.strip("/"):
+    url = urlsplit(connection.host if "://" in (connection.host or "") else f"sc://{connection.host or ''}")
+    if url.scheme != "sc" or not url.hostname or url.path.strip("/"):
         raise InvalidArgument(argument="host", value=connection.host, problem="a Spark Connect server is a host name")
-    port = connection.port or place.port
+    port = connection.port or url.port
     parameters = {
         "user_id": connection.login,
         "token": connection.password,
@@ -59,7 +59,7 @@ def server_url(connection: Connection, session_id: str | None = None) -> str:
         "session_id": session_id,
     }
     given = ";".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
-    return f"sc://{place.hostname}{f':{port}' if port else ''}/;{given}".rstrip(";")
+    return f"sc://{url.hostname}{f':{port}' if port else ''}/;{given}".rstrip(";")
 
 
 def server_address(connection: Connection) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tidemark.replication.model.replication import Replication
     from tidemark.replication.sources.open import Source
 
-__all__ = ["event_log_of", "event_log_place", "source_of"]
+__all__ = ["event_log_of", "event_log_path", "source_of"]
 
 
 def source_of(replication: Replication) -> Source:
@@ -22,9 +22,9 @@ def source_of(replication: Replication) -> Source:
     return open_source(source_address(replication.source_conn_id))
 
 
-def event_log_place(hook: TidemarkHook) -> Callable[[str], str]:
+def event_log_path(hook: TidemarkHook) -> Callable[[str], str]:
     """Where the event log of the replication with that uid lies."""
-    from tidemark.lake.log_places import event_logs_root
+    from tidemark.lake.log_paths import event_logs_root
 
     root = event_logs_root(hook.settings.workspace)
     return lambda uid: f"{root}/{uid}"

@@ -93,10 +93,10 @@ def _jobs_root(given: str | None, home: Path) -> Path:
     """
     if given is None:
         return home / f"tidemark-jobs-{os.getuid()}"
-    place = Path(given).expanduser()
-    if not place.is_absolute():
+    path = Path(given).expanduser()
+    if not path.is_absolute():
         raise InvalidArgument(argument="jobs_root", value=given, problem="it must be an absolute path on the worker")
-    return place
+    return path
 
 
 def _store_url(url: str | None, password: str | None) -> str | None:

@@ -125,13 +125,13 @@ class TidemarkHook(BaseHook):
         settings = self.settings
         return resolve(name, settings.lake_root, settings.storage_options, origin=self.origin_of("lake_root"))[0]
 
-    def table_place(self, name: str) -> str:
+    def table_path(self, name: str) -> str:
         """The canonical URI where the table lies, or would if it were made. Raises InvalidArgument as `table_uri`."""
         from tidemark.hooks._secrets import require_no_password
-        from tidemark.lake.tables import place_of
+        from tidemark.lake.tables import location_of
 
         require_no_password("table", name)
-        return place_of(name, self.settings.lake_root)[0]
+        return location_of(name, self.settings.lake_root)[0]
 
     def table(self, name: str) -> TableRef:
         """The table with its identity. Raises TableNotFound, NotADeltaTable, InvalidArgument as `table_uri`."""

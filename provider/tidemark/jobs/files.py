@@ -16,7 +16,7 @@ __all__ = ["exists", "read_spec", "write_result", "write_text"]
 
 def read_spec(uri: str) -> JobSpec:
     """Raises ValueError where the text is not a JobSpec of this release."""
-    return from_json(JobSpec, fsspec.open(_place(uri), "rt", encoding="utf-8").open().read())
+    return from_json(JobSpec, fsspec.open(_path_of(uri), "rt", encoding="utf-8").open().read())
 
 
 def write_result(uri: str, result: JobResult) -> None:
@@ -26,12 +26,12 @@ def write_result(uri: str, result: JobResult) -> None:
 
 def write_text(uri: str, text: str) -> None:
     """All of it or nothing, as a result. A second run replaces it."""
-    place = _place(uri)
-    if "://" in place:
-        with fsspec.open(place, "wt", encoding="utf-8") as file:  # object stores show an object when it is whole
+    location = _path_of(uri)
+    if "://" in location:
+        with fsspec.open(location, "wt", encoding="utf-8") as file:  # object stores show an object when it is whole
             file.write(text)
         return
-    path = Path(place)
+    path = Path(location)
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f"{path.name}.{os.getpid()}.half")
     with half.open("w", encoding="utf-8") as file:
@@ -43,13 +43,13 @@ def write_text(uri: str, text: str) -> None:
 
 def exists(uri: str) -> bool:
     """Whether there is a file: the cancel marker."""
-    place = _place(uri)
-    if "://" not in place:
-        return Path(place).exists()
-    found: bool = fsspec.url_to_fs(place)[0].exists(place)
+    location = _path_of(uri)
+    if "://" not in location:
+        return Path(location).exists()
+    found: bool = fsspec.url_to_fs(location)[0].exists(location)
     return found
 
 
-def _place(uri: str) -> str:
+def _path_of(uri: str) -> str:
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else uri

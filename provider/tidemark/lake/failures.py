@@ -24,8 +24,8 @@ _LONGEST = 300
 
 
 @contextmanager
-def storage_errors_named(place: str, *, misuse: bool = True) -> Iterator[None]:
-    """Raises StorageRefused or StorageUnreachable for what the storage's client raises about `place`.
+def storage_errors_named(location: str, *, misuse: bool = True) -> Iterator[None]:
+    """Raises StorageRefused or StorageUnreachable for what the storage's client raises about `location`.
 
     `misuse`: also for the ValueError or TypeError with which clients greet options that they cannot use.
     """
@@ -34,18 +34,18 @@ def storage_errors_named(place: str, *, misuse: bool = True) -> Iterator[None]:
     except _NOT_THERE:
         raise
     except PermissionError as error:
-        raise StorageRefused(place=place, problem=_said(error)) from error
+        raise StorageRefused(place=location, problem=_said(error)) from error
     except OSError as error:
         if not is_of_storage(error) and not misuse:
             raise  # of who reads the file, not of the storage
-        raise StorageUnreachable(place=place, problem=_said(error)) from error
+        raise StorageUnreachable(place=location, problem=_said(error)) from error
     except _client_errors() as error:
         refused = type(error).__name__ in _REFUSALS
-        raise (StorageRefused if refused else StorageUnreachable)(place=place, problem=_said(error)) from error
+        raise (StorageRefused if refused else StorageUnreachable)(place=location, problem=_said(error)) from error
     except (ValueError, TypeError, ImportError) as error:
         if not misuse:
             raise
-        raise StorageUnreachable(place=place, problem=_said(error)) from error
+        raise StorageUnreachable(place=location, problem=_said(error)) from error
 
 
 def is_of_storage(error: Exception) -> bool:

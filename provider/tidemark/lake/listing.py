@@ -36,22 +36,22 @@ def _found(storage: Storage) -> Iterator[str]:
                 yield f"{spelled(outer)}.{spelled(inner)}"
 
 
-def _is_table(storage: Storage, place: str) -> bool:
+def _is_table(storage: Storage, directory: str) -> bool:
     with _passing_over(storage):
-        return storage.exists(f"{place}/{LOG_DIRECTORY}")
+        return storage.exists(f"{directory}/{LOG_DIRECTORY}")
     return False
 
 
-def _directories(storage: Storage, place: str) -> list[str]:
+def _directories(storage: Storage, directory: str) -> list[str]:
     with _passing_over(storage):
-        return _names(storage, place)
+        return _names(storage, directory)
     return []
 
 
-def _names(storage: Storage, place: str) -> list[str]:
+def _names(storage: Storage, directory: str) -> list[str]:
     """What may be a directory there; a file, or what is gone meanwhile, has none below it."""
     try:
-        return [name for name in storage.names(place) if not name.startswith(_HIDDEN)]
+        return [name for name in storage.names(directory) if not name.startswith(_HIDDEN)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

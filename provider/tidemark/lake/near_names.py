@@ -26,17 +26,17 @@ def hint_for(
 
     A handful of listings at most. A storage that does not answer costs the names alone: it never raises.
     """
-    place = f"The name {name!r} was looked for below the lake root {lake_root}{f' ({origin})' if origin else ''}"
+    searched = f"The name {name!r} was looked for below the lake root {lake_root}{f' ({origin})' if origin else ''}"
     try:
         storage = Storage(lake_root, options)
         found = _near(storage, parts)
         if not found and not _directories(storage, ""):
-            return f"{place}, which holds no tables. Check the lake root."
+            return f"{searched}, which holds no tables. Check the lake root."
     except (LakeError, OSError, ValueError):
-        return f"{place}. Check the name or the lake root."
+        return f"{searched}. Check the name or the lake root."
     if not found:
-        return f"{place}, where no name is like it. Check the name or the lake root."
-    return f"{place}. Did you mean {' or '.join(found)}?"
+        return f"{searched}, where no name is like it. Check the name or the lake root."
+    return f"{searched}. Did you mean {' or '.join(found)}?"
 
 
 def _near(storage: Storage, parts: Sequence[str]) -> list[str]:
@@ -54,10 +54,10 @@ def _near(storage: Storage, parts: Sequence[str]) -> list[str]:
     return [".".join(spelled(part) for part in one) for one in islice(tables, _SHOWN)]
 
 
-def _directories(storage: Storage, place: str) -> list[str]:
+def _directories(storage: Storage, directory: str) -> list[str]:
     """What may be a directory there; what is gone or a file has none below it."""
     try:
-        found = (name for name in storage.names(place) if not name.startswith(_HIDDEN) and name.isprintable())
+        found = (name for name in storage.names(directory) if not name.startswith(_HIDDEN) and name.isprintable())
         return list(islice(found, _NAMES))
     except (FileNotFoundError, NotADirectoryError):
         return []

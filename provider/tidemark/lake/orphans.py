@@ -60,25 +60,25 @@ def sweep_directories(
             return Swept()
     removed: list[str] = []
     left: dict[str, str] = {}
-    for place in in_turn(listed, at_most, older_than):
+    for directory in in_turn(listed, at_most, older_than):
         try:
-            with storage_errors_named(place):
-                if _removed(filesystem, listed[place], older_than, dry_run):
-                    removed.append(place)
+            with storage_errors_named(directory):
+                if _removed(filesystem, listed[directory], older_than, dry_run):
+                    removed.append(directory)
         except (StorageRefused, StorageUnreachable) as error:
-            left[place] = error.facts["problem"]
+            left[directory] = error.facts["problem"]
     return Swept(tuple(removed), left)
 
 
 def _removed(filesystem: Any, entry: Mapping[str, Any], older_than: datetime, dry_run: bool) -> bool:
-    place = str(entry["name"])
+    directory = str(entry["name"])
     try:
-        files = filesystem.find(place, detail=True).values()
+        files = filesystem.find(directory, detail=True).values()
         times = [time for file in (files or [entry]) if (time := listed_time(file)) is not None]
         if not times or max(times) >= older_than:
             return False
         if not dry_run:
-            filesystem.rm(place, recursive=True)
+            filesystem.rm(directory, recursive=True)
     except FileNotFoundError:  # its owner has closed meanwhile, or another sweeps too
         return False
     return True

@@ -112,7 +112,7 @@ class Storage:
 
     def names(self, directory: str = "") -> list[str]:
         """The names directly below `directory`, sorted. Raises FileNotFoundError."""
-        with storage_errors_named(self._place(directory)):
+        with storage_errors_named(self._uri_of(directory)):
             listed = self._filesystem.ls(self._below(directory), detail=False, **self._fresh())
         return sorted(str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in listed)
 
@@ -126,14 +126,14 @@ class Storage:
         if found is None or found.get("type") == "directory":
             return None
         if (problem := _no_file(found)) is not None:
-            raise NotAFile(path=self._place(name), problem=problem)
+            raise NotAFile(path=self._uri_of(name), problem=problem)
         return int(found.get("size") or 0)
 
     def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
         """The bytes of a file, or of its range [start, end). Raises NotAFile, also for a local file of more than
         MOST_BYTES that is to be read whole: it may have as many as it likes, and need no disk for them.
         """
-        with storage_errors_named(self._place(name)):
+        with storage_errors_named(self._uri_of(name)):
             if self.is_local:
                 self._require_readable(name, whole=end is None)
             return bytes(self._filesystem.cat_file(self._below(name), start=start, end=end))
@@ -141,21 +141,21 @@ class Storage:
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """A file for random reading. Raises NotAFile."""
-        with storage_errors_named(self._place(name)):
+        with storage_errors_named(self._uri_of(name)):
             if self.is_local:
                 self._require_readable(name, whole=False)
             opened: IO[bytes] = self._filesystem.open(self._below(name), "rb")
-        with storage_errors_named(self._place(name), misuse=False), opened:
+        with storage_errors_named(self._uri_of(name), misuse=False), opened:
             yield opened
 
     def modified_at(self, name: str) -> datetime:
         """Modification time, UTC, in whole milliseconds as Delta sees it."""
-        with storage_errors_named(self._place(name)):
+        with storage_errors_named(self._uri_of(name)):
             return _to_millis(self._filesystem.modified(self._below(name)))
 
     def modified_times(self, directory: str) -> dict[str, datetime]:
         """Name → modification time, as `modified_at`, of everything directly below `directory`, in one listing."""
-        with storage_errors_named(self._place(directory)):
+        with storage_errors_named(self._uri_of(directory)):
             listed = self._filesystem.ls(self._below(directory), detail=True, **self._fresh())
         times: dict[str, datetime] = {}
         for entry in listed:
@@ -188,10 +188,10 @@ class Storage:
         found = self._filesystem.info(self._below(name))
         problem = _no_file(found)
         if problem is not None:
-            raise NotAFile(path=self._place(name), problem=problem)
+            raise NotAFile(path=self._uri_of(name), problem=problem)
         if whole and (size := int(found.get("size") or 0)) > MOST_BYTES:
             problem = f"it has {size:,} bytes, and no more than {MOST_BYTES:,} are read at once"
-            raise NotAFile(path=self._place(name), problem=problem)
+            raise NotAFile(path=self._uri_of(name), problem=problem)
 
     def _stored(self, name: str, entry: Mapping[str, Any]) -> StoredFile:
         modified_at = listed_time(entry) or self.modified_at(name)
@@ -201,7 +201,7 @@ class Storage:
         return StoredFile(name, int(entry.get("size") or 0), modified_at, etag, problem)
 
     def _info(self, name: str) -> dict[str, Any] | None:
-        with storage_errors_named(self._place(name)):
+        with storage_errors_named(self._uri_of(name)):
             try:
                 return dict(self._filesystem.info(self._below(name)))
             except (FileNotFoundError, NotADirectoryError):
@@ -213,7 +213,7 @@ class Storage:
             return uri.removeprefix("file://") if uri.startswith("file://") else uri
         return f"{self._root}/{name}" if name else self._root
 
-    def _place(self, name: str) -> str:
+    def _uri_of(self, name: str) -> str:
         return name if _SCHEME.match(name) else f"{self.uri}/{name}".rstrip("/")
 
     def _fresh(self) -> dict[str, bool]:

@@ -12,7 +12,7 @@ from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage, canonical_uri
 from tidemark.model.streams import Addressing, TableRef
 
-__all__ = ["open_registered", "place_of", "resolve", "table_ref"]
+__all__ = ["location_of", "open_registered", "resolve", "table_ref"]
 
 _BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
@@ -26,15 +26,15 @@ def resolve(
     A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. `origin`: where the lake root
     was said. Raises TableNotFound where nothing of that name lies below the lake root, with names that are like it.
     """
-    uri, addressing = place_of(name, lake_root)
+    uri, addressing = location_of(name, lake_root)
     if addressing is Addressing.LAKE and not Storage(uri, options).exists(LOG_DIRECTORY):
         root = canonical_uri(lake_root)
         raise TableNotFound(path=uri, hint=hint_for(name, _parts(name), root, options, origin=origin))
     return uri, addressing
 
 
-def place_of(name: str, lake_root: str) -> tuple[str, Addressing]:
-    """Where a table of that name lies, or would lie if it were made."""
+def location_of(name: str, lake_root: str) -> tuple[str, Addressing]:
+    """The location of a table of that name, which need not exist, and how the name leads to it."""
     by_path = _BY_PATH.fullmatch(name.strip())
     if by_path or "/" in name:
         return canonical_uri(by_path[1].replace("``", "`") if by_path else name.strip()), Addressing.PATH

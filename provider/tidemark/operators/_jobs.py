@@ -66,7 +66,7 @@ def create_quarantine(
     name = request.quarantine
     if name is None:
         return
-    place = hook.table_place(name)
+    place = hook.table_path(name)
     try:
         runtime.tables(place)
     except TableNotFound:

@@ -204,7 +204,7 @@ def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[
     def place(of: ObjectName) -> TableRef:
         named = target_name(target, table_of(of))
         addressing = Addressing.PATH if "/" in target else Addressing.LAKE
-        return TableRef(name=named, path=hook.table_place(named), table_id="", addressing=addressing)
+        return TableRef(name=named, path=hook.table_path(named), table_id="", addressing=addressing)
 
     return place
 

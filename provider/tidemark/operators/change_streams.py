@@ -98,7 +98,7 @@ class CreateChangeStreamOperator(_WithOptions):
     def execute(self, context: Context) -> dict[str, Any]:
         """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable."""
         from tidemark.change_streams.worker import defining
-        from tidemark.lake.log_places import logs_root
+        from tidemark.lake.log_paths import logs_root
 
         store = self.hook.open_store()
         kept = defining.find(store, self.change_stream)

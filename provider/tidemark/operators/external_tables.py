@@ -58,7 +58,7 @@ class RefreshExternalTableOperator(SparkOperator):
         self.schema = schema
         self.options = options
         self.pattern = pattern
-        check_constants(self, location=_place_of, file_format=_format_of)
+        check_constants(self, location=_location_of, file_format=_format_of)
         check_options(self, _options_of)
         if is_constant([location, file_format]):
             _require_format(location, file_format)
@@ -81,7 +81,7 @@ class RefreshExternalTableOperator(SparkOperator):
         _require_format(self.location, self.file_format)
         return ExternalTableAsk(
             name=self.external_table,
-            location=_place_of("location", self.location),
+            location=_location_of("location", self.location),
             file_format=_format_of("file_format", self.file_format),
             schema=self.schema,
             options=_options_of("options", self.options),
@@ -94,7 +94,7 @@ def _require_format(location: str | None, file_format: str | None) -> None:
         raise InvalidArgument(argument="file_format", value=None, problem="a location needs it")
 
 
-def _place_of(argument: str, value: str | None) -> str | None:
+def _location_of(argument: str, value: str | None) -> str | None:
     """Raises InvalidArgument for a place with a password in it."""
     from tidemark.hooks._secrets import require_no_password
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.hooks.replication import event_log_place, source_of
+from tidemark.hooks.replication import event_log_path, source_of
 from tidemark.operators._base import flag_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._replication import (
@@ -123,7 +123,7 @@ class RecoverReplicationOperator(ReplicationOperator):
             position=self.position,
             source=source_of(replication),
             keep=names_of("keep", self.keep),
-            event_log=event_log_place(self.hook),
+            event_log=event_log_path(self.hook),
             by=by_of(context, self.why),
         )
         self.log.warning("Replication %s goes on from %s.", after.name, place_text(after.captured))

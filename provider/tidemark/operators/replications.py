@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark import metrics
-from tidemark.hooks.replication import event_log_of, event_log_place, source_of
+from tidemark.hooks.replication import event_log_of, event_log_path, source_of
 from tidemark.operators._base import flag_of, seconds_of
 from tidemark.operators._constants import check_constants, check_options
 from tidemark.operators._replication import (
@@ -119,7 +119,7 @@ class CreateReplicationOperator(ReplicationOperator):
             source_conn_id=self.source_conn_id,
             selection=selection,
             options=options,
-            event_log=event_log_place(self.hook),
+            event_log=event_log_path(self.hook),
             by=by,
             if_not_exists=True,
         )

@@ -133,7 +133,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
     def _define_change_stream(self, context: Context, statement: ChangeStreamStatement) -> list[dict[str, str]]:
         from tidemark.change_streams.worker.statements import run_statement
         from tidemark.hooks.lake_tables import lake_tables_of
-        from tidemark.lake.log_places import logs_root
+        from tidemark.lake.log_paths import logs_root
 
         hook = self.hook
         status = run_statement(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.lake.delta_directories import born
 from tidemark.lake.listing import table_names
-from tidemark.lake.log_places import logs_root, remove_log
+from tidemark.lake.log_paths import logs_root, remove_log
 from tidemark.lake.tables import resolve
 
 

@@ -25,7 +25,7 @@ from tidemark.errors import (
 from tidemark.failpoints import failpoint
 from tidemark.jobs.own_tables import make_table
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.log_places import MARK, LogEntry, entries
+from tidemark.lake.log_paths import MARK, LogEntry, entries
 from tidemark.model.codec import from_json, to_json, to_plain
 
 if TYPE_CHECKING:

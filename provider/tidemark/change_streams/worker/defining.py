@@ -27,7 +27,7 @@ from tidemark.change_streams.worker.watching import LakeTables, find_watched
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamNotFound, ChangeStreamRefused, InvalidArgument
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.log_places import remove_log
+from tidemark.lake.log_paths import remove_log
 
 __all__ = ["alter", "create", "drop", "find", "open_partitions", "resume"]
 

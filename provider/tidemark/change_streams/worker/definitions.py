@@ -30,7 +30,7 @@ from tidemark.change_streams.worker.sinks import own_tables
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChangeStreamExists, ChangeStreamRefused, NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.log_places import has_batch
+from tidemark.lake.log_paths import has_batch
 from tidemark.streams.planning.names import require_name
 
 __all__ = [

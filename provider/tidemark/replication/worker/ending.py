@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidemark.control.store import ControlStore
-from tidemark.lake.log_places import remove_log
+from tidemark.lake.log_paths import remove_log
 from tidemark.replication.model.replication import By, Replication
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker.definitions import begin_drop, drop_replication

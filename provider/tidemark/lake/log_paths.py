@@ -1,4 +1,4 @@
-"""Where the logs of change streams and replications lie, which batches they have, and how one is removed."""
+"""Paths of the logs of change streams and replications, which batches they have, and how one is removed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def event_logs_root(workspace: str) -> str:
 def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:
     """Delete the log of a change stream or replication that was dropped. One that is not there is fine.
 
-    Raises ValueError for a place where no log of ours can lie, StorageRefused, StorageUnreachable.
+    Raises ValueError for a path outside the directories of our logs, StorageRefused, StorageUnreachable.
     """
     uri = canonical_uri(log_path)
     if not any(f"/{room}/" in uri for room in (_ROOM, _EVENT_LOGS)):
