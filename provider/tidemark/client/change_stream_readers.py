@@ -254,9 +254,9 @@ def _sink(
 ) -> Sink:
     name = write_as if isinstance(write_as, str) else _name_of(write_as)
     asked = request_sink(context.store, stream, write_as=name, target=target, table=table, keys=keys)
-    place = None if asked.target is None else _target(context, asked.target)
-    require_target(context.store, stream, place, of_table=asked.table_id)
-    return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
+    sink_table = None if asked.target is None else _target(context, asked.target)
+    require_target(context.store, stream, sink_table, of_table=asked.table_id)
+    return Sink(asked.kind, sink_table, asked.table_id, asked.keys, asked.function, asked.alone)
 
 
 def _name_of(function: SinkFunction) -> str:

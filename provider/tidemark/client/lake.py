@@ -18,7 +18,7 @@ from tidemark.client.left_open import LeftOpen
 from tidemark.client.points import Point
 from tidemark.client.rebase import StreamsThatGoOn
 from tidemark.client.replays import replay_window
-from tidemark.client.sources import Source, find_files, find_source, place_at, place_until, source_of, total
+from tidemark.client.sources import Source, find_files, find_source, offsets_at, offsets_until, source_of, total
 from tidemark.client.sql import run_sql
 from tidemark.client.transaction import LakeTransaction
 from tidemark.client.vacuum import vacuum_table
@@ -104,11 +104,11 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
                 beyond_snowflake=beyond_snowflake,
                 keys=keys,
             )
-        place = place_at(self._context, source, name, at=at, before=before)
+        offsets = offsets_at(self._context, source, name, at=at, before=before)
         return self._create(
             name,
             source,
-            place,
+            offsets,
             mode=kind,
             initial_rows=show_initial_rows,
             or_replace=or_replace,
@@ -241,9 +241,9 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         TransactionOpen.
         """
         stored = streams.get_stream(self._context.store, name)
-        place = place_at(self._context, source_of(stored), name, at=to, before=None)
+        offsets = offsets_at(self._context, source_of(stored), name, at=to, before=None)
         moved = streams.advance_stream(
-            self._context.store, name, total(place), self._context.who, why, bases=place if stored.view else ()
+            self._context.store, name, total(offsets), self._context.who, why, bases=offsets if stored.view else ()
         )
         return self._describe(moved)
 
@@ -310,13 +310,13 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         for a point.
         """
         stored = streams.get_stream(self._context.store, name)
-        place = stored.bases
+        offsets = stored.bases
         if at is not None or before is not None:
-            place = place_at(self._context, source_of(stored), clone, at=at, before=before)
+            offsets = offsets_at(self._context, source_of(stored), clone, at=at, before=before)
         return self._create(
             clone,
             source_of(stored),
-            place,
+            offsets,
             mode=stored.mode,
             initial_rows=stored.initial_rows_pending,
             or_replace=or_replace,
@@ -329,7 +329,7 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
             raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
         found = self._context.tables.reference(table)
         point = at if at is not None else before
-        (base,) = place_until(self._context, Source(found, (found,)), point, before=before is not None)
+        (base,) = offsets_until(self._context, Source(found, (found,)), point, before=before is not None)
         return self._context.tables(found).state(base.version).version
 
     def sql(self, text: str) -> DataFrame:
@@ -361,17 +361,17 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
             return None
 
     def _create(
-        self, name: str, source: Source, place: Sequence[BaseOffset], *, mode: StreamMode, **how: Any
+        self, name: str, source: Source, offsets: Sequence[BaseOffset], *, mode: StreamMode, **how: Any
     ) -> StreamDescription:
         created = streams.create_stream(
             self._context.store,
             name=name,
             source=source.ref,
             mode=mode,
-            at_version=total(place),
+            at_version=total(offsets),
             who=self._context.who,
             view=source.view,
-            view_bases=place if source.view is not None else (),
+            view_bases=offsets if source.view is not None else (),
             keys=source.keys,
             **how,
         )
@@ -384,8 +384,8 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         if (at is None) == (before is None):
             raise InvalidArgument(argument="at", value=at, problem="give either at or before (R110)")
         source = find_source(self._context, table)
-        start = place_at(self._context, source, "CHANGES", at=at, before=before)
-        until = place_until(self._context, source, end)
+        start = offsets_at(self._context, source, "CHANGES", at=at, before=before)
+        until = offsets_until(self._context, source, end)
         return tuple(BaseWindow(a.table, a.version, b.version) for a, b in zip(start, until, strict=True)), source
 
     def _describe(self, stored: StoredStream) -> StreamDescription:

@@ -35,9 +35,9 @@ __all__ = [
     "find_files",
     "find_source",
     "is_external_table",
-    "place_at",
-    "place_now",
-    "place_until",
+    "offsets_at",
+    "offsets_now",
+    "offsets_until",
     "source_of",
     "total",
 ]
@@ -121,12 +121,12 @@ def source_of(stream: StoredStream) -> Source:
     return Source(stream.source, tuple(base.table for base in stream.bases), stream.view, stream.keys)
 
 
-def place_now(context: ClientContext, source: Source) -> tuple[BaseOffset, ...]:
+def offsets_now(context: ClientContext, source: Source) -> tuple[BaseOffset, ...]:
     """The newest version of each table."""
     return tuple(BaseOffset(table, context.tables(table).head()) for table in source.tables)
 
 
-def place_at(
+def offsets_at(
     context: ClientContext, source: Source, reader: str, *, at: Point | None, before: Point | None
 ) -> tuple[BaseOffset, ...]:
     """Each table's version at the point, now if none is given (R8); that version is there, and row tracking is on in
@@ -137,35 +137,37 @@ def place_at(
     if at is not None and before is not None:
         raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
     argument, point = ("at", at) if at is not None else ("before", before)
-    place = place_now(context, source) if point is None else _place(context, source, argument, point)
-    for base in place:
+    offsets = offsets_now(context, source) if point is None else _offsets(context, source, argument, point)
+    for base in offsets:
         require_tracked_at(context.tables(base.table), base.table.name, base.version, stream=reader, keys=source.keys)
-    return place
+    return offsets
 
 
-def place_until(
+def offsets_until(
     context: ClientContext, source: Source, end: Point | None, *, before: bool = False
 ) -> tuple[BaseOffset, ...]:
     """Each table's version at an END, which includes what happened at it (R110); now where it is left out. Row tracking
     is not asked for.
     """
-    return place_now(context, source) if end is None else _place(context, source, "before" if before else "end", end)
+    if end is None:
+        return offsets_now(context, source)
+    return _offsets(context, source, "before" if before else "end", end)
 
 
-def _place(context: ClientContext, source: Source, argument: str, given: Point) -> tuple[BaseOffset, ...]:
+def _offsets(context: ClientContext, source: Source, argument: str, given: Point) -> tuple[BaseOffset, ...]:
     point, before = as_point(argument, given), argument == "before"
     if isinstance(point, Version) and source.view is not None:
         problem = "the tables of a view have a version each; give a time, an offset from now, or a stream"
         raise InvalidArgument(argument=argument, value=point.version, problem=problem)
     if isinstance(point, Stream):
-        return _place_of_stream(context, source, get_stream(context.store, point.name), before=before)
+        return _offsets_of_stream(context, source, get_stream(context.store, point.name), before=before)
     now = context.store.clock()
     return tuple(
         BaseOffset(table, version_at(context.tables(table), point, now=now, before=before)) for table in source.tables
     )
 
 
-def _place_of_stream(
+def _offsets_of_stream(
     context: ClientContext, source: Source, other: StoredStream, *, before: bool
 ) -> tuple[BaseOffset, ...]:
     """A stream on another source means its point in time (R8h)."""
@@ -187,6 +189,6 @@ def _ready(context: ClientContext, name: str, enable_row_tracking: bool, keys: S
     return table
 
 
-def total(place: Sequence[BaseOffset]) -> int:
-    """A place as a stream's offset counts it."""
-    return sum(base.version for base in place)
+def total(offsets: Sequence[BaseOffset]) -> int:
+    """The versions as a stream's offset counts them: their sum."""
+    return sum(base.version for base in offsets)
