@@ -17,20 +17,20 @@ import sqlalchemy as sa
 
 from tidemark.control.schema import stores
 
-__all__ = ["DROPPED_BY", "KINDS", "Place", "Step", "claim", "drop_by_number", "drop_step", "next_of", "place_of"]
+__all__ = ["DROPPED_BY", "KINDS", "Cursor", "Step", "claim", "cursor_of", "drop_by_number", "drop_step", "next_of"]
 
-Place = tuple[datetime | int | str, ...]
+Cursor = tuple[datetime | int | str, ...]
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one step did: `dropped` things of its kind, all before `place`; `place` None: there are no more."""
+    """What one step did: `dropped` things of its kind, all before `cursor`; `cursor` None: there are no more."""
 
     dropped: int
-    place: Place | None
+    cursor: Cursor | None
 
 
-Drop = Callable[[sa.Connection, datetime, Place | None, int], Step]
+Drop = Callable[[sa.Connection, datetime, Cursor | None, int], Step]
 
 DROPPED_BY = {
     "transactions": "streams.store.history:drop_transactions",
@@ -44,7 +44,7 @@ DROPPED_BY = {
 
 
 def _by_name(name: str) -> Drop:
-    def drop(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+    def drop(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
         module, _, function = name.partition(":")
         found: Drop = getattr(importlib.import_module(f"tidemark.{module}"), function)
         return found(connection, before, after, most)
@@ -61,7 +61,7 @@ def claim(connection: sa.Connection, *, now: datetime, every: timedelta) -> bool
     return connection.execute(stores.update().where(due).values(pruned_at=now)).rowcount == 1
 
 
-def drop_step(connection: sa.Connection, kind: str, *, before: datetime, after: Place | None, most: int) -> Step:
+def drop_step(connection: sa.Connection, kind: str, *, before: datetime, after: Cursor | None, most: int) -> Step:
     """Look at the `most` next things of `kind` that ended before that time, from `after` on, and drop what may go.
 
     A second run finds nothing of what the first has dropped.
@@ -74,7 +74,7 @@ def drop_by_number(
     table: sa.Table,
     owner: sa.Column[str],
     before: datetime,
-    after: Place | None,
+    after: Cursor | None,
     most: int,
 ) -> Step:
     """Histories numbered as they were written: looked through from the oldest on, as far as that is old enough."""
@@ -86,8 +86,8 @@ def drop_by_number(
     return Step(connection.execute(going).rowcount, (ids[-1],) if len(ids) == most else None)
 
 
-def place_of(found: Sequence[sa.Row[Any]], most: int) -> Place | None:
-    """The place behind what was found; None if there is no more."""
+def cursor_of(found: Sequence[sa.Row[Any]], most: int) -> Cursor | None:
+    """The cursor behind the rows; None if there are no more."""
     return tuple(found[-1]) if len(found) == most else None
 
 
@@ -95,10 +95,10 @@ def next_of(
     connection: sa.Connection,
     query: sa.Select[tuple[object, ...]],
     order: tuple[sa.ColumnElement[object], ...],
-    after: Place | None,
+    after: Cursor | None,
     most: int,
 ) -> list[sa.Row[Any]]:
-    """The `most` next rows of `query` behind the place `after`."""
+    """The `most` next rows of `query` behind the cursor `after`."""
     if after is not None:
         values = (sa.literal(value, column.type) for value, column in zip(after, order, strict=True))
         query = query.where(sa.tuple_(*order) > sa.tuple_(*values))

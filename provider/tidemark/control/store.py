@@ -96,7 +96,7 @@ class ControlStore:
         self.patience = patience
         parsed = parse_url(url)
         self.url = shown(parsed)
-        self._place = f"{self.url} ({origin})" if origin else self.url
+        self._shown_url = f"{self.url} ({origin})" if origin else self.url
         self.embedded = parsed.get_backend_name() == SQLITE if embedded is None else embedded
         self._engine = engine_of(parsed, keep_connections=keep_connections, bounds=bounds)
         self._sockets = OpenSockets(self._engine)
@@ -145,9 +145,9 @@ class ControlStore:
             return
         found = self.revision()
         if not migrate.known(found):
-            raise StoreTooNew(url=self._place, found=found, needed=migrate.HEAD)
+            raise StoreTooNew(url=self._shown_url, found=found, needed=migrate.HEAD)
         if found != migrate.HEAD and not self.embedded:
-            raise StoreNotMigrated(url=self._place, found=found, needed=migrate.HEAD)
+            raise StoreNotMigrated(url=self._shown_url, found=found, needed=migrate.HEAD)
         if found != migrate.HEAD:
             self.migrate()
         self._ready = True
@@ -172,7 +172,7 @@ class ControlStore:
         one_migration_at_a_time(connection)
         found = migrate.current(connection)
         if not migrate.known(found):
-            raise StoreTooNew(url=self._place, found=found, needed=migrate.HEAD)
+            raise StoreTooNew(url=self._shown_url, found=found, needed=migrate.HEAD)
         migrate.upgrade(connection)
         if connection.execute(sa.select(stores.c.store_id)).first() is None:
             connection.execute(stores.insert().values(store_id=self.new_id(), created_at=self.clock()))
@@ -216,7 +216,7 @@ class ControlStore:
                 f"the connection was lost while it was storing ({lost.error.orig}), and whether it has stored "
                 "cannot be learnt now; it is safe to run the task again"
             )
-            raise StoreUnreachable(url=self._place, problem=problem) from error
+            raise StoreUnreachable(url=self._shown_url, problem=problem) from error
 
     def _ask(self, number: str) -> bool:
         with self._engine.connect() as connection:
@@ -248,7 +248,7 @@ class ControlStore:
         if isinstance(error, _Undecided) or (isinstance(error, DBAPIError) and failure_of(error) is Failure.LOST):
             log.warning(
                 "The control store %s is away (%s). Retry %s, %.1f s after the first; given up after %.0f s.",
-                self._place,
+                self._shown_url,
                 self.hide(_first_line(error)),
                 state.attempt_number,
                 state.seconds_since_start or 0.0,
@@ -260,12 +260,12 @@ class ControlStore:
         try:
             yield
         except DBAPIError as error:
-            ours = as_store_error(error, self._place)
+            ours = as_store_error(error, self._shown_url)
             if ours is None:
                 raise
             raise ours from error
         except NoConnectionFree as error:
-            raise StoreBusy(url=self._place, problem="all connections to it are in use") from error
+            raise StoreBusy(url=self._shown_url, problem="all connections to it are in use") from error
 
 
 def _first_line(error: BaseException) -> str:

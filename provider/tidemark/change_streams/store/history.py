@@ -11,12 +11,12 @@ from tidemark.change_streams.store import capture_batches, change_streams
 from tidemark.change_streams.store.old_batches import forget_old, read_by_all
 from tidemark.change_streams.store.schema import change_streams as change_stream_rows
 from tidemark.change_streams.store.schema import chunks
-from tidemark.control.history import Place, Step, next_of, place_of
+from tidemark.control.history import Cursor, Step, cursor_of, next_of
 
 __all__ = ["drop_batches", "drop_chunks"]
 
 
-def drop_chunks(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+def drop_chunks(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
     """Of change streams whose log is not trimmed, which drops more. Their numbers are drawn from the partition."""
     of = chunks.c
     old = (of.state == ChunkState.COMMITTED.value) & (of.committed_at < before)
@@ -25,10 +25,10 @@ def drop_chunks(connection: sa.Connection, before: datetime, after: Place | None
     for row in found:
         same = (of.group_uid == row.group_uid) & (of.token == row.token) & (of.number == row.number)
         connection.execute(chunks.delete().where(same))
-    return Step(len(found), place_of(found, most))
+    return Step(len(found), cursor_of(found, most))
 
 
-def drop_batches(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+def drop_batches(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
     """Of change streams whose log is not trimmed: those older than the retention that every group has read, but for the
     newest whose records the log has, by which a trim knows that there is something to do. One stream at a time.
     """

@@ -6,13 +6,13 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control.history import Place, Step, drop_by_number, next_of, place_of
+from tidemark.control.history import Cursor, Step, cursor_of, drop_by_number, next_of
 from tidemark.replication.store.schema import object_writes, replication_moves
 
 __all__ = ["drop_moves", "drop_object_writes"]
 
 
-def drop_object_writes(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+def drop_object_writes(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
     """Those that a later one of their kind has come over; the numbers are drawn from the object."""
     of, newer = object_writes.c, object_writes.alias("newer")
     over = (newer.c.object_uid == of.object_uid) & (newer.c.number > of.number)
@@ -24,9 +24,9 @@ def drop_object_writes(connection: sa.Connection, before: datetime, after: Place
     for row in found:
         own = (of.object_uid == row.object_uid) & (of.number == row.number)
         dropped += connection.execute(object_writes.delete().where(own, followed)).rowcount
-    return Step(dropped, place_of(found, most))
+    return Step(dropped, cursor_of(found, most))
 
 
-def drop_moves(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+def drop_moves(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
     """Moves of replications by runs that later moves have followed."""
     return drop_by_number(connection, replication_moves, replication_moves.c.replication_uid, before, after, most)

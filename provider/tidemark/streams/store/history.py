@@ -6,14 +6,14 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.control.history import Place, Step, drop_by_number, next_of
+from tidemark.control.history import Cursor, Step, drop_by_number, next_of
 from tidemark.delivery.model.transactions import TransactionState
 from tidemark.streams.store.schema import job_targets, jobs, offset_moves, statements, transactions, windows
 
 __all__ = ["drop_offset_moves", "drop_transactions"]
 
 
-def drop_transactions(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+def drop_transactions(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
     """Transactions that have ended, with their windows, statements and jobs."""
     of = transactions.c
     ended = (of.state != TransactionState.OPEN.value) & (of.closed_at < before)
@@ -48,6 +48,6 @@ def _may_be_asked_of(before: datetime) -> sa.ColumnElement[bool]:
     return alive | ((of.state != TransactionState.RELEASED.value) & newest.correlate(transactions).exists())
 
 
-def drop_offset_moves(connection: sa.Connection, before: datetime, after: Place | None, most: int) -> Step:
+def drop_offset_moves(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
     """Moves of offsets by runs that later moves have followed."""
     return drop_by_number(connection, offset_moves, offset_moves.c.stream_uid, before, after, most)

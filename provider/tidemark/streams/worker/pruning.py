@@ -36,14 +36,14 @@ def prune(
     before = _since(store.clock(), require_long_enough("keep", keep))
     dropped = dict.fromkeys(history.KINDS, 0)
     for kind in history.KINDS:
-        place: history.Place | None = None
+        cursor: history.Cursor | None = None
         while not stop():
             began = seconds()
-            step = _step(store, kind, before, place, at_once)
+            step = _step(store, kind, before, cursor, at_once)
             dropped[kind] += step.dropped
-            if step.place is None:
+            if step.cursor is None:
                 break
-            place = step.place
+            cursor = step.cursor
             pause(seconds() - began)
     return dropped
 
@@ -62,7 +62,7 @@ def prune_in_passing(
     return prune(store, keep, stop=lambda: seconds() >= end)
 
 
-def _step(store: ControlStore, kind: str, before: datetime, after: history.Place | None, most: int) -> history.Step:
+def _step(store: ControlStore, kind: str, before: datetime, after: history.Cursor | None, most: int) -> history.Step:
     return store.write(lambda c: history.drop_step(c, kind, before=before, after=after, most=most))
 
 
