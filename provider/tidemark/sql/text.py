@@ -33,7 +33,7 @@ class Span:
 
 @dataclass(frozen=True)
 class SqlName:
-    """A name of up to three parts, without quotes, and its place."""
+    """A name of up to three parts, without quotes, and its span in the text."""
 
     parts: tuple[str, ...]
     span: Span
@@ -45,7 +45,7 @@ class SqlName:
 
 
 def compilation_error(text: str, span: Span, problem: str) -> SqlCompilationError:
-    """The error that shows the line of the text, and a caret under the place."""
+    """The error that shows the line of the text, and a caret under the span."""
     begin = text.rfind("\n", 0, span.start) + 1
     end = text.find("\n", begin)
     line = text[begin:] if end < 0 else text[begin:end]
@@ -145,7 +145,7 @@ class Cursor:
 
     def inside(self) -> Span:
         """What stands between here and the parenthesis that closes; the parenthesis is read, too."""
-        start, depth = self.place.start, 1
+        start, depth = self.span.start, 1
         while self._coming is not None:
             token = self._read()
             depth += {"(": 1, ")": -1}.get(token.text, 0) if token.token_type not in _STRINGS else 0
@@ -161,8 +161,8 @@ class Cursor:
             raise self.fails(f"syntax error: unexpected {self._coming.text!r}; one statement at a time")
 
     @property
-    def place(self) -> Span:
-        """Where the next token stands; the end of the text where none does."""
+    def span(self) -> Span:
+        """The span of the next token; the end of the text if there is none."""
         token = self._coming
         return Span(len(self.text), len(self.text) + 1) if token is None else Span(token.start, token.end + 1)
 
@@ -173,7 +173,7 @@ class Cursor:
 
     def fails(self, problem: str, span: Span | None = None) -> SqlCompilationError:
         """An error at `span`, or at the next token."""
-        return compilation_error(self.text, span or self.place, problem)
+        return compilation_error(self.text, span or self.span, problem)
 
     @property
     def _coming(self) -> Token | None:

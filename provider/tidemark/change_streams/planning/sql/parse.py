@@ -131,7 +131,7 @@ def _options(cursor: Cursor) -> _Options:
         if name.text.lower() in options:
             raise cursor.fails(f"option {name.text} is given twice", name.span)
         cursor.needs("=")
-        place = cursor.place
+        place = cursor.span
         options[name.text.lower()] = _Given(_value(cursor), name.span, place)
     return options
 

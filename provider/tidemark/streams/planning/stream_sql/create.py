@@ -45,8 +45,8 @@ class _Options:
 
     def read(self, constants: Constants) -> _Options:
         cursor = self._cursor
-        while not (cursor.sees(";") or cursor.place.start >= len(cursor.text)):
-            span = cursor.place
+        while not (cursor.sees(";") or cursor.span.start >= len(cursor.text)):
+            span = cursor.span
             if sees_point(cursor, "AT", "BEFORE"):
                 self._once("AT | BEFORE", span)
                 self.point = read_point(cursor, constants)
@@ -120,7 +120,7 @@ def _head(cursor: Cursor) -> _Head:
     cursor.needs("CREATE")
     or_replace, or_alter = cursor.takes("OR", "REPLACE"), cursor.takes("OR", "ALTER")
     cursor.needs("STREAM")
-    span = cursor.place
+    span = cursor.span
     if_not_exists = cursor.takes("IF", "NOT", "EXISTS")
     if if_not_exists and (or_replace or or_alter):
         other = "REPLACE" if or_replace else "ALTER"
@@ -141,7 +141,7 @@ def _clone(cursor: Cursor, head: _Head, constants: Constants) -> CloneStream:
 
 def read_source(cursor: Cursor) -> SqlName:
     """A name, a path in quotes, or a stage's name behind an @."""
-    span = cursor.place
+    span = cursor.span
     if cursor.text[span.start : span.start + 1] == "'":
         return SqlName(("delta", cursor.string("a path")), span)
     cursor.takes("@")

@@ -45,7 +45,7 @@ def parse_stream_sql(
     except SqlCompilationError:
         return None  # Spark reads texts by other rules, and says itself what it cannot read
     for words in _TRANSACTION_WORDS:
-        if cursor.takes(*words.split()) and (cursor.sees(";") or cursor.place.start >= len(text)):
+        if cursor.takes(*words.split()) and (cursor.sees(";") or cursor.span.start >= len(text)):
             cursor.at = 0
             raise cursor.fails(_TRANSACTION)
         cursor.at = 0
@@ -59,7 +59,7 @@ def _set(cursor: Cursor, constants: Constants) -> SetVariable | None:
         cursor.at = 0
         return None
     try:
-        value = constants.selected(cursor.text[cursor.place.start :].rstrip().rstrip(";"))
+        value = constants.selected(cursor.text[cursor.span.start :].rstrip().rstrip(";"))
     except NotConstant:
         cursor.at = 0
         return None
@@ -136,7 +136,7 @@ def _refresh(cursor: Cursor, constants: Constants) -> RefreshExternalTable:
     if_exists = cursor.takes("IF", "EXISTS")
     name = read_source(cursor)
     cursor.needs("REFRESH")
-    if not (cursor.sees(";") or cursor.place.start >= len(cursor.text)):
+    if not (cursor.sees(";") or cursor.span.start >= len(cursor.text)):
         raise cursor.fails("a refresh looks at the whole directory: a part of it cannot be named")
     cursor.end()
     return RefreshExternalTable(name, if_exists)
@@ -167,7 +167,7 @@ def _show(cursor: Cursor, constants: Constants) -> ShowStreams:
     starts_with = cursor.string("a beginning in quotes") if cursor.takes("STARTS", "WITH") else None
     limit, from_name = None, None
     if cursor.takes("LIMIT"):
-        span = cursor.place
+        span = cursor.span
         limit = cursor.whole_number("a number of rows")
         if not 0 < limit <= CHUNK:
             raise cursor.fails(f"LIMIT goes from 1 to {CHUNK}", span)
@@ -181,7 +181,7 @@ def _scope(cursor: Cursor) -> tuple[str | None, str | None]:
     if cursor.takes("ACCOUNT"):
         return None, None
     word = next((word for word in ("DATABASE", "SCHEMA") if cursor.takes(word)), "SCHEMA")
-    ends = cursor.place.start >= len(cursor.text) or any(cursor.sees(w) for w in (";", "STARTS", "LIMIT"))
+    ends = cursor.span.start >= len(cursor.text) or any(cursor.sees(w) for w in (";", "STARTS", "LIMIT"))
     if ends:
         return None, None
     name = cursor.name(f"the name of a {word.lower()}")

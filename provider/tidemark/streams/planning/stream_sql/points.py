@@ -23,7 +23,7 @@ def read_point(cursor: Cursor, constants: Constants) -> SqlPoint:
     Raises SqlCompilationError where the value is no constant (R8e), NULL (R8d), of another kind, or an offset into
     the future (R8a).
     """
-    start = cursor.place.start
+    start = cursor.span.start
     word = cursor.one_of("AT", "BEFORE", "END")
     cursor.needs("(")
     kind = PointKind(cursor.one_of(*PointKind))

@@ -82,11 +82,11 @@ def _time_travel(cursor: Cursor, constants: Constants) -> TimeTravel:
 
 def _call(cursor: Cursor, function: str) -> HasDataCall | TableTimestampCall | BacklogCall:
     first = cursor.at
-    start = cursor.place.start
+    start = cursor.span.start
     cursor.needs(function, "(")
-    span = cursor.place
+    span = cursor.span
     stream = name_in(cursor.text, cursor.string("the stream's name as a constant in quotes"), span)
-    end = cursor.place.end
+    end = cursor.span.end
     cursor.needs(")")
     if function == BACKLOG:
         return _backlog(cursor, first, stream)
@@ -101,7 +101,7 @@ def _backlog(cursor: Cursor, first: int, stream: SqlName) -> BacklogCall:
         problem = f"{BACKLOG} is a table function: SELECT * FROM TABLE({BACKLOG}('{stream.text}'))"
         token = cursor.tokens[first]
         raise cursor.fails(problem, Span(token.start, token.end + 1))
-    start, end = cursor.tokens[first - 2].start, cursor.place.end
+    start, end = cursor.tokens[first - 2].start, cursor.span.end
     cursor.needs(")")
     return BacklogCall(stream, Span(start, end))
 

@@ -93,7 +93,7 @@ def table_statement(text: str) -> str | None:
     if cursor.sees("ALTER", "TABLE"):
         return _change_tracking(cursor)
     if cursor.takes("TRUNCATE", "TABLE"):
-        return None if cursor.sees("IF", "EXISTS") else f"DELETE FROM {text[cursor.place.start :]}"
+        return None if cursor.sees("IF", "EXISTS") else f"DELETE FROM {text[cursor.span.start :]}"
     return _clone(cursor) or _create(cursor)
 
 
@@ -120,7 +120,7 @@ def _clone(cursor: Cursor) -> str | None:
         cursor.name("the name of a table")
     except SqlCompilationError:
         return None
-    at = cursor.place.start
+    at = cursor.span.start
     return f"{cursor.text[:at]}SHALLOW {cursor.text[at:]}" if cursor.sees("CLONE") else None
 
 
