@@ -16,18 +16,18 @@ from tidemark.streams.worker import missing_files
 from tidemark.streams.worker.sources import open_table
 from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.streams import get_stream
-from tidemark.streams.worker.unread_commits import LookedAt
+from tidemark.streams.worker.unread_commits import CommitCache
 
 DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[..., LookedAt]:
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CommitCache]:
     """Puts an empty memory in place of the process's."""
 
-    def put(**how: int) -> LookedAt:
-        made = LookedAt(**how)
-        monkeypatch.setattr(missing_files, "LOOKED_AT", made)
+    def put(**how: int) -> CommitCache:
+        made = CommitCache(**how)
+        monkeypatch.setattr(missing_files, "COMMIT_CACHE", made)
         return made
 
     return put
@@ -56,7 +56,7 @@ def seen(status: StreamStatus) -> tuple[object, ...]:
 
 
 def test_a_second_look_parses_what_is_new_and_the_commit_before_it(
-    world: World, fresh: Callable[..., LookedAt], read: list[str]
+    world: World, fresh: Callable[..., CommitCache], read: list[str]
 ) -> None:
     fresh()
     for _ in range(30):
@@ -73,7 +73,7 @@ def test_a_second_look_parses_what_is_new_and_the_commit_before_it(
 
 
 def test_a_stream_that_may_have_lost_files_is_looked_at_for_as_little(
-    world: World, fresh: Callable[..., LookedAt], read: list[str]
+    world: World, fresh: Callable[..., CommitCache], read: list[str]
 ) -> None:
     fresh()
     world.stream("appended", mode=StreamMode.APPEND_ONLY)
@@ -119,23 +119,23 @@ def act(world: World, chance: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_looks_that_go_on_say_what_first_looks_say(
-    world: World, fresh: Callable[..., LookedAt], monkeypatch: pytest.MonkeyPatch, seed: int
+    world: World, fresh: Callable[..., CommitCache], monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Files come, go, come back and are taken; the log is extended, and begun anew under the same table id."""
     chance = random.Random(seed)
     names = ["s", "appended", "steps"]
     world.stream("appended", mode=StreamMode.APPEND_ONLY)
     world.stream("steps", mode=StreamMode.EVERY_CHANGE)
-    memory = LookedAt()
+    memory = CommitCache()
     for _ in range(12):
         act(world, chance)
         fresh()
         first = [seen(look(world, name)) for name in names]
-        monkeypatch.setattr(missing_files, "LOOKED_AT", memory)
+        monkeypatch.setattr(missing_files, "COMMIT_CACHE", memory)
         assert [seen(look(world, name)) for name in names] == first
 
 
-def test_a_log_that_was_cut_and_written_anew_is_read_anew(world: World, fresh: Callable[..., LookedAt]) -> None:
+def test_a_log_that_was_cut_and_written_anew_is_read_anew(world: World, fresh: Callable[..., CommitCache]) -> None:
     fresh()
     source = world.source
     source.append()
@@ -149,7 +149,7 @@ def test_a_log_that_was_cut_and_written_anew_is_read_anew(world: World, fresh: C
     assert kept.files == 1
 
 
-def test_memory_is_bounded_by_tables_and_by_files(world: World, fresh: Callable[..., LookedAt]) -> None:
+def test_memory_is_bounded_by_tables_and_by_files(world: World, fresh: Callable[..., CommitCache]) -> None:
     memory = fresh(most_tables=2)
     for number in range(4):
         world.stream(f"s{number}")
@@ -163,7 +163,7 @@ def test_memory_is_bounded_by_tables_and_by_files(world: World, fresh: Callable[
 
 
 def test_many_threads_that_look_at_one_offset_read_it_once(
-    world: World, fresh: Callable[..., LookedAt], read: list[str]
+    world: World, fresh: Callable[..., CommitCache], read: list[str]
 ) -> None:
     fresh()
     for _ in range(20):

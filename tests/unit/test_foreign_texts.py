@@ -37,7 +37,7 @@ from tidemark.streams.planning.staleness import (
     stretched_from,
 )
 from tidemark.streams.worker.targets import retention
-from tidemark.streams.worker.unread_commits import LookedAt, UnreadCommits
+from tidemark.streams.worker.unread_commits import CommitCache, UnreadCommits
 
 APP = "tidemark/uid/1"
 OURS = Mark("store", (), 1, "digest", APP, 7, MarkKind.WRITE)
@@ -93,7 +93,7 @@ def test_a_log_with_such_texts_in_every_place_is_read(tmp_path: Path, text: str)
     assert list(batches(log, capture_app_id("store", "r"))) == []
     target = Target(TableRef("t", str(tmp_path), ""), "store", "o")
     assert target.newest() is None
-    with LookedAt().after(0, log, log.state()) as unread:
+    with CommitCache().after(0, log, log.state()) as unread:
         assert isinstance(unread, UnreadCommits)
         parts: Callable[[TableState, Any], Any] = lambda _, commits: [() for _ in commits]  # noqa: E731
         assert len(unread.parts("x", parts)) == 3

@@ -66,14 +66,14 @@ def create_quarantine(
     name = request.quarantine
     if name is None:
         return
-    place = hook.table_path(name)
+    path = hook.table_path(name)
     try:
-        runtime.tables(place)
+        runtime.tables(path)
     except TableNotFound:
         writes = planned_writes(replace(request, quarantine=None), hook.table_uri)
         check([replace(write, quarantine=name) for write in writes])
         log.info("Creating the quarantine table %s.", name)
-        runtime.run_job(CREATE_QUARANTINE, TablePath(place), key=key)
+        runtime.run_job(CREATE_QUARANTINE, TablePath(path), key=key)
 
 
 def resolve_view(runtime: Runtime, name: str, *, beyond_snowflake: bool, key: TransactionKey) -> ResolvedView:

@@ -113,20 +113,20 @@ def _atoms(form: Any) -> Iterator[str]:
         yield str(form["type"])
 
 
-def _differences(old: Any, new: Any, place: str, *, may_widen: bool = True) -> Iterator[str]:
+def _differences(old: Any, new: Any, path: str, *, may_widen: bool = True) -> Iterator[str]:
     kinds = [form["type"] if isinstance(form, Mapping) else form for form in (old, new)]
     if kinds[0] != kinds[1]:
         if not (may_widen and _is_wider(*kinds)):
-            yield f"column {place!r} was of type {kinds[0]} and is now of type {kinds[1]}"
+            yield f"column {path!r} was of type {kinds[0]} and is now of type {kinds[1]}"
     elif kinds[0] == "struct":
         for known, form in _pairs(old["fields"], new["fields"]):
             same = may_widen and _physical(known).lower() == _physical(form).lower()
-            yield from _differences(known["type"], form["type"], f"{place}.{form['name']}".lstrip("."), may_widen=same)
+            yield from _differences(known["type"], form["type"], f"{path}.{form['name']}".lstrip("."), may_widen=same)
     elif kinds[0] == "array":
-        yield from _differences(old["elementType"], new["elementType"], f"{place}[]", may_widen=may_widen)
+        yield from _differences(old["elementType"], new["elementType"], f"{path}[]", may_widen=may_widen)
     elif kinds[0] == "map":
-        yield from _differences(old["keyType"], new["keyType"], f"{place}.key", may_widen=may_widen)
-        yield from _differences(old["valueType"], new["valueType"], f"{place}.value", may_widen=may_widen)
+        yield from _differences(old["keyType"], new["keyType"], f"{path}.key", may_widen=may_widen)
+        yield from _differences(old["valueType"], new["valueType"], f"{path}.value", may_widen=may_widen)
 
 
 def _pairs(old: list[Any], new: list[Any]) -> Iterator[tuple[Any, Any]]:

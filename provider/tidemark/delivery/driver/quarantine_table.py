@@ -1,4 +1,4 @@
-"""The table of a quarantine: made ahead of the plan, and whether rows have a place in it."""
+"""The table of a quarantine: made ahead of the plan, and whether it can take rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidemark.sql.identifiers import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["create_in_catalog", "create_quarantine_table", "missing_features", "require_place"]
+__all__ = ["create_in_catalog", "create_quarantine_table", "missing_features", "require_compatible"]
 
 _COLUMNS = ", ".join(f"{quoted(name)} {kind.upper()}" for name, kind in QUARANTINE_COLUMNS.items())
 _PROPERTIES = {"delta.columnMapping.mode": "name"}  # so that it takes whatever names the sources have
@@ -47,7 +47,7 @@ def create_in_catalog(session: SparkSession, name: str, is_there: Callable[[], b
             raise
 
 
-def require_place(rows: StructType, table: StructType, *, name: str, target: str) -> None:
+def require_compatible(rows: StructType, table: StructType, *, name: str, target: str) -> None:
     """The table can take rows like these, adding the columns that it lacks. Raises QuarantineDoesNotFit."""
     known = {field.name.lower(): field.dataType for field in table.fields}
     own = {column.lower() for column in QUARANTINE_COLUMNS}

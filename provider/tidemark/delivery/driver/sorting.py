@@ -195,11 +195,11 @@ class _Sorter:
         old = rows_as_of(self.rows.sparkSession, self.by.log, self.by.split.version, table=ask.target.name)
         held = [key.shown(F.col(quoted(key.target))) for key in self.keys]
         old = old.select(
-            *(key.alias(f"{MATCHED}_{place}") for place, key in enumerate(held)),
+            *(key.alias(f"{MATCHED}_{index}") for index, key in enumerate(held)),
             F.row_number().over(Window.partitionBy(*held).orderBy(*held)).alias(COPY),
             *(F.col(quoted(field.name)).alias(f"{MATCHED}_{field.name}") for field in fields),
         )
-        same = [key.eqNullSafe(F.col(f"{MATCHED}_{place}")) for place, key in enumerate(held)]
+        same = [key.eqNullSafe(F.col(f"{MATCHED}_{index}")) for index, key in enumerate(held)]
         joined = shaped.join(old, reduce(Column.__and__, same), "left")
         kept = [
             F.when(F.col(COPY).isNotNull(), F.col(quoted(f"{MATCHED}_{field.name}")))

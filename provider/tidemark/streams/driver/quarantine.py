@@ -19,7 +19,7 @@ from tidemark.delivery.driver.exactly_once import Delivering, look, open_target,
 from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.delivery.driver.past_rows import rows_as_of
 from tidemark.delivery.driver.prepared import PreparedWrite
-from tidemark.delivery.driver.quarantine_table import missing_features, require_place
+from tidemark.delivery.driver.quarantine_table import missing_features, require_compatible
 from tidemark.delivery.driver.sorting import BAD, BROKEN, Sorting, sort_rows
 from tidemark.delivery.model.quarantine import AT, CONSTRAINTS, FROM, RUN, STREAM, TARGET, TO, Split
 from tidemark.delivery.planning.delivery import Delivery, Finding
@@ -77,7 +77,7 @@ class Quarantine:
         log = open_target(self.quarantine, self.delivering.options)
         rows = self._rows().schema
         table = self.quarantine.target
-        require_place(rows, target_schema(log), name=table.name, target=self.target.target.name)
+        require_compatible(rows, target_schema(log), name=table.name, target=self.target.target.name)
         for feature in missing_features(rows, log):
             supported = f"SET TBLPROPERTIES ('delta.feature.{feature}' = 'supported')"
             self.streams.session.sql(f"ALTER TABLE {path_name(table.path)} {supported}")

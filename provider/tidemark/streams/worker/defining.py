@@ -110,8 +110,8 @@ def advance_to(
     if before.view is not None and isinstance(to, int):
         problem = f"{before.name} reads a view, and each of its tables counts versions of its own: give a time"
         raise InvalidArgument(argument="to", value=to, problem=problem)
-    place = tuple(BaseOffset(base.table, _version(tables(base.table), to)) for base in before.bases)
-    version, bases = sum(base.version for base in place), place if before.view is not None else ()
+    offsets = tuple(BaseOffset(base.table, _version(tables(base.table), to)) for base in before.bases)
+    version, bases = sum(base.version for base in offsets), offsets if before.view is not None else ()
     return before, streams.advance_stream(store, name, version, who=who, why=why, bases=bases)
 
 

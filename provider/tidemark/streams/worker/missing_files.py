@@ -15,7 +15,7 @@ from tidemark.lake.paths import file_uri
 from tidemark.model.streams import BaseOffset, Stream, StreamMode
 from tidemark.model.table_log import Commit, TableState
 from tidemark.streams.planning.staleness import retention_of
-from tidemark.streams.worker.unread_commits import LOOKED_AT, Parts, UnreadCommits
+from tidemark.streams.worker.unread_commits import COMMIT_CACHE, Parts, UnreadCommits
 
 __all__ = ["MissingFiles", "Unread", "unread"]
 
@@ -57,7 +57,7 @@ def unread(
     if head.version <= base.version or stream.mode is StreamMode.INSERT_ONLY:
         return Unread(None, KeptBytes())
     own = retention_of(head.metadata.configuration).files
-    with LOOKED_AT.after(base.version, log, head) as commits:
+    with COMMIT_CACHE.after(base.version, log, head) as commits:
         removed = commits.removed
         taken_before = max(commits.vacuumed, now - commits.shortest)
         parts: Parts = ()

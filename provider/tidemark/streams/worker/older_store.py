@@ -17,8 +17,8 @@ from tidemark.control.store import ControlStore
 from tidemark.delivery.model.marks import Mark, parse_mark
 from tidemark.delivery.model.transactions import Transaction
 from tidemark.delivery.planning.stream_numbers import (
+    CommitCache,
     Known,
-    LookedAt,
     Unordered,
     is_lost,
     looked_at,
@@ -48,7 +48,7 @@ __all__ = [
 class LakeAhead(Exception):
     """Tables hold numbers that the store has not ordered, or forget theirs: their marks have to be read."""
 
-    def __init__(self, tables: tuple[LookedAt, ...]) -> None:
+    def __init__(self, tables: tuple[CommitCache, ...]) -> None:
         super().__init__()
         self.tables = tables
 
@@ -65,12 +65,12 @@ class LostMarks:
 class _Marked:
     """A table and the marks in its log since it was last known."""
 
-    looked: LookedAt
+    looked: CommitCache
     marks: tuple[Mark, ...]
 
 
 def require_numbers(
-    connection: sa.Connection, looked: Sequence[LookedAt], settled: Collection[str] = frozenset()
+    connection: sa.Connection, looked: Sequence[CommitCache], settled: Collection[str] = frozenset()
 ) -> None:
     """The store knows every number in these tables, of which those with an id in `settled` were looked through already.
 
@@ -83,7 +83,7 @@ def require_numbers(
 
 
 def settle(
-    store: ControlStore, looked: Sequence[LookedAt], tables: Tables, *, own: Mapping[str, int] | None = None
+    store: ControlStore, looked: Sequence[CommitCache], tables: Tables, *, own: Mapping[str, int] | None = None
 ) -> None:
     """Read the marks of these tables from the last version known, and keep their numbers where they harm no stream of
     this store, as those of another store or of streams that are gone.
@@ -101,7 +101,7 @@ def lost_marks(
     """Of each table the marks of writes that the store never ordered. A table whose id is in `missing_ok` is left out
     if it is not there any more. Changes nothing. Raises TargetNotFound, TargetNotDelta.
     """
-    looked: list[LookedAt] = []
+    looked: list[CommitCache] = []
     for target in targets:
         try:
             looked.append(looked_at(target, open_target(target, tables).state()))
@@ -120,7 +120,9 @@ def lost_marks(
     return store.read(sort_out)
 
 
-def require_known(store: ControlStore, looked: Sequence[LookedAt], tables: Tables, **more: Mapping[str, int]) -> None:
+def require_known(
+    store: ControlStore, looked: Sequence[CommitCache], tables: Tables, **more: Mapping[str, int]
+) -> None:
     """`require_numbers` and, where that is not enough, `settle`. Raises StoreOlderThanLake."""
     try:
         store.read(lambda connection: require_numbers(connection, looked))
@@ -153,7 +155,7 @@ def keep_ordered(connection: sa.Connection, statements: Sequence[Statement]) -> 
             target_numbers.keep(connection, statement.target, uid, statement.txn_version, version=version)
 
 
-def _is_known(connection: sa.Connection, looked: LookedAt, settled: bool) -> bool:
+def _is_known(connection: sa.Connection, looked: CommitCache, settled: bool) -> bool:
     known = target_numbers.known_table(connection, looked.table)
     if looked.forgets and not settled and (known.version is None or known.version < looked.version):
         return False
@@ -164,12 +166,12 @@ def _is_known(connection: sa.Connection, looked: LookedAt, settled: bool) -> boo
     return all(number <= came.get(uid, 0) for uid, number in higher.items())
 
 
-def _marked(store: ControlStore, looked: Sequence[LookedAt], tables: Tables) -> list[_Marked]:
+def _marked(store: ControlStore, looked: Sequence[CommitCache], tables: Tables) -> list[_Marked]:
     since = store.read(lambda c: [target_numbers.known_table(c, one.table).version for one in looked])
     return [_Marked(one, tuple(_marks(one, last, tables))) for one, last in zip(looked, since, strict=True)]
 
 
-def _marks(looked: LookedAt, last: int | None, tables: Tables) -> Iterator[Mark]:
+def _marks(looked: CommitCache, last: int | None, tables: Tables) -> Iterator[Mark]:
     log: DeltaLog = open_target(looked.table, tables)
     start = max(log.earliest() - 1, -1 if last is None else last)
     for text in log.user_metadata(start, looked.version):
@@ -198,7 +200,7 @@ def _has_its_own(connection: sa.Connection, one: _Marked, own: Mapping[str, int]
     return bool(own) and bool(streams.names_of(connection, _ahead(connection, one, {}).ends.keys()))
 
 
-def _keep(connection: sa.Connection, looked: LookedAt) -> None:
+def _keep(connection: sa.Connection, looked: CommitCache) -> None:
     for uid, number in looked.numbers.items() or [("", 0)]:
         target_numbers.keep(connection, looked.table, uid, number, version=looked.version)
 

@@ -62,7 +62,7 @@ def recover_stream(
     if ends is None:
         problem = f"of {len(found)} targets none holds more of it than the store knows; name others with --target"
         raise RecoveryRefused(stream=old.name, problem=problem)
-    to = _place(old, ends, to_version)
+    to = _offset_after(old, ends, to_version)
     head = checked_head(old, old.bases[0], tables(old.source))
     if not old.offset.version <= to <= head:
         problem = f"the stream stands at {old.offset.version}, never goes back, and its table ends with {head}"
@@ -111,9 +111,9 @@ def _ends(stream: Stream, found: Sequence[LostMarks]) -> dict[str, int] | None:
     return ends if any_lost else None
 
 
-def _place(stream: Stream, ends: Mapping[str, int], asked: int | None) -> int:
-    if asked is not None:
-        return asked
+def _offset_after(stream: Stream, ends: Mapping[str, int], wanted: int | None) -> int:
+    if wanted is not None:
+        return wanted
     if len(set(ends.values())) > 1:
         told = ", ".join(f"{target} to {end}" for target, end in sorted(ends.items()))
         problem = (

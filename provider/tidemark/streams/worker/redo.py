@@ -11,7 +11,7 @@ from tidemark.control.store import ControlStore
 from tidemark.delivery.model.marks import MarkKind, mark_of
 from tidemark.delivery.model.transactions import Transaction, TransactionState
 from tidemark.delivery.planning.delivery import Finding, judge
-from tidemark.delivery.planning.stream_numbers import LookedAt, looked_at
+from tidemark.delivery.planning.stream_numbers import CommitCache, looked_at
 from tidemark.errors import SubmitRefused, TransactionNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.statements import Statement, TransactionKey
@@ -36,7 +36,7 @@ class _Finding:
     table: TableRef
     head: int
     has_window: bool
-    looked: LookedAt
+    looked: CommitCache
 
 
 def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_table) -> Transaction:

@@ -111,7 +111,7 @@ class _Starts:
         if self._stream.view is None:
             return False
         if self._found is None:
-            changed = [place for place, base in enumerate(self._stream.bases) if _has_changed(self._tables, base)]
+            changed = [index for index, base in enumerate(self._stream.bases) if _has_changed(self._tables, base)]
             self._found = read_at_start(self._stream.view, changed, self._stream.mode)
         return number in self._found
 

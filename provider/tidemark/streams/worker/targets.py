@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from tidemark.delivery.planning.quarantine import quarantine_problem
-from tidemark.delivery.planning.stream_numbers import RETENTION, LookedAt, looked_at
+from tidemark.delivery.planning.stream_numbers import RETENTION, CommitCache, looked_at
 from tidemark.errors import (
     InvalidArgument,
     NotADeltaTable,
@@ -56,7 +56,7 @@ class TargetHead:
     write: PlannedWrite
     table: TableRef
     version: int
-    looked: LookedAt
+    looked: CommitCache
     problem: str | None = None
     schema_json: str = "{}"
 

@@ -21,7 +21,7 @@ from tidemark.model.foreign_json import whole_number
 from tidemark.model.table_log import AddFile, Commit, Metadata, RemoveFile, TableState
 from tidemark.streams.planning.staleness import file_retention
 
-__all__ = ["LOOKED_AT", "LookedAt", "UnreadCommits", "shortest_retention"]
+__all__ = ["COMMIT_CACHE", "CommitCache", "UnreadCommits", "shortest_retention"]
 
 F = TypeVar("F", AddFile, RemoveFile)
 Parts = tuple[tuple[Way, ...], ...]
@@ -97,12 +97,12 @@ class UnreadCommits:
         self.head, self._last = commit.version, _told(commit)
 
 
-class LookedAt:
+class CommitCache:
     """What was looked at, by table and offset; the least lately asked for goes first. For any number of threads."""
 
     def __init__(self, most_tables: int = _MOST_TABLES, most_files: int = _MOST_FILES) -> None:
         self._most_tables, self._most_files = most_tables, most_files
-        self._found: OrderedDict[tuple[str, str, int], _Place] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str, int], _Entry] = OrderedDict()
         self._lock = Lock()
 
     @contextmanager
@@ -112,34 +112,34 @@ class LookedAt:
         """
         key = (log.uri, head.table_id, version)
         with self._lock:
-            place = self._found.setdefault(key, _Place())
-            self._found.move_to_end(key)
-        with place.lock:
-            if place.commits is None or not place.commits.go_on(log, head.version):
-                place.commits = None
-                place.commits = _read(log, version, head.version)
-            yield place.commits
-            place.files = place.commits.files
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+        with entry.lock:
+            if entry.commits is None or not entry.commits.go_on(log, head.version):
+                entry.commits = None
+                entry.commits = _read(log, version, head.version)
+            yield entry.commits
+            entry.files = entry.commits.files
         with self._lock:
             self._forget()
 
     def _forget(self) -> None:
-        files = sum(place.files for place in self._found.values())
-        while len(self._found) > self._most_tables or files > self._most_files:
-            files -= self._found.popitem(last=False)[1].files
+        files = sum(entry.files for entry in self._entries.values())
+        while len(self._entries) > self._most_tables or files > self._most_files:
+            files -= self._entries.popitem(last=False)[1].files
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._entries)
 
 
 @dataclass
-class _Place:
+class _Entry:
     lock: Lock = field(default_factory=Lock)
     commits: UnreadCommits | None = None
     files: int = 0
 
 
-LOOKED_AT = LookedAt()
+COMMIT_CACHE = CommitCache()
 
 
 def shortest_retention(before: TableState, commits: Iterable[Commit]) -> timedelta:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StringType, StructType, VariantType
 
-from tidemark.changes.driver.views.values import Values, can_cut, place_of
+from tidemark.changes.driver.views.values import Values, can_cut, index_of
 from tidemark.changes.planning.sets.plan import Netting
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class Changed:
         schema = self.frame.schema
         if self.known is None or not can_cut(schema, name):
             return None
-        place = place_of(schema, name)
-        found = set(self.known.column(place).to_pylist())
-        return Values(schema.fields[place].dataType, frozenset(found - {None}), None in found)
+        index = index_of(schema, name)
+        found = set(self.known.column(index).to_pylist())
+        return Values(schema.fields[index].dataType, frozenset(found - {None}), None in found)
 
 
 def read_changed(spark: SparkSession, base: Base, workspace: Workspace) -> Changed:

@@ -66,10 +66,10 @@ def _versions(
         return (end,)
     if way is not Way.TERMS:
         return (start, end)
-    mine = [place for place, scan in enumerate(scans) if scan == number]
-    deltas = [place for place, scan in enumerate(scans) if scan in changed]
-    old = any(place > delta for place in mine for delta in deltas)
-    new = any(place < delta for place in mine for delta in deltas)
+    mine = [index for index, scan in enumerate(scans) if scan == number]
+    deltas = [index for index, scan in enumerate(scans) if scan in changed]
+    old = any(index > delta for index in mine for delta in deltas)
+    new = any(index < delta for index in mine for delta in deltas)
     return (*((start,) if old else ()), *((end,) if new else ()))
 
 

@@ -23,7 +23,7 @@ from tidemark.changes.planning.views.ranges import ranges
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["Values", "can_cut", "place_of"]
+__all__ = ["Values", "can_cut", "index_of"]
 
 _MOST_RANGES = 32
 _MOST_TEXTS = 200
@@ -49,7 +49,7 @@ class Values:
         can be left out. With `null`, NULL is a value like any other; without, nothing equals it. None if the types are
         not compared alike.
         """
-        field = schema.fields[place_of(schema, name)]
+        field = schema.fields[index_of(schema, name)]
         if not _alike(self.kind, field.dataType):
             return None
         column = F.col("`" + field.name.replace("`", "``") + "`")
@@ -59,7 +59,7 @@ class Values:
 
 def can_cut(schema: StructType, name: str) -> bool:
     """Whether a column is of a type by whose values files can be left out: whole numbers, dates and plain text."""
-    kind = schema.fields[place_of(schema, name)].dataType
+    kind = schema.fields[index_of(schema, name)].dataType
     if isinstance(kind, StringType):
         return bool(kind.collation == "UTF8_BINARY")
     return isinstance(kind, (*_WHOLE_NUMBERS, DateType))
@@ -80,6 +80,6 @@ def _alike(one: DataType, other: DataType) -> bool:
     return one == other or (isinstance(one, _WHOLE_NUMBERS) and isinstance(other, _WHOLE_NUMBERS))
 
 
-def place_of(schema: StructType, name: str) -> int:
-    """Where a column stands, whatever the case of its name."""
+def index_of(schema: StructType, name: str) -> int:
+    """The index of a column, whatever the case of its name."""
     return [field.name.lower() for field in schema.fields].index(name)

@@ -38,10 +38,10 @@ def key_links(query: ViewQuery, delta: int, columns: Sequence[Sequence[str]]) ->
     (start,) = [node for node in parts.tree.find_all(exp.Table) if parts.numbers.get(id(node)) == delta]
     scans = {id(node): parts.number(node) for node in parts.tree.find_all(exp.Table)}
     found = {
-        KeyLink(column, scans[place], other)
+        KeyLink(column, scans[reference], other)
         for column in classes.columns_of(start)
-        for place, other in classes.reached((id(start), column))
-        if place in scans and scans[place] != delta
+        for reference, other in classes.reached((id(start), column))
+        if reference in scans and scans[reference] != delta
     }
     return tuple(sorted(found, key=lambda link: (link.scan, link.column, link.changed)))
 

@@ -73,12 +73,12 @@ class _Keys:
 
     def _union(self, query: exp.SetOperation) -> _Found:
         left, right = self.of_query(query.this), self.of_query(query.expression)
-        places = {name: place for place, name in enumerate(left.columns)}
+        indices = {name: index for index, name in enumerate(left.columns)}
         keys = []
         whole = PartitionKey({})
         for one in (*left.keys, *(() if left.changed else (whole,))):
             for other in (*right.keys, *(() if right.changed else (whole,))):
-                shown = {name for name in one.shown if right.columns[places[name]] in other.shown}
+                shown = {name for name in one.shown if right.columns[indices[name]] in other.shown}
                 keys.append(PartitionKey({**one.scans, **other.scans}, frozenset(shown)))
         keys.sort(key=lambda key: -len(key.shown))
         return _Found(left.columns, tuple(keys[:_MOST]), left.changed or right.changed)
@@ -126,11 +126,11 @@ class _Keys:
             return [PartitionKey({})]
         where = query.args.get("where")
         keys, changed = list(sources[0].keys), sources[0].changed
-        for place, join in enumerate(query.args.get("joins") or (), start=1):
-            right = sources[place]
+        for index, join in enumerate(query.args.get("joins") or (), start=1):
+            right = sources[index]
             conditions = [join.args.get("on"), None if is_optional(join) else where and where.this]
-            equal = list(_equalities(conditions, sources[: place + 1]))
-            equal += _using(join, sources[:place], right)
+            equal = list(_equalities(conditions, sources[: index + 1]))
+            equal += _using(join, sources[:index], right)
             keys = _after_join(join, keys, changed, right, equal)[:_MOST]
             changed = changed or right.changed
         return keys

@@ -14,11 +14,11 @@ Key = TypeVar("Key", int, date)
 
 def ranges(keys: Sequence[Key], most: int) -> list[tuple[Key, Key]]:
     """At most `most` ranges, ends included, that hold all of the ascending `keys` and leave the widest gaps out."""
-    places = range(1, len(keys))
-    gaps: list[int] = sorted(places, key=lambda place: _width(keys, place), reverse=True)[: most - 1]
+    indices = range(1, len(keys))
+    gaps: list[int] = sorted(indices, key=lambda index: _width(keys, index), reverse=True)[: most - 1]
     cuts = [0, *sorted(gaps), len(keys)]
     return [(keys[first], keys[last - 1]) for first, last in pairwise(cuts)]
 
 
-def _width(keys: Sequence[Any], place: int) -> Any:
-    return keys[place] - keys[place - 1]
+def _width(keys: Sequence[Any], index: int) -> Any:
+    return keys[index] - keys[index - 1]

@@ -25,10 +25,10 @@ class ViewText:
     def refused(self, construct: str, node: exp.Expr, *words: TokenType, instead: str = "") -> ViewRefused:
         """The error that says with line, column and the text there what cannot be followed.
 
-        The place is that of the last of `words` before the first part of `node` that has a place (of the first of them,
+        The span is that of the last of `words` before the first part of `node` that has a span (of the first of them,
         where several follow on one another), or that part.
         """
-        start, end = self._whole(*self._place(node, words))
+        start, end = self._whole(*self._span(node, words))
         before = self.text[:start]
         return ViewRefused(
             construct=construct,
@@ -43,9 +43,9 @@ class ViewText:
         """The word in the text that `node` begins with."""
         return self.text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else otherwise
 
-    def _place(self, node: exp.Expr, words: tuple[TokenType, ...]) -> tuple[int, int]:
-        places = [(part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta]
-        inside = [place for place in places if place[0] < len(self.text)]
+    def _span(self, node: exp.Expr, words: tuple[TokenType, ...]) -> tuple[int, int]:
+        spans = [(part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta]
+        inside = [span for span in spans if span[0] < len(self.text)]
         first, last = (min(inside)[0], max(inside)[1]) if inside else (len(self.text), 0)
         found = [number for number, token in enumerate(self.tokens) if token.token_type in words]
         before = [number for number in found if self.tokens[number].start <= first]
@@ -58,7 +58,7 @@ class ViewText:
         return self.tokens[word].start, end
 
     def _whole(self, start: int, end: int) -> tuple[int, int]:
-        """The place with the parentheses at its end that it opens."""
+        """The span with the parentheses at its end that it opens."""
         inside = [token for token in self.tokens if start <= token.start <= end]
         kinds = [token.token_type for token in inside]
         missing = kinds.count(TokenType.L_PAREN) - kinds.count(TokenType.R_PAREN)
