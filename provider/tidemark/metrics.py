@@ -20,7 +20,7 @@ __all__ = [
     "failing",
     "job_ended",
     "lag_in_versions",
-    "looked",
+    "polled",
     "replicated",
     "rolled_back",
     "taken_over",
@@ -78,8 +78,8 @@ def rolled_back(streams: Sequence[str]) -> None:
     _count("transactions_rolled_back", 1, _together(streams))
 
 
-def looked(stream: str, found: bool) -> None:
-    """A sensor or a trigger has looked whether there is something to deliver."""
+def polled(stream: str, found: bool) -> None:
+    """A sensor has polled whether there is something to deliver."""
     _count("looks", 1, {"stream": stream}, found=str(found).lower())
 
 

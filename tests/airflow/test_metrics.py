@@ -167,7 +167,7 @@ def test_a_group_tells_its_commit_an_empty_window_and_a_rollback(
 def test_windows_of_others_and_looks_are_told(listener: Listener) -> None:
     window = DeliveredWindow("a", 1, 4, False, 2.5)
     metrics.taken_over([CommitResult(TransactionKey("d", "r", "t"), (window,), 1, (), FIRST)])
-    metrics.looked("a", True)
+    metrics.polled("a", True)
     assert listener.heard() == {
         "windows_taken_over": "1|c",
         "windows_taken_over.a": "1|c",
@@ -197,7 +197,7 @@ def test_a_backend_that_fails_fails_no_task(
         raise wrong("the backend")
 
     monkeypatch.setattr(stats, "incr", broken)
-    metrics.looked("a", False)
+    metrics.polled("a", False)
     assert "tidemark.looks was not told: the backend" in caplog.text
 
 

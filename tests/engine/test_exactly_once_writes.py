@@ -11,7 +11,7 @@ import pytest
 from delta.exceptions import ConcurrentTransactionException
 
 from tests.engine.statements import delivering, make, rows_of, statement, window
-from tidemark.delivery.driver.exactly_once import fence_statement, look, write_statement
+from tidemark.delivery.driver.exactly_once import fence_statement, find_delivery, write_statement
 from tidemark.delivery.model.marks import MarkKind, parse_mark
 from tidemark.delivery.planning.delivery import Finding
 from tidemark.errors import (
@@ -79,7 +79,7 @@ def test_the_session_keeps_no_setting_after_a_failure(session, target):
     with pytest.raises(ZeroDivisionError):
         write_statement(session, delivering(), statement(target), fail)
     assert [session.conf.get(name, None) for name in (APP_ID, TXN_VERSION, USER_METADATA)] == [None, None, None]
-    assert look(delivering(), statement(target)).finding is Finding.FREE
+    assert find_delivery(delivering(), statement(target)).finding is Finding.FREE
 
 
 def test_a_delete_without_a_match_leaves_its_mark_all_the_same(session, target):
@@ -176,7 +176,7 @@ def test_a_restore_by_time_counts_too(session, target):
     before = DeltaLog.open(str(target)).timestamp(0)
     write_statement(session, delivering(), stmt, insert(session, target, (2, "b")))
     session.sql(f"RESTORE TABLE delta.`{target}` TO TIMESTAMP AS OF '{before:%Y-%m-%d %H:%M:%S.%f}'")
-    assert look(delivering(), stmt).finding is Finding.REWOUND
+    assert find_delivery(delivering(), stmt).finding is Finding.REWOUND
 
 
 def test_a_replaced_table_is_another_table(session, tmp_path):

@@ -26,7 +26,7 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
     """
     from tidemark.streams.model.health import StreamHealth
     from tidemark.streams.worker.status import status_of
-    from tidemark.streams.worker.threads import PATIENCE, each_looked_at
+    from tidemark.streams.worker.threads import PATIENCE, for_each_stream
 
     def look(stream: Stream) -> StreamStatus | str:
         try:
@@ -34,7 +34,7 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
         except (TidemarkError, OSError) as error:
             return type(error).__name__
 
-    looked = each_looked_at(streams, look, patience=PATIENCE)
+    looked = for_each_stream(streams, look, patience=PATIENCE)
     return [
         _row(stream, healths.get(stream.uid, StreamHealth()), found)
         for stream, found in zip(streams, looked, strict=True)

@@ -15,7 +15,7 @@ from tidemark.streams.planning.stream_sql.listing import name_parts
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.statistics import stream_healths
 from tidemark.streams.worker.status import StreamStatus, status_of
-from tidemark.streams.worker.threads import PATIENCE, each_looked_at
+from tidemark.streams.worker.threads import PATIENCE, for_each_stream
 
 if TYPE_CHECKING:
     from tidemark.client.context import ClientContext
@@ -78,7 +78,7 @@ def look_and_describe_all(
     """
     now = context.store.clock()
     silent = f"its lake has not answered for {patience.total_seconds():.0f} s"
-    described = each_looked_at(stored, lambda stream: _look(context.tables, stream, now), patience=patience)
+    described = for_each_stream(stored, lambda stream: _look(context.tables, stream, now), patience=patience)
     counted = stream_healths(context.store, [stream.uid for stream in stored])
     return tuple(
         replace(one or _unknown(stream, silent, now), health=counted.get(stream.uid, StreamHealth()))

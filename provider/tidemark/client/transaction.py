@@ -36,7 +36,7 @@ from tidemark.streams.worker.statistics import count_failure
 from tidemark.streams.worker.streams import get_stream, list_streams
 from tidemark.streams.worker.submit import submit
 from tidemark.streams.worker.targets import open_target
-from tidemark.streams.worker.threads import PATIENCE, each_looked_at
+from tidemark.streams.worker.threads import PATIENCE, for_each_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -337,7 +337,7 @@ def _ends_now(context: ClientContext, reads: Collection[str] | None) -> dict[str
 
     names = None if reads is None else {name.casefold() for name in reads}
     streams = [one for one in list_streams(context.store) if names is None or one.name.casefold() in names]
-    found = each_looked_at(streams, ends, patience=PATIENCE if reads is None else None)
+    found = for_each_stream(streams, ends, patience=PATIENCE if reads is None else None)
     silent = [stream.name for stream, seen in zip(streams, found, strict=True) if seen is None]
     if silent:
         seconds = PATIENCE.total_seconds()

@@ -11,7 +11,7 @@ from tidemark.model.jobs import JobSpec
 
 __all__ = ["Watch"]
 
-SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_CHECKS = 1.0
 SECONDS_TO_END = 20.0
 
 
@@ -60,12 +60,12 @@ class Watch:
 
     def _watch(self) -> None:
         overdue = 0.0
-        while not self._left.wait(SECONDS_BETWEEN_LOOKS):
+        while not self._left.wait(SECONDS_BETWEEN_CHECKS):
             reason = self.due()
             if reason is None:
                 continue
             self._cancel()
-            overdue += SECONDS_BETWEEN_LOOKS
+            overdue += SECONDS_BETWEEN_CHECKS
             if overdue >= SECONDS_TO_END and self._end is not None:
                 self._end(reason)
                 return

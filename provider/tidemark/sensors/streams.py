@@ -58,7 +58,7 @@ class StreamHasDataSensor(StreamSensor):
             found = self._has_rows(hook, context)
         else:
             found = has_data(hook.open_store(), self.stream, tables=hook.open_table)
-        metrics.looked(self.stream, found)
+        metrics.polled(self.stream, found)
         self.log.info("Stream %s %s.", self.stream, "has data" if found else "has nothing new")
         return found
 

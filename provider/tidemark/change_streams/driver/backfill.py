@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from tidemark.change_streams.driver.modifications import shape_of
 from tidemark.change_streams.model.backfill import BackfillAsk
 from tidemark.change_streams.model.change_streams import WatchedTable
-from tidemark.delivery.driver.exactly_once import Delivering, look, open_target, target_schema, write_statement
+from tidemark.delivery.driver.exactly_once import Delivering, find_delivery, open_target, target_schema, write_statement
 from tidemark.delivery.driver.fit import fit_columns
 from tidemark.delivery.driver.past_rows import rows_as_of
 from tidemark.delivery.planning.delivery import Finding
@@ -43,7 +43,7 @@ def backfill_table(
     target = DeltaLog.open(ask.target.path, options)
     statement = _statement(ask, f"{application}/backfill/{ask.source.table_id}", target)
     delivering = Delivering(store_id, None, (), options, stop_if_due)
-    if look(delivering, statement).finding is not Finding.FREE:
+    if find_delivery(delivering, statement).finding is not Finding.FREE:
         return write_statement(session, delivering, statement, _never)
     _require_unread(target, application, ask)
     source = DeltaLog.open(ask.source.path, options)

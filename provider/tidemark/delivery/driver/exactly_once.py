@@ -58,7 +58,7 @@ __all__ = [
     "Delivering",
     "append_nothing",
     "fence_statement",
-    "look",
+    "find_delivery",
     "open_target",
     "target_schema",
     "until_committed",
@@ -120,7 +120,7 @@ def target_schema(log: DeltaLog) -> StructType:
     return struct_type(log.state().metadata.schema_json)
 
 
-def look(delivering: Delivering, statement: Statement) -> Delivery:
+def find_delivery(delivering: Delivering, statement: Statement) -> Delivery:
     """Step 10: what the target's log says of this statement, read afresh each time; changes nothing."""
     log = open_target(statement, delivering.options)
     head = log.head()
@@ -175,13 +175,13 @@ def fence_statement(session: SparkSession, delivering: Delivering, statement: St
     A second run finds the fence and writes nothing.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        delivery = look(delivering, statement)
+        delivery = find_delivery(delivering, statement)
         if delivery.finding is not Finding.FREE:
             return delivery
         try:
             with _marked(session, delivering.mark(statement, MarkKind.FENCE)):
                 append_nothing(session, statement, delivering.options)
-            return look(delivering, statement)
+            return find_delivery(delivering, statement)
         except CONFLICTS:
             if attempt == ATTEMPTS:
                 raise
@@ -207,7 +207,7 @@ def _write_unless_there(
     split: Split | None,
     changes: int | None,
 ) -> Evidence:
-    before = look(delivering, statement)
+    before = find_delivery(delivering, statement)
     if before.finding is Finding.DELIVERED:
         return _evidence(statement, before, found=True)
     _refuse_unless_free(delivering, statement, before)
@@ -227,10 +227,10 @@ def _write_once(
     failpoint(f"write{statement.number}.before")
     with _marked(session, mark, split, changes):
         write()
-        after = look(delivering, statement)
+        after = find_delivery(delivering, statement)
         if after.finding is Finding.FREE:  # a DELETE without a match makes no commit (step 12)
             append_nothing(session, statement, delivering.options)
-            after = look(delivering, statement)
+            after = find_delivery(delivering, statement)
     failpoint(f"write{statement.number}.after")
     if after.finding is Finding.FREE:  # both were skipped: an entry from before the base version stands in the way
         after = Delivery(Finding.FOREIGN, after.table_id)

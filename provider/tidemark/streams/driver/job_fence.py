@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemark.delivery.driver.delivering import delivering
-from tidemark.delivery.driver.exactly_once import Delivering, fence_statement, look, write_statement
+from tidemark.delivery.driver.exactly_once import Delivering, fence_statement, find_delivery, write_statement
 from tidemark.delivery.planning.delivery import Finding
 from tidemark.errors import TargetNotFound
 from tidemark.jobs.context import JobContext
@@ -31,7 +31,7 @@ def fence(job: JobContext, ask: StatementsRequest) -> FenceReport:
 
 def _fenced(job: JobContext, shared: Delivering, statement: Statement) -> Finding:
     try:
-        finding = look(shared, statement).finding
+        finding = find_delivery(shared, statement).finding
         if finding is Finding.FREE:
             finding = fence_statement(job.session, shared, statement).finding
     except TargetNotFound:

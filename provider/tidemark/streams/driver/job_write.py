@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from tidemark.delivery.driver.append import prepare_append
 from tidemark.delivery.driver.delivering import delivering
-from tidemark.delivery.driver.exactly_once import Delivering, look, open_target, target_schema, write_statement
+from tidemark.delivery.driver.exactly_once import Delivering, find_delivery, open_target, target_schema, write_statement
 from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.delivery.driver.prepared import PreparedWrite
 from tidemark.delivery.planning.delivery import Finding
@@ -78,7 +78,7 @@ class _Writing:
         if statement.write.write_as is WriteAs.FUNCTION:
             load_function(statement.write.function or "")
             return None
-        if look(self.shared, statement).finding is not Finding.FREE:
+        if find_delivery(self.shared, statement).finding is not Finding.FREE:
             return None
         if (pair := quarantines.get(statement.number)) is not None:
             is_target = statement is pair.target
@@ -121,7 +121,7 @@ class _Writing:
             return (write_statement(session, self.shared, statement, ready.run, ready.split, ready.changes),)
         name = statement.write.function
         together = [s for s in self.statements if s.write.write_as is WriteAs.FUNCTION and s.write.function == name]
-        if all(look(self.shared, s).finding is Finding.DELIVERED for s in together):
+        if all(find_delivery(self.shared, s).finding is Finding.DELIVERED for s in together):
             return tuple(write_statement(session, self.shared, s, _already_there) for s in together)
         return run_function(load_function(name or ""), self.streams, self.shared, together)
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidemark.delivery.driver.append import prepare_append
-from tidemark.delivery.driver.exactly_once import Delivering, look, open_target, target_schema
+from tidemark.delivery.driver.exactly_once import Delivering, find_delivery, open_target, target_schema
 from tidemark.delivery.driver.merge import prepare_merge
 from tidemark.delivery.driver.past_rows import rows_as_of
 from tidemark.delivery.driver.prepared import PreparedWrite
@@ -60,7 +60,7 @@ class Quarantine:
         the good rows are the others. Raises what append and merge raise, and SplitUnreadable.
         """
         split = Split(open_target(self.target, self.delivering.options).head(), self.at)
-        before = look(self.delivering, self.quarantine)
+        before = find_delivery(self.delivering, self.quarantine)
         if before.finding is Finding.DELIVERED:
             good = self._rows().transform(self._not_in, before)
         else:
@@ -90,7 +90,7 @@ class Quarantine:
 
     def _write_bad(self) -> None:
         """Sorted by what the target's commit says, which may be another attempt's."""
-        done = look(self.delivering, self.target)
+        done = find_delivery(self.delivering, self.target)
         if done.finding is not Finding.DELIVERED or done.split is None:
             problem = f"{self.target.target.name} does not say by what the rows of its write were sorted"
             raise StatementRefused(problem=problem, sql=self.quarantine.write.target)

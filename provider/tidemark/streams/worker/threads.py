@@ -12,9 +12,9 @@ from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from tidemark.model.streams import Stream
-from tidemark.streams.worker.turns import LOOKS_AT_ONE_TABLE
+from tidemark.streams.worker.turns import READS_OF_ONE_TABLE
 
-__all__ = ["PATIENCE", "OwnThreads", "each_looked_at"]
+__all__ = ["PATIENCE", "OwnThreads", "for_each_stream"]
 
 PATIENCE = timedelta(seconds=30)  # of somebody who waits for a list
 _LOGS_AT_ONCE = 8
@@ -96,13 +96,13 @@ def _do(work: _Work) -> None:
         work.answer.set_result(found)
 
 
-def each_looked_at(
+def for_each_stream(
     streams: Sequence[Stream], look: Callable[[Stream], T], *, patience: timedelta | None = PATIENCE
 ) -> list[T | None]:
     """What `look` finds for each of the streams, None where it has not answered within `patience` (None: it is waited
     for). A table that hangs keeps few threads, and no other stream from being looked at. Raises what a look raises.
     """
-    threads = OwnThreads("tidemark-look", most=_LOGS_AT_ONCE, each=LOOKS_AT_ONE_TABLE)
+    threads = OwnThreads("tidemark-stream-log", most=_LOGS_AT_ONCE, each=READS_OF_ONE_TABLE)
     asked = [threads.submit(partial(look, one), about={base.table.path for base in one.bases}) for one in streams]
     wait(asked, timeout=None if patience is None else patience.total_seconds())
     return [None if one.cancel() or not one.done() else one.result() for one in asked]

@@ -10,9 +10,9 @@ from functools import partial
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["LOOKS_AT_ONE_TABLE", "Turns"]
+__all__ = ["READS_OF_ONE_TABLE", "Turns"]
 
-LOOKS_AT_ONE_TABLE = 2  # at once; the others wait for their turn, whatever threads are idle
+READS_OF_ONE_TABLE = 2  # at once; the others wait for their turn, whatever threads are idle
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class _Asked(Generic[T]):
 
 
 class Turns(Generic[T]):
-    """Hands looks to the threads of `pool`, at most LOOKS_AT_ONE_TABLE of those that read one table at a time."""
+    """Hands looks to the threads of `pool`, at most READS_OF_ONE_TABLE of those that read one table at a time."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
@@ -57,7 +57,7 @@ class Turns(Generic[T]):
                 asked.answer.cancel()
             if asked.answer.cancelled():
                 return
-            busy = next((table for table in asked.tables if self._busy[table] >= LOOKS_AT_ONE_TABLE), None)
+            busy = next((table for table in asked.tables if self._busy[table] >= READS_OF_ONE_TABLE), None)
             if busy is not None:
                 self._queue(busy).append(asked)
                 return
