@@ -1,4 +1,4 @@
-"""Looks at many tables in few threads: a table whose storage hangs keeps some of them, and never all."""
+"""Reads of many tables in few threads: a table whose storage hangs keeps some of them, and never all."""
 
 from __future__ import annotations
 
@@ -18,67 +18,67 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked(Generic[T]):
+class _Request(Generic[T]):
     tables: tuple[str, ...]
-    look: Callable[[], T]
+    read: Callable[[], T]
     answer: Future[T]
 
 
 class Turns(Generic[T]):
-    """Hands looks to the threads of `pool`, at most READS_OF_ONE_TABLE of those that read one table at a time."""
+    """Hands reads to the threads of `pool`, at most READS_OF_ONE_TABLE of those that read one table at a time."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
         self._lock = Lock()
         self._busy: Counter[str] = Counter()
-        self._waiting: defaultdict[str, deque[_Asked[T]]] = defaultdict(deque)  # by a table that is busy
+        self._waiting: defaultdict[str, deque[_Request[T]]] = defaultdict(deque)  # by a table that is busy
         self._closed = False
 
-    def submit(self, tables: Iterable[str], look: Callable[[], T]) -> Future[T]:
-        """The answer of `look`, which reads `tables`; cancelled if `close` comes before it begins. Whoever cancels it
-        before that spares the look.
+    def submit(self, tables: Iterable[str], read: Callable[[], T]) -> Future[T]:
+        """The answer of `read`, which reads `tables`; cancelled if `close` comes before it begins. Whoever cancels it
+        before that spares the read.
         """
-        asked = _Asked(tuple(dict.fromkeys(tables)), look, Future())
-        self._begin(asked)
-        return asked.answer
+        request = _Request(tuple(dict.fromkeys(tables)), read, Future())
+        self._begin(request)
+        return request.answer
 
     def close(self) -> None:
-        """Withdraws the looks that wait for their turn; the pool's are the pool's. A second run finds none."""
+        """Withdraws the reads that wait for their turn; the pool's are the pool's. A second run finds none."""
         with self._lock:
             self._closed = True
-            left = [asked for queue in self._waiting.values() for asked in queue]
+            left = [request for queue in self._waiting.values() for request in queue]
             self._waiting.clear()
-        for asked in left:
-            asked.answer.cancel()
+        for request in left:
+            request.answer.cancel()
 
-    def _begin(self, asked: _Asked[T]) -> None:
+    def _begin(self, request: _Request[T]) -> None:
         with self._lock:
             if self._closed:
-                asked.answer.cancel()
-            if asked.answer.cancelled():
+                request.answer.cancel()
+            if request.answer.cancelled():
                 return
-            busy = next((table for table in asked.tables if self._busy[table] >= READS_OF_ONE_TABLE), None)
+            busy = next((table for table in request.tables if self._busy[table] >= READS_OF_ONE_TABLE), None)
             if busy is not None:
-                self._queue(busy).append(asked)
+                self._queue(busy).append(request)
                 return
-            self._busy.update(asked.tables)
-            running = self._pool.submit(asked.look)
-        running.add_done_callback(partial(self._ended, asked))
+            self._busy.update(request.tables)
+            running = self._pool.submit(request.read)
+        running.add_done_callback(partial(self._ended, request))
 
-    def _queue(self, table: str) -> deque[_Asked[T]]:
+    def _queue(self, table: str) -> deque[_Request[T]]:
         """Who waits for the table, without those at its head that have given up."""
         queue = self._waiting[table]
         while queue and queue[0].answer.cancelled():
             queue.popleft()
         return queue
 
-    def _ended(self, asked: _Asked[T], done: Future[T]) -> None:
+    def _ended(self, request: _Request[T], done: Future[T]) -> None:
         """Hands on what came of it, and asks those again that wait for one of its tables."""
         with self._lock:
-            self._busy.subtract(asked.tables)
+            self._busy.subtract(request.tables)
             self._busy += Counter()  # without those that are zero
-            again = [waiting for table in asked.tables for waiting in self._waiting.pop(table, ())]
-        _hand_on(done, asked.answer)
+            again = [waiting for table in request.tables for waiting in self._waiting.pop(table, ())]
+        _hand_on(done, request.answer)
         for waiting in again:
             self._begin(waiting)
 
