@@ -12,12 +12,12 @@ from tidemark.model.table_log import TableState
 
 __all__ = [
     "RETENTION",
+    "InspectedTarget",
     "Known",
-    "LookedAt",
     "Unordered",
     "delivered_to",
+    "inspect_target",
     "is_lost",
-    "looked_at",
     "unordered",
     "writer_of",
 ]
@@ -27,7 +27,7 @@ _APP_ID = re.compile(r"tidemark/([^/]+)/(?:replay/\d+/)?\d+")  # not those of ch
 
 
 @dataclass(frozen=True)
-class LookedAt:
+class InspectedTarget:
     """A table as its log was read: `numbers` has, by stream uid, the highest number of its entries.
 
     `forgets`: entries run out in this table, so that its marks have to be asked, too.
@@ -66,14 +66,14 @@ def writer_of(app_id: str) -> str | None:
     return None if found is None else found[1]
 
 
-def looked_at(table: TableRef, state: TableState) -> LookedAt:
+def inspect_target(table: TableRef, state: TableState) -> InspectedTarget:
     """What the state at the table's head says of streams."""
     numbers: dict[str, int] = {}
     for app_id, number in state.transactions.items():
         uid = writer_of(app_id)
         if uid is not None:
             numbers[uid] = max(number, numbers.get(uid, 0))
-    return LookedAt(table, state.version, numbers, RETENTION in state.metadata.configuration)
+    return InspectedTarget(table, state.version, numbers, RETENTION in state.metadata.configuration)
 
 
 def unordered(marks: Iterable[Mark], entries: Mapping[str, int], known: Known) -> Unordered:

@@ -185,7 +185,7 @@ def _open(
     silent = all(source.silent(window) for source, window in zip(sources, windows, strict=True))
     if request.writes and silent:
         return _commit_at_once(connection, store, request, found, windows, sources)
-    require_numbers(connection, [target.looked for target in targets], settled)
+    require_numbers(connection, [target.inspected for target in targets], settled)
     return write_ahead(connection, store, request, windows, targets)
 
 

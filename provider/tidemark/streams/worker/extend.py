@@ -81,7 +81,7 @@ def _step(store: ControlStore, further: _Further, tables: Tables, sources: Table
     while True:
         heads = look_at_sources(store, added, sources, further.bound)
         targets = look_at_targets(further.writes, tables, further.limits)
-        require_known(store, [target.looked for target in targets], tables)
+        require_known(store, [target.inspected for target in targets], tables)
         try:
             return store.write(
                 lambda connection: _add(connection, store, further, added, heads, targets)  # noqa: B023 - runs now

@@ -17,11 +17,11 @@ from tidemark.control.store import ControlStore
 from tidemark.delivery.model.marks import Mark, parse_mark
 from tidemark.delivery.model.transactions import Transaction
 from tidemark.delivery.planning.stream_numbers import (
-    CommitCache,
+    InspectedTarget,
     Known,
     Unordered,
+    inspect_target,
     is_lost,
-    looked_at,
     unordered,
     writer_of,
 )
@@ -48,7 +48,7 @@ __all__ = [
 class LakeAhead(Exception):
     """Tables hold numbers that the store has not ordered, or forget theirs: their marks have to be read."""
 
-    def __init__(self, tables: tuple[CommitCache, ...]) -> None:
+    def __init__(self, tables: tuple[InspectedTarget, ...]) -> None:
         super().__init__()
         self.tables = tables
 
@@ -65,25 +65,25 @@ class LostMarks:
 class _Marked:
     """A table and the marks in its log since it was last known."""
 
-    looked: CommitCache
+    inspected: InspectedTarget
     marks: tuple[Mark, ...]
 
 
 def require_numbers(
-    connection: sa.Connection, looked: Sequence[CommitCache], settled: Collection[str] = frozenset()
+    connection: sa.Connection, inspected: Sequence[InspectedTarget], settled: Collection[str] = frozenset()
 ) -> None:
     """The store knows every number in these tables, of which those with an id in `settled` were looked through already.
 
     One small query for each table; no log is read. Raises LakeAhead where the logs have to tell more.
     """
-    once = {one.table.table_id: one for one in looked}
+    once = {one.table.table_id: one for one in inspected}
     ahead = [one for uid, one in once.items() if not _is_known(connection, one, uid in settled)]
     if ahead:
         raise LakeAhead(tuple(ahead))
 
 
 def settle(
-    store: ControlStore, looked: Sequence[CommitCache], tables: Tables, *, own: Mapping[str, int] | None = None
+    store: ControlStore, inspected: Sequence[InspectedTarget], tables: Tables, *, own: Mapping[str, int] | None = None
 ) -> None:
     """Read the marks of these tables from the last version known, and keep their numbers where they harm no stream of
     this store, as those of another store or of streams that are gone.
@@ -91,7 +91,7 @@ def settle(
     `own`: numbers, by lead stream, of the transaction that is to be gone on with. Raises StoreOlderThanLake where a
     stream that lives here was delivered under numbers that were never ordered here. A second run reads less.
     """
-    found = _marked(store, looked, tables)
+    found = _marked(store, inspected, tables)
     store.write(lambda connection: _settle(connection, store, found, own or {}))
 
 
@@ -101,19 +101,19 @@ def lost_marks(
     """Of each table the marks of writes that the store never ordered. A table whose id is in `missing_ok` is left out
     if it is not there any more. Changes nothing. Raises TargetNotFound, TargetNotDelta.
     """
-    looked: list[CommitCache] = []
+    inspected: list[InspectedTarget] = []
     for target in targets:
         try:
-            looked.append(looked_at(target, open_target(target, tables).state()))
+            inspected.append(inspect_target(target, open_target(target, tables).state()))
         except TargetNotFound:
             if target.table_id not in missing_ok:
                 raise
-    found = _marked(store, looked, tables)
+    found = _marked(store, inspected, tables)
 
     def sort_out(connection: sa.Connection) -> tuple[LostMarks, ...]:
         known = [(one, _known(connection, one, {})) for one in found]
         return tuple(
-            LostMarks(one.looked.table, tuple(mark for mark in one.marks if is_lost(mark, may_hold)))
+            LostMarks(one.inspected.table, tuple(mark for mark in one.marks if is_lost(mark, may_hold)))
             for one, may_hold in known
         )
 
@@ -121,11 +121,11 @@ def lost_marks(
 
 
 def require_known(
-    store: ControlStore, looked: Sequence[CommitCache], tables: Tables, **more: Mapping[str, int]
+    store: ControlStore, inspected: Sequence[InspectedTarget], tables: Tables, **more: Mapping[str, int]
 ) -> None:
     """`require_numbers` and, where that is not enough, `settle`. Raises StoreOlderThanLake."""
     try:
-        store.read(lambda connection: require_numbers(connection, looked))
+        store.read(lambda connection: require_numbers(connection, inspected))
     except LakeAhead as ahead:
         settle(store, ahead.tables, tables, **more)
 
@@ -142,8 +142,8 @@ def require_knows(store: ControlStore, transaction: Transaction, tables: Tables)
         if uid is not None:
             own[uid] = max(statement.txn_version, own.get(uid, 0))
     targets = {s.target.path: s.target for s in transaction.plan.statements}
-    looked = [looked_at(target, open_target(target, tables).state()) for target in targets.values()]
-    require_known(store, looked, tables, own=own)
+    inspected = [inspect_target(target, open_target(target, tables).state()) for target in targets.values()]
+    require_known(store, inspected, tables, own=own)
 
 
 def keep_ordered(connection: sa.Connection, statements: Sequence[Statement]) -> None:
@@ -155,26 +155,26 @@ def keep_ordered(connection: sa.Connection, statements: Sequence[Statement]) -> 
             target_numbers.keep(connection, statement.target, uid, statement.txn_version, version=version)
 
 
-def _is_known(connection: sa.Connection, looked: CommitCache, settled: bool) -> bool:
-    known = target_numbers.known_table(connection, looked.table)
-    if looked.forgets and not settled and (known.version is None or known.version < looked.version):
+def _is_known(connection: sa.Connection, inspected: InspectedTarget, settled: bool) -> bool:
+    known = target_numbers.known_table(connection, inspected.table)
+    if inspected.forgets and not settled and (known.version is None or known.version < inspected.version):
         return False
-    higher = {uid: number for uid, number in looked.numbers.items() if number > known.numbers.get(uid, 0)}
+    higher = {uid: number for uid, number in inspected.numbers.items() if number > known.numbers.get(uid, 0)}
     if not higher:
         return True
     came = target_numbers.came_with(connection, higher.keys())
     return all(number <= came.get(uid, 0) for uid, number in higher.items())
 
 
-def _marked(store: ControlStore, looked: Sequence[CommitCache], tables: Tables) -> list[_Marked]:
-    since = store.read(lambda c: [target_numbers.known_table(c, one.table).version for one in looked])
-    return [_Marked(one, tuple(_marks(one, last, tables))) for one, last in zip(looked, since, strict=True)]
+def _marked(store: ControlStore, inspected: Sequence[InspectedTarget], tables: Tables) -> list[_Marked]:
+    since = store.read(lambda c: [target_numbers.known_table(c, one.table).version for one in inspected])
+    return [_Marked(one, tuple(_marks(one, last, tables))) for one, last in zip(inspected, since, strict=True)]
 
 
-def _marks(looked: CommitCache, last: int | None, tables: Tables) -> Iterator[Mark]:
-    log: DeltaLog = open_target(looked.table, tables)
+def _marks(inspected: InspectedTarget, last: int | None, tables: Tables) -> Iterator[Mark]:
+    log: DeltaLog = open_target(inspected.table, tables)
     start = max(log.earliest() - 1, -1 if last is None else last)
-    for text in log.user_metadata(start, looked.version):
+    for text in log.user_metadata(start, inspected.version):
         mark = parse_mark(text)
         if mark is not None:
             yield mark
@@ -182,17 +182,17 @@ def _marks(looked: CommitCache, last: int | None, tables: Tables) -> Iterator[Ma
 
 def _settle(connection: sa.Connection, store: ControlStore, found: Sequence[_Marked], own: Mapping[str, int]) -> None:
     for one in found:
-        looked = one.looked
+        inspected = one.inspected
         ahead = _ahead(connection, one, own)
         live = streams.names_of(connection, ahead.ends.keys())
         if live:
-            raise StoreOlderThanLake(url=store.url, target=looked.table.name, streams=_in_words(live, ahead))
+            raise StoreOlderThanLake(url=store.url, target=inspected.table.name, streams=_in_words(live, ahead))
         if not _has_its_own(connection, one, own):
-            _keep(connection, looked)
+            _keep(connection, inspected)
 
 
 def _ahead(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> Unordered:
-    return unordered(one.marks, one.looked.numbers, _known(connection, one, own))
+    return unordered(one.marks, one.inspected.numbers, _known(connection, one, own))
 
 
 def _has_its_own(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> bool:
@@ -200,9 +200,9 @@ def _has_its_own(connection: sa.Connection, one: _Marked, own: Mapping[str, int]
     return bool(own) and bool(streams.names_of(connection, _ahead(connection, one, {}).ends.keys()))
 
 
-def _keep(connection: sa.Connection, looked: CommitCache) -> None:
-    for uid, number in looked.numbers.items() or [("", 0)]:
-        target_numbers.keep(connection, looked.table, uid, number, version=looked.version)
+def _keep(connection: sa.Connection, inspected: InspectedTarget) -> None:
+    for uid, number in inspected.numbers.items() or [("", 0)]:
+        target_numbers.keep(connection, inspected.table, uid, number, version=inspected.version)
 
 
 def _known(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> Known:
@@ -212,8 +212,8 @@ def _known(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> K
     another id and path; they are no proof, so there its windows have to lie behind the streams.
     """
     leads = {uid for mark in one.marks if (uid := writer_of(mark.app_id)) is not None}
-    uids = {*one.looked.numbers, *leads}
-    table = target_numbers.known_table(connection, one.looked.table)
+    uids = {*one.inspected.numbers, *leads}
+    table = target_numbers.known_table(connection, one.inspected.table)
     sources = [own, table.numbers, target_numbers.came_with(connection, uids)]
     offsets: Mapping[str, int] = {}
     if not table.numbers:

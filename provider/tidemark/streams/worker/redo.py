@@ -11,7 +11,7 @@ from tidemark.control.store import ControlStore
 from tidemark.delivery.model.marks import MarkKind, mark_of
 from tidemark.delivery.model.transactions import Transaction, TransactionState
 from tidemark.delivery.planning.delivery import Finding, judge
-from tidemark.delivery.planning.stream_numbers import CommitCache, looked_at
+from tidemark.delivery.planning.stream_numbers import InspectedTarget, inspect_target
 from tidemark.errors import SubmitRefused, TransactionNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.statements import Statement, TransactionKey
@@ -36,7 +36,7 @@ class _Finding:
     table: TableRef
     head: int
     has_window: bool
-    looked: CommitCache
+    inspected: InspectedTarget
 
 
 def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_table) -> Transaction:
@@ -53,7 +53,7 @@ def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_tabl
     tries = store.read(lambda connection: jobs.count_writes(connection, before.id))
     pinned, store_id = before.transaction, store.store_id
     found = [_look(statement, pinned, store_id, tables) for statement in pinned.plan.statements]
-    require_known(store, [finding.looked for finding in found if not finding.has_window], tables)
+    require_known(store, [finding.inspected for finding in found if not finding.has_window], tables)
 
     def move(connection: sa.Connection) -> Transaction:
         stored = _ended(connection, store, key)
@@ -93,7 +93,7 @@ def _look(statement: Statement, transaction: Transaction, store_id: str, tables:
         version_at=log.version_at,
     )
     has_window = delivery.finding is Finding.DELIVERED
-    return _Finding(statement, table, head, has_window, looked_at(table, state))
+    return _Finding(statement, table, head, has_window, inspect_target(table, state))
 
 
 def _history(log: DeltaLog, statement: Statement, table: TableRef, head: int) -> Iterable[Commit]:

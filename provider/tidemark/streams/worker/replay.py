@@ -64,7 +64,7 @@ def replay(
     request = Request(key, names, tuple(writes), owner, UNBOUNDED, limits)
     targets = look_at_targets(writes, tables, limits)
     _require_other_targets(past, targets)
-    require_known(store, [target.looked for target in targets], tables)
+    require_known(store, [target.inspected for target in targets], tables)
     if store.read(lambda connection: transactions.current(connection, key)) is None:
         require_columns_of_windows(windows, targets, tables)
     begun = unless_half_written(

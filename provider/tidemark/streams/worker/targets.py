@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from tidemark.delivery.planning.quarantine import quarantine_problem
-from tidemark.delivery.planning.stream_numbers import RETENTION, CommitCache, looked_at
+from tidemark.delivery.planning.stream_numbers import RETENTION, InspectedTarget, inspect_target
 from tidemark.errors import (
     InvalidArgument,
     NotADeltaTable,
@@ -56,7 +56,7 @@ class TargetHead:
     write: PlannedWrite
     table: TableRef
     version: int
-    looked: CommitCache
+    inspected: InspectedTarget
     problem: str | None = None
     schema_json: str = "{}"
 
@@ -126,7 +126,7 @@ def _look(write: PlannedWrite, tables: Tables, limits: Limits) -> TargetHead:
     require_memory(write.target, metadata, limits)
     problem = quarantine_problem(metadata.schema_json) if write.write_as is WriteAs.QUARANTINE else None
     table = TableRef(write.target, log.uri, metadata.table_id, Addressing.PATH)
-    return TargetHead(write, table, version, looked_at(table, state), problem, metadata.schema_json)
+    return TargetHead(write, table, version, inspect_target(table, state), problem, metadata.schema_json)
 
 
 def _require_quarantines(heads: Sequence[TargetHead]) -> None:
