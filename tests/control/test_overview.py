@@ -116,7 +116,7 @@ def test_a_row_says_who_holds_the_stream_and_which_run_moved_it_last(store: Cont
         )
     hold(store, "uid-00003", since=START)
     (row,) = store.read(overview.page).rows
-    assert row == store.read(lambda connection: overview.one(connection, "uid-00003"))
+    assert row == store.read(lambda connection: overview.find_row(connection, "uid-00003"))
     assert row.commit is not None
     assert (row.commit.to_version, row.commit.run) == (6, "d/r2/t/-1")  # the last one was by hand
     assert row.held is not None
@@ -146,13 +146,13 @@ def test_moves_come_newest_first_and_in_parts(store: ControlStore) -> None:
 
 def test_a_stream_that_never_was_is_not_found(store: ControlStore) -> None:
     with pytest.raises(StreamNotFound):
-        store.read(lambda connection: overview.one(connection, "nobody"))
+        store.read(lambda connection: overview.find_row(connection, "nobody"))
 
 
 def test_a_page_of_10000_streams_is_one_query_and_quick(store: ControlStore) -> None:
     rows = [stream(n, f"stream_{n:05}") for n in range(MANY)]
     store.write(lambda connection: streams.insert(connection, rows[0], who="test"))
-    like = store.read(lambda c: dict(c.execute(sa.select(schema.streams)).mappings().one()))
+    like = store.read(lambda c: dict(c.execute(sa.select(schema.streams)).mappings().find_row()))
     more = [{**like, "uid": s.uid, "name": s.name, "folded_name": s.name, "anchor": s.anchor} for s in rows[1:]]
     store.write(lambda connection: connection.execute(schema.streams.insert(), more))
     for wish in ({}, {"offset": 9_950}, {"search": "9"}, {"sort": SortBy.ADVANCED}, {"sort": SortBy.HELD}):

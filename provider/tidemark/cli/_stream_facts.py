@@ -41,19 +41,19 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
     ]
 
 
-def _row(stream: Stream, health: StreamHealth, found: StreamStatus | str | None) -> dict[str, Any]:
+def _row(stream: Stream, health: StreamHealth, answer: StreamStatus | str | None) -> dict[str, Any]:
     from tidemark.streams.planning.stream_state import LogSaid, NoLog, state_of
 
     now = datetime.now(UTC)
     said: LogSaid | NoLog
     head: int | str
     behind: int | None
-    if found is None:
+    if answer is None:
         said, head, behind = NoLog.NOT_YET, NOT_ANSWERED, None
-    elif isinstance(found, str):
-        said, head, behind = NoLog.UNREADABLE, found, None
+    elif isinstance(answer, str):
+        said, head, behind = NoLog.UNREADABLE, answer, None
     else:
-        said, head, behind = found.said, found.head, found.behind
+        said, head, behind = answer.said, answer.head, answer.behind
     return {
         "name": stream.name,
         "table": stream.source.name,

@@ -86,9 +86,9 @@ def drop_by_number(
     return Step(connection.execute(going).rowcount, (ids[-1],) if len(ids) == most else None)
 
 
-def cursor_of(found: Sequence[sa.Row[Any]], most: int) -> Cursor | None:
+def cursor_of(rows: Sequence[sa.Row[Any]], most: int) -> Cursor | None:
     """The cursor behind the rows; None if there are no more."""
-    return tuple(found[-1]) if len(found) == most else None
+    return tuple(rows[-1]) if len(rows) == most else None
 
 
 def next_of(

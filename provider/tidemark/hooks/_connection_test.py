@@ -34,17 +34,17 @@ def _answers(hook: TidemarkHook) -> list[tuple[bool, str]]:
     except (TidemarkError, AirflowNotFoundException) as error:
         return [(False, str(error))]
     lake = f"Lake {settings.lake_root}"
-    asked: list[tuple[str, Callable[[TidemarkHook], str]]] = [
+    checks: list[tuple[str, Callable[[TidemarkHook], str]]] = [
         ("Control store", _store),
         (lake, _lake),
         ("Spark", _spark),
     ]
-    return [_asked(hook, subject, ask) for subject, ask in asked]
+    return [_checked(hook, subject, check) for subject, check in checks]
 
 
-def _asked(hook: TidemarkHook, subject: str, ask: Callable[[TidemarkHook], str]) -> tuple[bool, str]:
+def _checked(hook: TidemarkHook, subject: str, check: Callable[[TidemarkHook], str]) -> tuple[bool, str]:
     try:
-        return True, f"{subject}: {ask(hook)}."
+        return True, f"{subject}: {check(hook)}."
     except (TidemarkError, AirflowNotFoundException, OSError, ImportError) as error:
         return False, f"{subject}: NOT OK. {str(error).rstrip('.')}."
 

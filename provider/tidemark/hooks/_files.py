@@ -51,11 +51,11 @@ def _make_private(directory: Path, number: int) -> None:
             raise DirectoryNotPrivate(directory=str(directory), problem=problem)
 
 
-def _require_ours(directory: Path, found: os.stat_result) -> None:
-    if not stat.S_ISDIR(found.st_mode):
+def _require_ours(directory: Path, status: os.stat_result) -> None:
+    if not stat.S_ISDIR(status.st_mode):
         raise DirectoryNotPrivate(directory=str(directory), problem="is a link or a file")
-    if found.st_uid != os.geteuid():
-        problem = f"belongs to the user {found.st_uid}, and this worker is the user {os.geteuid()}"
+    if status.st_uid != os.geteuid():
+        problem = f"belongs to the user {status.st_uid}, and this worker is the user {os.geteuid()}"
         raise DirectoryNotPrivate(directory=str(directory), problem=problem)
 
 

@@ -35,11 +35,11 @@ class ConnectionExtra:
         return f"the default: the connection {self.conn_id!r} {said}"
 
 
-def refuse_other_type(conn_id: str, found: str | None, wanted: str) -> None:
+def refuse_other_type(conn_id: str, actual: str | None, wanted: str) -> None:
     """A connection of another type says nothing of ours, and would be taken as the defaults. Raises InvalidArgument."""
-    if found != wanted:
+    if actual != wanted:
         problem = (
-            f"the connection has {f'the type {found!r}' if found else 'no type'}, not {wanted!r}. Set its type to "
+            f"the connection has {f'the type {actual!r}' if actual else 'no type'}, not {wanted!r}. Set its type to "
             f"{wanted}, or name another connection by conn_id"
         )
         raise InvalidArgument(argument="conn_id", value=conn_id, problem=problem)

@@ -25,7 +25,7 @@ def require_java(environment: Mapping[str, str]) -> int:
         raise JavaNotFound(
             found=f"no java under JAVA_HOME={home}" if home else "no java on the PATH", command=_command()
         )
-    text = _release(Path(java)) or _asked(java, environment)
+    text = _release(Path(java)) or _version_output(java, environment)
     found = re.search(r'"(?:1\.)?(\d+)', text)
     if found is None or int(found.group(1)) < _OLDEST:
         raise JavaNotFound(found=" ".join(text.split())[:80] or java, command=_command())
@@ -39,7 +39,7 @@ def _release(java: Path) -> str:
     return next((line for line in lines if line.startswith("JAVA_VERSION=")), "")
 
 
-def _asked(java: str, environment: Mapping[str, str]) -> str:
+def _version_output(java: str, environment: Mapping[str, str]) -> str:
     try:
         answer = subprocess.run(
             [java, "-version"], env=environment, capture_output=True, text=True, timeout=30, check=False

@@ -264,9 +264,9 @@ class _StateFold:
         self._mark: int | None = None
         self._transactions: dict[str, int] = {}
 
-    def take(self, found: Iterable[tuple[str, dict[str, Any]]], file: str) -> None:
+    def take(self, state_actions: Iterable[tuple[str, dict[str, Any]]], file: str) -> None:
         with _corrupt_if_garbled(file):
-            for kind, body in found:
+            for kind, body in state_actions:
                 if kind == "metaData":
                     self._metadata = actions.metadata(body)
                 elif kind == "protocol":
@@ -302,26 +302,26 @@ def _by_kind(data: bytes, name: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def _commit(
-    version: int, found: Mapping[str, Sequence[Mapping[str, Any]]], info: Mapping[str, Any], time: datetime
+    version: int, by_kind: Mapping[str, Sequence[Mapping[str, Any]]], info: Mapping[str, Any], time: datetime
 ) -> Commit:
     name = commit_name(version)
     with _corrupt_if_garbled(name):
-        marks = [actions.row_id_mark(body) for body in found.get("domainMetadata", ())]
-        transactions = [actions.transaction(body) for body in found.get("txn", ())]
+        marks = [actions.row_id_mark(body) for body in by_kind.get("domainMetadata", ())]
+        transactions = [actions.transaction(body) for body in by_kind.get("txn", ())]
         commit = Commit(
             version=version,
             timestamp=time,
             operation=fields.said_text(info, "operation"),
-            adds=tuple(actions.add_file(body) for body in found.get("add", ())),
-            removes=tuple(actions.remove_file(body) for body in found.get("remove", ())),
-            metadata=next((actions.metadata(body) for body in found.get("metaData", ())), None),
-            protocol=next((actions.protocol(body) for body in found.get("protocol", ())), None),
+            adds=tuple(actions.add_file(body) for body in by_kind.get("add", ())),
+            removes=tuple(actions.remove_file(body) for body in by_kind.get("remove", ())),
+            metadata=next((actions.metadata(body) for body in by_kind.get("metaData", ())), None),
+            protocol=next((actions.protocol(body) for body in by_kind.get("protocol", ())), None),
             row_id_high_water_mark=next((mark for mark in marks if mark is not None), None),
             user_metadata=fields.said_text(info, "userMetadata"),
             operation_parameters=fields.said(info, "operationParameters"),
             operation_metrics=fields.said(info, "operationMetrics"),
             transactions=dict(transactions),
-            change_files=tuple(actions.change_file(body) for body in found.get("cdc", ())),
+            change_files=tuple(actions.change_file(body) for body in by_kind.get("cdc", ())),
             txn_id=fields.said_text(info, "txnId"),
         )
         read = info.get("readVersion")

@@ -23,10 +23,10 @@ def table_names(lake_root: str, options: Mapping[str, str] | None = None) -> tup
     StorageUnreachable.
     """
     storage = Storage(lake_root, options)
-    return tuple(sorted(_found(storage)))
+    return tuple(sorted(_listed(storage)))
 
 
-def _found(storage: Storage) -> Iterator[str]:
+def _listed(storage: Storage) -> Iterator[str]:
     for outer in _names(storage, ""):
         if _is_table(storage, outer):
             yield spelled(outer)

@@ -94,17 +94,17 @@ class StaleStreamNotifier(BaseNotifier):
         limit = limit_of(self.hours_left, self.failures, self.unmoved_hours)
         return risk_report(hook.open_store(), names, hook.open_table, limit)
 
-    def _context_of(self, found: RiskReport, context: Context) -> Context | None:
+    def _context_of(self, report: RiskReport, context: Context) -> Context | None:
         """The context with what was found; None where there is nothing to tell."""
-        for name, problem in found.unknown:
+        for name, problem in report.unknown:
             self.log.warning("Nothing is known of stream %s now: %s", name, problem)
-        if not found.at_risk and not self.always:
+        if not report.at_risk and not self.always:
             self.log.info("No stream is at risk.")
             return None
-        lines = [str(one) for one in found.at_risk] or ["No stream is at risk."]
+        lines = [str(one) for one in report.at_risk] or ["No stream is at risk."]
         message = "\n".join([*_lateness(context), *lines])
         self.log.warning("%s", message)
-        told: Any = {**context, "stale_message": message, "stale_streams": list(found.at_risk)}
+        told: Any = {**context, "stale_message": message, "stale_streams": list(report.at_risk)}
         return told  # type: ignore[no-any-return]
 
     def _notifier(self, path: str) -> BaseNotifier:

@@ -49,9 +49,9 @@ class StreamSensor(BaseSensorOperator):
     def trigger(self, **waiting: Any) -> WaitTrigger:
         """What waits in its place; `waiting` are WaitTrigger's own arguments."""
 
-    def returned(self, found: Any) -> Any:
+    def returned(self, value: Any) -> Any:
         """What the task returns for the value of the trigger's event."""
-        return found
+        return value
 
     @useful_line_first
     def execute(self, context: Context) -> Any:

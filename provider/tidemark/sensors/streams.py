@@ -75,7 +75,7 @@ class StreamHasDataSensor(StreamSensor):
             return found
         return self.wait_until(datetime.fromisoformat(end))
 
-    def returned(self, found: Any) -> None:
+    def returned(self, value: Any) -> None:
         """Nothing, as on a worker: what is there is for the consumer to read from the store."""
 
     def on_kill(self) -> None:

@@ -101,7 +101,7 @@ class SourcePoller:
         """When the lease of the transaction that holds the stream runs out; None where none does."""
 
         def look() -> datetime | None:
-            held = self._open().store.read(lambda connection: overview.one(connection, uid)).held
+            held = self._open().store.read(lambda connection: overview.find_row(connection, uid)).held
             return None if held is None else held.lease_until
 
         return self._of_store.submit(look)

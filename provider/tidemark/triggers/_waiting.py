@@ -136,16 +136,16 @@ def failure_of(error: Exception) -> dict[str, Any]:
     return {"status": "failed", "message": str(error), "error": record}
 
 
-async def answer_within(asked: Future[T], seconds: float) -> T:
+async def answer_within(answer: Future[T], seconds: float) -> T:
     """The answer, without cancelling it for others who wait for the same. Raises TimeoutError where it does not come.
 
     Nothing but the waiting happens on the event loop.
     """
     try:
         async with asyncio.timeout(seconds):  # wait_for of Python 3.11 may swallow a cancellation
-            return await asyncio.shield(asyncio.wrap_future(asked))
+            return await asyncio.shield(asyncio.wrap_future(answer))
     except TimeoutError as error:
-        if asked.done():
+        if answer.done():
             raise
         raise TimeoutError(f"no answer for {seconds:.0f} s; store or lake hang") from error
 

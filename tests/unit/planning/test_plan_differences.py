@@ -61,5 +61,5 @@ def test_a_text_that_only_goes_on_shows_its_end() -> None:
 
 
 def test_streams_are_compared_without_order_and_case() -> None:
-    assert differences([SQL], [SQL], stored_streams=("a", "B"), asked_streams=("b", "A")) == ""
-    assert differences([SQL], [SQL], stored_streams=("a",), asked_streams=("a", "b")) == "streams: a → a, b"
+    assert differences([SQL], [SQL], stored_streams=("a", "B"), requested_streams=("b", "A")) == ""
+    assert differences([SQL], [SQL], stored_streams=("a",), requested_streams=("a", "b")) == "streams: a → a, b"

@@ -59,7 +59,7 @@ class Removals:
             self._live[new.path] = new.size
             self._found.pop(new.key, None)
 
-    def found(self) -> tuple[Removal, ...]:
+    def removals(self) -> tuple[Removal, ...]:
         """The removals up to now, in the order of the commits."""
         return tuple(replace(one, whole=False) if one.path in self._live else one for one in self._found.values())
 
@@ -73,7 +73,7 @@ def removals(commits: Iterable[Commit]) -> tuple[Removal, ...]:
     all_of_them = Removals()
     for commit in commits:
         all_of_them.take(commit)
-    return all_of_them.found()
+    return all_of_them.removals()
 
 
 def kept_bytes(removed: Sequence[Removal], own: timedelta, now: datetime) -> KeptBytes:

@@ -97,8 +97,8 @@ def _numbers(commit: Commit, app_id: str) -> list[int]:
     return marked if entry is None else [*marked, entry]
 
 
-def _same_number(one: Mark, other: Mark) -> bool:
-    return (one.app_id, one.txn_version) == (other.app_id, other.txn_version)
+def _same_number(left: Mark, right: Mark) -> bool:
+    return (left.app_id, left.txn_version) == (right.app_id, right.txn_version)
 
 
 def _stands(version: int, commits: list[Commit], version_at: RestorePoint) -> bool:

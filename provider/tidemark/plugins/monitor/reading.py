@@ -117,7 +117,7 @@ def _kept_stream(monitored: MonitoredConnection, name: str, asked_for: Transacti
 
 def _kept(connection: sa.Connection, name: str, asked_for: TransactionKey | None) -> _Kept:
     stream = _named(connection, name, asked_for)
-    row = overview.one(connection, stream.uid)
+    row = overview.find_row(connection, stream.uid)
     newest = transactions.of_stream(connection, stream.uid, TRANSACTIONS)
     moves = overview.newest_moves(connection, stream.uid, limit=MOVES + 1)
     shown = (*_older(connection, stream.uid, newest, asked_for), *newest)

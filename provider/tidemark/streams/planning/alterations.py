@@ -30,11 +30,13 @@ def alterations(configuration: Mapping[str, str], settings: Settings) -> tuple[S
     return tuple(steps if OWN_RETENTION not in wanted else _noted(steps, configuration, wanted[OWN_RETENTION]))
 
 
-def differing(configuration: Mapping[str, str], found: Settings, settings: Settings) -> tuple[str, ...]:
-    """The properties that are neither as they were `found` nor as `settings` want them: somebody has set them since."""
-    names = sorted({*found, *settings})
+def differing(configuration: Mapping[str, str], previous: Settings, settings: Settings) -> tuple[str, ...]:
+    """The properties that are neither as in `previous` nor as in `settings`: somebody has set them since."""
+    names = sorted({*previous, *settings})
     return tuple(
-        name for name in names if configuration.get(name) not in {found.get(name), settings.get(name, found.get(name))}
+        name
+        for name in names
+        if configuration.get(name) not in {previous.get(name), settings.get(name, previous.get(name))}
     )
 
 

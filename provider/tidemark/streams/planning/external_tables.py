@@ -25,10 +25,10 @@ class FileChanges:
         return not (self.added or self.overwritten or self.removed)
 
 
-def compare_files(known: Iterable[DataFile], found: Iterable[DataFile]) -> FileChanges:
-    """`known` is what the last refresh saw, `found` what lies there now."""
+def compare_files(known: Iterable[DataFile], current: Iterable[DataFile]) -> FileChanges:
+    """`known` is what the last refresh saw, `current` what lies there now."""
     before = {file.path: file for file in known}
-    now = {file.path: file for file in found}
+    now = {file.path: file for file in current}
     return FileChanges(
         added=tuple(now[path] for path in sorted(now.keys() - before.keys())),
         overwritten=tuple(now[path] for path in sorted(now.keys() & before.keys()) if now[path] != before[path]),

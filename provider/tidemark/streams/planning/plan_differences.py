@@ -18,19 +18,19 @@ BEFORE = 20  # characters that are shown in front of the place where two texts p
 
 def differences(
     stored: Sequence[PlannedWrite],
-    asked: Sequence[PlannedWrite],
+    requested: Sequence[PlannedWrite],
     *,
     stored_streams: Sequence[str] = (),
-    asked_streams: Sequence[str] = (),
+    requested_streams: Sequence[str] = (),
 ) -> str:
     """Each argument that differs with the table that it is about, as `keys of shop.mirror: order_id → id`; "" if none.
 
     Statements are compared by their places in the plan. Streams are compared without order and case.
     """
     found = []
-    if {s.casefold() for s in stored_streams} != {s.casefold() for s in asked_streams}:
-        found.append(f"streams: {_shown(sorted(stored_streams))} → {_shown(sorted(asked_streams))}")
-    for old, new in zip_longest(_of_the_user(stored), _of_the_user(asked)):
+    if {s.casefold() for s in stored_streams} != {s.casefold() for s in requested_streams}:
+        found.append(f"streams: {_shown(sorted(stored_streams))} → {_shown(sorted(requested_streams))}")
+    for old, new in zip_longest(_of_the_user(stored), _of_the_user(requested)):
         found += _between(old, new)
     return "; ".join(found)
 

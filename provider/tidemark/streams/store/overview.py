@@ -16,7 +16,7 @@ from tidemark.streams.store.health import HEALTH_COLUMNS
 from tidemark.streams.store.schema import offset_moves, stream_health, streams, transactions
 from tidemark.streams.store.streams import lineage, move_of, stream_of
 
-__all__ = ["HeldWindow", "NumberedMove", "OverviewRow", "SortBy", "StreamsPage", "newest_moves", "one", "page"]
+__all__ = ["HeldWindow", "NumberedMove", "OverviewRow", "SortBy", "StreamsPage", "find_row", "newest_moves", "page"]
 
 
 _OF_A_MOVE = ("id", "from_version", "to_version", "moved_at", "who", "why", "run")
@@ -112,7 +112,7 @@ def page(
     return StreamsPage(int(found[0]["total"]), tuple(_row(row) for row in found if row["uid"] is not None))
 
 
-def one(connection: sa.Connection, uid: str) -> OverviewRow:
+def find_row(connection: sa.Connection, uid: str) -> OverviewRow:
     """The stream with that uid, dropped or not. Raises StreamNotFound."""
     query = _with_what_belongs(sa.select(), streams).where(streams.c.uid == uid)
     row = connection.execute(query).mappings().first()

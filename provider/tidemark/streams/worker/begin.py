@@ -256,7 +256,7 @@ def _commit_at_once(
     connection: sa.Connection,
     store: ControlStore,
     request: Request,
-    found: Sequence[Stream],
+    locked: Sequence[Stream],
     windows: tuple[StreamWindow, ...],
     sources: Sequence[SourceHead],
 ) -> Delivered:
@@ -266,7 +266,7 @@ def _commit_at_once(
     result = CommitResult(
         key=request.key,
         windows=delivered(windows, at=now, end_times=times),
-        serial=found[0].serial,
+        serial=locked[0].serial,
         evidence=(),
         committed_at=now,
     )
@@ -284,9 +284,9 @@ def _commit_at_once(
     )
     if all(window.empty for window in windows):
         forget_before = now - NOTHING_IS_REMEMBERED
-        empty_windows.insert(connection, store.new_id(), transaction, found[0].serial, forget_before=forget_before)
+        empty_windows.insert(connection, store.new_id(), transaction, locked[0].serial, forget_before=forget_before)
     else:
-        transactions.insert(connection, store.new_id(), transaction, found[0].serial)
+        transactions.insert(connection, store.new_id(), transaction, locked[0].serial)
     move_offsets(connection, request.key, windows, at=now, who=request.owner)
     count_deliveries(connection, windows)
     return Delivered(result, fresh=True)

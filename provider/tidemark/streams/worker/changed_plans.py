@@ -39,7 +39,7 @@ def require_plan(stored: Transaction, streams: Sequence[str], writes: Sequence[P
     same_streams = {name.casefold() for name in names} == {name.casefold() for name in streams}
     if same_streams and [write.digest for write in kept] == [write.digest for write in writes]:
         return
-    problem = differences(kept, writes, stored_streams=names, asked_streams=streams)
+    problem = differences(kept, writes, stored_streams=names, requested_streams=streams)
     raise OtherPlan(stored, problem, writes if same_streams else None)
 
 

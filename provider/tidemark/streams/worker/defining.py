@@ -123,11 +123,11 @@ def _require_same(kept: Stream, ask: StreamAsk, table: TableRef) -> None:
         raise StreamExists(stream=kept.name, source=f"{kept.source.name} ({kept.mode.value}{by_key})")
 
 
-def _version(log: DeltaLog, asked: int | datetime | None) -> int:
+def _version(log: DeltaLog, point: int | datetime | None) -> int:
     """The version that is meant. Raises VersionNotFound."""
-    if asked is None:
+    if point is None:
         return log.head()
-    version = asked if isinstance(asked, int) else log.version_at(asked)
+    version = point if isinstance(point, int) else log.version_at(point)
     if not log.earliest() <= version <= log.head():
         raise VersionNotFound(table=log.uri, version=version, earliest=log.earliest(), latest=log.head())
     return version

@@ -103,7 +103,7 @@ def _gone(pool: ThreadPoolExecutor, log: DeltaLog, way: Way, taken_before: datet
     yield from (one for one, size in zip(asked, sizes, strict=True) if size is None)
 
 
-def _uris(log: DeltaLog, one: AtStake) -> Sequence[str]:
-    vector = None if one.vector is None else absolute(one.vector, log.uri)
-    uris = [] if one.path is None else [file_uri(log.uri, one.path)]
+def _uris(log: DeltaLog, file: AtStake) -> Sequence[str]:
+    vector = None if file.vector is None else absolute(file.vector, log.uri)
+    uris = [] if file.path is None else [file_uri(log.uri, file.path)]
     return [*uris, vector.path_or_inline] if vector is not None and vector.storage_type == "p" else uris

@@ -180,24 +180,24 @@ def _marks(inspected: InspectedTarget, last: int | None, tables: Tables) -> Iter
             yield mark
 
 
-def _settle(connection: sa.Connection, store: ControlStore, found: Sequence[_Marked], own: Mapping[str, int]) -> None:
-    for one in found:
-        inspected = one.inspected
-        ahead = _ahead(connection, one, own)
+def _settle(connection: sa.Connection, store: ControlStore, targets: Sequence[_Marked], own: Mapping[str, int]) -> None:
+    for target in targets:
+        inspected = target.inspected
+        ahead = _ahead(connection, target, own)
         live = streams.names_of(connection, ahead.ends.keys())
         if live:
             raise StoreOlderThanLake(url=store.url, target=inspected.table.name, streams=_in_words(live, ahead))
-        if not _has_its_own(connection, one, own):
+        if not _has_its_own(connection, target, own):
             _keep(connection, inspected)
 
 
-def _ahead(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> Unordered:
-    return unordered(one.marks, one.inspected.numbers, _known(connection, one, own))
+def _ahead(connection: sa.Connection, target: _Marked, own: Mapping[str, int]) -> Unordered:
+    return unordered(target.marks, target.inspected.numbers, _known(connection, target, own))
 
 
-def _has_its_own(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> bool:
+def _has_its_own(connection: sa.Connection, target: _Marked, own: Mapping[str, int]) -> bool:
     """Whether the table has numbers that only the transaction in hand may find there: to others they are unknown."""
-    return bool(own) and bool(streams.names_of(connection, _ahead(connection, one, {}).ends.keys()))
+    return bool(own) and bool(streams.names_of(connection, _ahead(connection, target, {}).ends.keys()))
 
 
 def _keep(connection: sa.Connection, inspected: InspectedTarget) -> None:
@@ -205,20 +205,20 @@ def _keep(connection: sa.Connection, inspected: InspectedTarget) -> None:
         target_numbers.keep(connection, inspected.table, uid, number, version=inspected.version)
 
 
-def _known(connection: sa.Connection, one: _Marked, own: Mapping[str, int]) -> Known:
+def _known(connection: sa.Connection, target: _Marked, own: Mapping[str, int]) -> Known:
     """What the table may hold: the numbers that were ordered for it, came with their streams, or are `own`.
 
     Of a table that the store does not know the numbers that were ordered for any table, as it may have been known under
     another id and path; they are no proof, so there its windows have to lie behind the streams.
     """
-    leads = {uid for mark in one.marks if (uid := writer_of(mark.app_id)) is not None}
-    uids = {*one.inspected.numbers, *leads}
-    table = target_numbers.known_table(connection, one.inspected.table)
+    leads = {uid for mark in target.marks if (uid := writer_of(mark.app_id)) is not None}
+    uids = {*target.inspected.numbers, *leads}
+    table = target_numbers.known_table(connection, target.inspected.table)
     sources = [own, table.numbers, target_numbers.came_with(connection, uids)]
     offsets: Mapping[str, int] = {}
     if not table.numbers:
         sources.append(target_numbers.ordered_anywhere(connection, uids))
-        marked = {window.stream_uid for mark in one.marks for window in mark.windows}
+        marked = {window.stream_uid for mark in target.marks for window in mark.windows}
         offsets = streams.offsets_of(connection, marked)
     return Known({uid: max(source.get(uid, 0) for source in sources) for uid in uids}, offsets, own)
 

@@ -99,15 +99,15 @@ def _ref(name: str, tables: Tables) -> TableRef:
     return TableRef(name, log.uri, log.state().table_id)
 
 
-def _ends(stream: Stream, found: Sequence[LostMarks]) -> dict[str, int] | None:
+def _ends(stream: Stream, lost: Sequence[LostMarks]) -> dict[str, int] | None:
     """Target → where it has the stream; None where no target holds a write of it that the store lost."""
     ends: dict[str, int] = {}
     any_lost = False
-    for one in found:
-        touched, end = delivered_to(one.marks, stream.uid)
+    for target in lost:
+        touched, end = delivered_to(target.marks, stream.uid)
         any_lost |= touched
         if end is not None:
-            ends[one.table.name] = end
+            ends[target.table.name] = end
     return ends if any_lost else None
 
 

@@ -101,14 +101,14 @@ class StreamRisk:
 
 @dataclass(frozen=True)
 class RiskReport:
-    """What was found: the streams at risk, by the time they have left, and those whose lake did not answer."""
+    """The streams at risk, by the time they have left, and those whose lake did not answer."""
 
     at_risk: tuple[StreamRisk, ...]
     unknown: tuple[tuple[str, str], ...]  # stream, and what was in the way
 
 
 Assessment = tuple[StreamRisk | None, tuple[str, str] | None]
-"""A stream at risk; or its name, and what was in the way."""
+"""A stream at risk, if it is; and its name with the obstacle, if its lake did not answer."""
 
 
 def risk_report(
@@ -126,25 +126,25 @@ def risk_report(
     damaged is a risk; a storage that does not answer, or not within `patience`, is unknown, for it may be there in a
     minute: it holds up no other. Raises StreamNotFound, StoreError.
     """
-    found = store.read(lambda connection: _streams(connection, names))
+    streams = store.read(lambda connection: _streams(connection, names))
     now = store.clock()
 
-    def look(one: tuple[Stream, StreamHealth]) -> Assessment:
-        return _look(*one, tables, now, limit)
+    def assess(stream: Stream, health: StreamHealth) -> Assessment:
+        return _assessment(stream, health, tables, now, limit)
 
     with _threads() if turns is None else nullcontext(turns) as taken:
-        looked = _looked(found, look, taken, patience)
+        assessments = _assessments(streams, assess, taken, patience)
     return RiskReport(
         at_risk=tuple(
-            sorted((risk for risk, _ in looked if risk), key=lambda one: (one.hours_left or 0.0, one.stream))
+            sorted((risk for risk, _ in assessments if risk), key=lambda risk: (risk.hours_left or 0.0, risk.stream))
         ),
-        unknown=tuple(unknown for _, unknown in looked if unknown),
+        unknown=tuple(unknown for _, unknown in assessments if unknown),
     )
 
 
 @contextmanager
 def _threads() -> Iterator[Turns[Assessment]]:
-    """For one report; a look that a lake keeps waiting is left to end by itself."""
+    """For one report; a read that a lake keeps waiting is left to end by itself."""
     pool = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-risk-report")
     turns: Turns[Assessment] = Turns(pool)
     try:
@@ -154,21 +154,21 @@ def _threads() -> Iterator[Turns[Assessment]]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _looked(
+def _assessments(
     streams: Sequence[tuple[Stream, StreamHealth]],
-    look: Callable[[tuple[Stream, StreamHealth]], Assessment],
+    assess: Callable[[Stream, StreamHealth], Assessment],
     turns: Turns[Assessment],
     patience: timedelta,
 ) -> list[Assessment]:
-    asked = [
-        turns.submit([base.table.path for base in stream.bases], partial(look, (stream, health)))
+    answers = [
+        turns.submit([base.table.path for base in stream.bases], partial(assess, stream, health))
         for stream, health in streams
     ]
-    wait(asked, timeout=patience.total_seconds())
+    wait(answers, timeout=patience.total_seconds())
     problem = f"its lake has not answered for {patience.total_seconds():.0f} s"
     return [
         (None, (stream.name, problem)) if answer.cancel() or not answer.done() else answer.result()
-        for (stream, _), answer in zip(streams, asked, strict=True)
+        for (stream, _), answer in zip(streams, answers, strict=True)
     ]
 
 
@@ -181,7 +181,7 @@ def _streams(connection: sa.Connection, names: Sequence[str] | None) -> list[tup
     return [(stream, how.get(stream.uid, StreamHealth())) for stream in found]
 
 
-def _look(stream: Stream, health: StreamHealth, tables: Tables, now: datetime, limit: Limit) -> Assessment:
+def _assessment(stream: Stream, health: StreamHealth, tables: Tables, now: datetime, limit: Limit) -> Assessment:
     status: StreamStatus | None = None
     reason: str | None = None
     since: datetime | None = None

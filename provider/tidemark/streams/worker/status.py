@@ -152,14 +152,14 @@ def _status_in(
     )
 
 
-def _kept(found: Unread | None, problem: TidemarkError | None, now: datetime | None) -> KeptBytes | None:
-    if found is not None:
-        return found.kept
+def _kept(unread_changes: Unread | None, problem: TidemarkError | None, now: datetime | None) -> KeptBytes | None:
+    if unread_changes is not None:
+        return unread_changes.kept
     return None if now is None or problem is not None else KeptBytes()
 
 
-def _words(found: Unread) -> str:
-    missing = found.missing
+def _words(unread_changes: Unread) -> str:
+    missing = unread_changes.missing
     if missing is None:
         return ""
     lost = f"{missing.files}, as {missing.first}"

@@ -54,7 +54,7 @@ class UnreadCommits:
     def removed(self) -> tuple[Removal, ...]:
         """What these commits removed and did not bring back."""
         if self._removed is None:
-            self._removed = self.removals.found()
+            self._removed = self.removals.removals()
         return self._removed
 
     def parts(self, of: object, find: Callable[[TableState, list[Commit]], Iterable[tuple[Way, ...]]]) -> Parts:

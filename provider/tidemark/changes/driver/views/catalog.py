@@ -85,19 +85,19 @@ class _Catalog:
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def stored(self, found: Mapping[str, Any]) -> StoredView:
+    def stored(self, entry: Mapping[str, Any]) -> StoredView:
         """A view from its entry. Raises ViewTextMissing."""
-        name = _name((found["catalog_name"], *found["namespace"], found["table_name"]))
-        if not found.get("view_text"):
+        name = _name((entry["catalog_name"], *entry["namespace"], entry["table_name"]))
+        if not entry.get("view_text"):
             raise ViewTextMissing(view=name, problem="the catalog has none for it")
-        sources = found.get("view_query_output_columns") or [column["name"] for column in found["columns"]]
+        sources = entry.get("view_query_output_columns") or [column["name"] for column in entry["columns"]]
         fields = self.schema(name).fields
         return StoredView(
             name=name,
-            text=found["view_text"],
-            namespace=_parts(found["view_catalog_and_namespace"]),
+            text=entry["view_text"],
+            namespace=_parts(entry["view_catalog_and_namespace"]),
             columns=tuple(_column(field, source) for field, source in zip(fields, sources, strict=True)),
-            settings=found.get("view_creation_spark_configuration") or {},
+            settings=entry.get("view_creation_spark_configuration") or {},
         )
 
     def schema(self, name: str) -> StructType:

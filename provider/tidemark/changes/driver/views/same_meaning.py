@@ -76,10 +76,10 @@ def _shape(text: str, asks_time: bool) -> str:
     numbers: dict[str, int] = {}
     counted = count()
 
-    def renumbered(found: re.Match[str]) -> str:
-        if found[1] not in numbers:
-            numbers[found[1]] = next(counted)
-        return f"#{numbers[found[1]]}"
+    def renumbered(match: re.Match[str]) -> str:
+        if match[1] not in numbers:
+            numbers[match[1]] = next(counted)
+        return f"#{numbers[match[1]]}"
 
     shape = _ATTRIBUTE.sub(renumbered, plan)
     return _TIME.sub("?", shape) if asks_time else shape

@@ -76,8 +76,8 @@ def _is_one_of(column: Column, values: list[Any]) -> Column:
     return reduce(lambda one, other: one | other, spans)
 
 
-def _alike(one: DataType, other: DataType) -> bool:
-    return one == other or (isinstance(one, _WHOLE_NUMBERS) and isinstance(other, _WHOLE_NUMBERS))
+def _alike(left: DataType, right: DataType) -> bool:
+    return left == right or (isinstance(left, _WHOLE_NUMBERS) and isinstance(right, _WHOLE_NUMBERS))
 
 
 def index_of(schema: StructType, name: str) -> int:

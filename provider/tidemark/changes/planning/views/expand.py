@@ -212,14 +212,14 @@ def _distinct(query: exp.SetOperation) -> exp.Subquery:
     return exp.Subquery(this=block)
 
 
-def _aliased(found: exp.Expr, source: exp.Table, columns: tuple[exp.Identifier, ...]) -> exp.Expr:
-    """`found` under the alias of `source`, or its last name."""
+def _aliased(relation: exp.Expr, source: exp.Table, columns: tuple[exp.Identifier, ...]) -> exp.Expr:
+    """`relation` under the alias of `source`, or its last name."""
     given = source.args.get("alias")
     name = given.this if given is not None and given.this is not None else exp.to_identifier(source.name, quoted=True)
     own = tuple(given.args.get("columns") or ()) if given is not None else ()
     listed = [column.copy() for column in own or columns]
-    found.set("alias", exp.TableAlias(this=name.copy(), columns=listed or None))
-    return found
+    relation.set("alias", exp.TableAlias(this=name.copy(), columns=listed or None))
+    return relation
 
 
 def _shorten_qualifiers(block: exp.Select, parts: tuple[str, ...]) -> None:

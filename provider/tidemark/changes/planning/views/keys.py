@@ -176,9 +176,9 @@ class _Classes:
     def _node(self, source: exp.Expr, name: str) -> _Node:
         return id(source if isinstance(source, exp.Table) else block_of(source)), name
 
-    def _same(self, one: _Node, other: _Node) -> None:
-        self.equal[one].add(other)
-        self.equal[other].add(one)
+    def _same(self, left: _Node, right: _Node) -> None:
+        self.equal[left].add(right)
+        self.equal[right].add(left)
 
     def _closed(self, nodes: set[_Node]) -> set[_Node]:
         found, todo = set(nodes), list(nodes)

@@ -30,7 +30,7 @@ class PartitionKey:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Keyed:
     columns: tuple[str, ...]
     keys: tuple[PartitionKey, ...]
     changed: bool
@@ -64,14 +64,14 @@ class _Keys:
     changed: frozenset[int]
     columns: Sequence[Sequence[str]]
 
-    def of_query(self, query: exp.Expr) -> _Found:
+    def of_query(self, query: exp.Expr) -> _Keyed:
         found = block_of(query)
         if isinstance(found, exp.SetOperation):
             return self._union(found)
         assert isinstance(found, exp.Select)
         return self._select(found)
 
-    def _union(self, query: exp.SetOperation) -> _Found:
+    def _union(self, query: exp.SetOperation) -> _Keyed:
         left, right = self.of_query(query.this), self.of_query(query.expression)
         indices = {name: index for index, name in enumerate(left.columns)}
         keys = []
@@ -81,16 +81,16 @@ class _Keys:
                 shown = {name for name in one.shown if right.columns[indices[name]] in other.shown}
                 keys.append(PartitionKey({**one.scans, **other.scans}, frozenset(shown)))
         keys.sort(key=lambda key: -len(key.shown))
-        return _Found(left.columns, tuple(keys[:_MOST]), left.changed or right.changed)
+        return _Keyed(left.columns, tuple(keys[:_MOST]), left.changed or right.changed)
 
-    def _select(self, query: exp.Select) -> _Found:
+    def _select(self, query: exp.Select) -> _Keyed:
         items = (
             [query.args["from_"].this, *(join.this for join in query.args.get("joins") or ())]
             if query.args.get("from_")
             else []
         )
         if any(list(sources_of(exp.Select(from_=exp.From(this=item.copy())))) != [item] for item in items):
-            return _Found(tuple(column.alias_or_name.lower() for column in query.expressions), (), True)
+            return _Keyed(tuple(column.alias_or_name.lower() for column in query.expressions), (), True)
         sources = [self._source(item) for item in items]
         keys = self._joined(query, sources)
         columns, shown = self._projected(query, sources)
@@ -98,7 +98,7 @@ class _Keys:
             replace(key, shown=frozenset(name for name, inner in shown if inner in key.shown))
             for key in self._kept(query, sources, keys)
         ]
-        return _Found(tuple(columns), tuple(keys), any(source.changed for source in sources))
+        return _Keyed(tuple(columns), tuple(keys), any(source.changed for source in sources))
 
     def _source(self, item: exp.Expr) -> _Source:
         alias = item.alias_or_name.lower()
@@ -106,7 +106,7 @@ class _Keys:
             number = self.parts.number(item)
             base = self.parts.bases[number]
             names = tuple(name.lower() for name in self.columns[base])
-            found = _Found(
+            found = _Keyed(
                 names, tuple(PartitionKey({number: name}, frozenset({name})) for name in names), base in self.changed
             )
         else:

@@ -49,8 +49,8 @@ def _order(name: str) -> tuple[str, str, str]:
     return (database or "").casefold(), (schema or "").casefold(), last.casefold()
 
 
-def _same(wanted: str | None, found: str | None) -> bool:
-    return wanted is None or (found is not None and found.casefold() == wanted.casefold())
+def _same(wanted: str | None, actual: str | None) -> bool:
+    return wanted is None or (actual is not None and actual.casefold() == wanted.casefold())
 
 
 def _pattern(like: str) -> re.Pattern[str]:
