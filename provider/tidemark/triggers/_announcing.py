@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidemark.triggers._observation import Observation
+    from tidemark.streams.worker.observation import Observation
 
 __all__ = ["Announced", "Intervals", "Reason", "due", "payload_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,9 +19,9 @@ from tidemark.model.streams import Stream
 from tidemark.streams.store import overview
 from tidemark.streams.store import streams as stored_streams
 from tidemark.streams.worker.has_data import renew_anchor
-from tidemark.streams.worker.risks import LOGS_AT_ONCE, Assessment, Limit, RiskReport, risk_report
-from tidemark.streams.worker.turns import Turns
-from tidemark.triggers._observation import Observation, ObservationCache
+from tidemark.streams.worker.observation import Observation, ObservationCache
+from tidemark.streams.worker.risks import LOGS_AT_ONCE, Limit, RiskReport, risk_report
+from tidemark.streams.worker.threads import READS_OF_ONE_TABLE, OwnThreads
 
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
@@ -64,12 +64,10 @@ class SourcePoller:
         self._observations = ObservationCache()
         self._opening = Lock()
         self._opened: _Opened | None = None
-        self._of_store = ThreadPoolExecutor(1, thread_name_prefix="tidemark-trigger-store")
-        self._of_logs = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="tidemark-trigger-log")
-        self._turns: Turns[Observation] = Turns(self._of_logs)
-        self._of_reports = ThreadPoolExecutor(_REPORTS, thread_name_prefix="tidemark-trigger-risk-report")
-        self._of_all_logs = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-trigger-risk-log")
-        self._report_turns: Turns[Assessment] = Turns(self._of_all_logs)
+        self._of_store = OwnThreads("tidemark-trigger-store", most=1)
+        self._of_logs = OwnThreads("tidemark-trigger-log", most=LOG_THREADS, each=READS_OF_ONE_TABLE)
+        self._of_reports = OwnThreads("tidemark-trigger-risk-report", most=_REPORTS)
+        self._of_all_logs = OwnThreads("tidemark-trigger-risk-log", most=LOGS_AT_ONCE, each=READS_OF_ONE_TABLE)
         self._closed = False
         self.users = 0
 
@@ -93,7 +91,7 @@ class SourcePoller:
 
         def look() -> RiskReport:
             opened = self._open()
-            return risk_report(opened.store, names, opened.hook.open_table, limit, turns=self._report_turns)
+            return risk_report(opened.store, names, opened.hook.open_table, limit, threads=self._of_all_logs)
 
         return self._of_reports.submit(look)
 
@@ -110,12 +108,8 @@ class SourcePoller:
         """Withdraws what has not begun; an observation that a lake keeps waiting is left to end by itself."""
         with self._lock:
             self._closed = True
-        self._turns.close()
-        self._report_turns.close()
-        self._of_reports.shutdown(wait=False, cancel_futures=True)
-        self._of_all_logs.shutdown(wait=False, cancel_futures=True)
-        self._of_store.shutdown(wait=False, cancel_futures=True)
-        self._of_logs.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._of_reports, self._of_all_logs, self._of_store, self._of_logs):
+            threads.close()
         if self._opened is not None:
             self._opened.store.close()
 
@@ -162,8 +156,8 @@ class SourcePoller:
             if self._closed:
                 return  # nobody waits any more
             tables = [base.table.path for base in stream.bases]
-            looked = self._turns.submit(tables, partial(self._observe, stream, opened))
-        looked.add_done_callback(
+            observation = self._of_logs.submit(partial(self._observe, stream, opened), about=tables)
+        observation.add_done_callback(
             lambda done: self._when_done(done, name, lambda observation: self._answer(name).set_result(observation))
         )
 

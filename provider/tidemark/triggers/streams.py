@@ -10,7 +10,7 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.triggers._waiting import WaitTrigger
 
 if TYPE_CHECKING:
-    from tidemark.triggers._observation import Observation
+    from tidemark.streams.worker.observation import Observation
     from tidemark.triggers._poller import SourcePoller
 
 __all__ = ["StreamHasDataTrigger"]

@@ -18,7 +18,7 @@ from tidemark.triggers._announcing import Announced, Intervals, Reason, due, pay
 from tidemark.triggers._waiting import LONGEST_POLL, POLLER, answer_within, pause_until_next, seconds_of
 
 if TYPE_CHECKING:
-    from tidemark.triggers._observation import Observation
+    from tidemark.streams.worker.observation import Observation
     from tidemark.triggers._poller import SourcePoller
 
 __all__ = ["KEEP_FRESH_AFTER", "POLL_INTERVAL", "RENEW_AFTER", "StreamDataEventTrigger"]

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidemark.model.streams import Stream, StreamMode, StreamOffset, TableRef
+from tidemark.streams.worker.observation import Observation
 from tidemark.triggers._announcing import Announced, Intervals, Reason, due, payload_of
-from tidemark.triggers._observation import Observation
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

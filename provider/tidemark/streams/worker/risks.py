@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,7 +21,7 @@ from tidemark.streams.store import health as counted
 from tidemark.streams.store import streams as stored_streams
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus, status_of
-from tidemark.streams.worker.turns import Turns
+from tidemark.streams.worker.threads import READS_OF_ONE_TABLE, OwnThreads
 
 __all__ = ["LOGS_AT_ONCE", "Assessment", "Limit", "Risk", "RiskReport", "StreamRisk", "risk_report"]
 
@@ -118,11 +117,11 @@ def risk_report(
     limit: Limit,
     *,
     patience: timedelta = _PATIENCE,
-    turns: Turns[Assessment] | None = None,
+    threads: OwnThreads | None = None,
 ) -> RiskReport:
     """Which streams (None: all) are at risk of losing changes.
 
-    Logs are read in a few threads, those of `turns` if the process looks again and again. A source that is gone or
+    Logs are read in a few threads, those of `threads` if the process reports again and again. A source that is gone or
     damaged is a risk; a storage that does not answer, or not within `patience`, is unknown, for it may be there in a
     minute: it holds up no other. Raises StreamNotFound, StoreError.
     """
@@ -132,8 +131,8 @@ def risk_report(
     def assess(stream: Stream, health: StreamHealth) -> Assessment:
         return _assessment(stream, health, tables, now, limit)
 
-    with _threads() if turns is None else nullcontext(turns) as taken:
-        assessments = _assessments(streams, assess, taken, patience)
+    own = threads or OwnThreads("tidemark-risk-report", most=LOGS_AT_ONCE, each=READS_OF_ONE_TABLE)
+    assessments = _assessments(streams, assess, own, patience)
     return RiskReport(
         at_risk=tuple(
             sorted((risk for risk, _ in assessments if risk), key=lambda risk: (risk.hours_left or 0.0, risk.stream))
@@ -142,26 +141,14 @@ def risk_report(
     )
 
 
-@contextmanager
-def _threads() -> Iterator[Turns[Assessment]]:
-    """For one report; a read that a lake keeps waiting is left to end by itself."""
-    pool = ThreadPoolExecutor(LOGS_AT_ONCE, thread_name_prefix="tidemark-risk-report")
-    turns: Turns[Assessment] = Turns(pool)
-    try:
-        yield turns
-    finally:
-        turns.close()
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
 def _assessments(
     streams: Sequence[tuple[Stream, StreamHealth]],
     assess: Callable[[Stream, StreamHealth], Assessment],
-    turns: Turns[Assessment],
+    threads: OwnThreads,
     patience: timedelta,
 ) -> list[Assessment]:
     answers = [
-        turns.submit([base.table.path for base in stream.bases], partial(assess, stream, health))
+        threads.submit(partial(assess, stream, health), about=[base.table.path for base in stream.bases])
         for stream, health in streams
     ]
     wait(answers, timeout=patience.total_seconds())

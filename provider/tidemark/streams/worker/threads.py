@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from tidemark.model.streams import Stream
-from tidemark.streams.worker.turns import READS_OF_ONE_TABLE
 
-__all__ = ["PATIENCE", "OwnThreads", "for_each_stream"]
+__all__ = ["PATIENCE", "READS_OF_ONE_TABLE", "OwnThreads", "for_each_stream"]
 
 PATIENCE = timedelta(seconds=30)  # of somebody who waits for a list
+READS_OF_ONE_TABLE = 2  # at once; the others wait for their turn, whatever threads are idle
 _LOGS_AT_ONCE = 8
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Work:
-    about: frozenset[str]
+    about: tuple[str, ...]
     act: Callable[[], Any]
     answer: Future[Any]
 
@@ -42,19 +42,33 @@ class OwnThreads:
         self._most = most
         self._each = each or most
         self._lock = Lock()
-        self._waiting: deque[_Work] = deque()
+        self._queue: OrderedDict[_Work, None] = OrderedDict()  # may begin when a thread is free; counted in `_busy`
+        self._waiting: defaultdict[str, OrderedDict[_Work, None]] = defaultdict(OrderedDict)  # by a thing that is busy
+        self._busy: Counter[str] = Counter()
         self._working = 0
-        self._at_work: Counter[str] = Counter()
+        self._closed = False
 
     def submit(self, act: Callable[[], T], *, about: Collection[str] = ()) -> Future[T]:
-        """Have `act` done. What has not begun can be cancelled."""
-        work = _Work(frozenset(about), act, Future())
+        """Have `act` done. What has not begun can be cancelled; after `close` it is cancelled at once."""
+        work = _Work(tuple(dict.fromkeys(about)), act, Future())
         with self._lock:
-            self._waiting = deque(one for one in self._waiting if not one.answer.cancelled())
-            self._waiting.append(work)
+            closed = self._closed
+            if not closed:
+                self._admit(work)
             ready = self._ready()
+        if closed:
+            work.answer.cancel()
+        work.answer.add_done_callback(partial(self._forget, work))
         self._start(ready)
         return work.answer
+
+    def close(self) -> None:
+        """Cancels what has not begun; what a thread is at goes on. A second run finds nothing."""
+        with self._lock:
+            self._closed = True
+            left = [*self._queue, *(work for waiting in self._waiting.values() for work in waiting)]
+        for work in left:
+            work.answer.cancel()
 
     def _start(self, works: Collection[_Work]) -> None:
         for work in works:
@@ -65,26 +79,61 @@ class OwnThreads:
             _do(work)
             with self._lock:
                 self._working -= 1
-                self._at_work -= Counter(work.about)  # what comes to 0 is forgotten
+                self._release(work)
                 ready = self._ready()
             self._start(ready[1:])
             if not ready:
                 return
             work = ready[0]
 
+    def _admit(self, work: _Work) -> None:
+        busy = next((thing for thing in work.about if self._busy[thing] >= self._each), None)
+        if busy is None:
+            self._busy.update(work.about)
+            self._queue[work] = None
+        else:
+            self._waiting[busy][work] = None
+
+    def _release(self, work: _Work) -> None:
+        """Admit what waits for a thing of this work, as far as there is room now."""
+        for thing in work.about:
+            self._busy[thing] -= 1
+            if not self._busy[thing]:
+                del self._busy[thing]
+        for thing in work.about:
+            while thing in self._waiting and self._busy[thing] < self._each:
+                waiting = self._waiting[thing]
+                self._admit(waiting.popitem(last=False)[0])
+                if not waiting:
+                    del self._waiting[thing]
+
     def _ready(self) -> list[_Work]:
         """All that may begin, counted as begun; one that ends may make room for several."""
         ready = []
-        for work in tuple(self._waiting):
-            if self._working >= self._most:
-                break
-            if all(self._at_work[thing] < self._each for thing in work.about):
-                self._waiting.remove(work)
-                if work.answer.set_running_or_notify_cancel():
-                    self._working += 1
-                    self._at_work.update(work.about)
-                    ready.append(work)
+        while self._queue and self._working < self._most and not self._closed:
+            work, _ = self._queue.popitem(last=False)
+            if work.answer.set_running_or_notify_cancel():
+                self._working += 1
+                ready.append(work)
+            else:
+                self._release(work)
         return ready
+
+    def _forget(self, work: _Work, answer: Future[Any]) -> None:
+        """Of cancelled work nothing stays, however long what is before it hangs."""
+        if not answer.cancelled():
+            return
+        with self._lock:
+            if work in self._queue:
+                del self._queue[work]
+                self._release(work)
+            for thing in work.about:
+                if work in self._waiting.get(thing, ()):
+                    del self._waiting[thing][work]
+                    if not self._waiting[thing]:
+                        del self._waiting[thing]
+            ready = self._ready()
+        self._start(ready)
 
 
 def _do(work: _Work) -> None:
