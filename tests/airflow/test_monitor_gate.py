@@ -162,6 +162,25 @@ def test_what_is_about_several_things_waits_for_each_of_them_and_frees_each() ->
     assert a.result(LONG)
 
 
+def test_after_a_close_nothing_begins_and_what_is_under_way_ends(released: threading.Event) -> None:
+    threads = OwnThreads("test", most=1, each=1)
+    hanging = threads.submit(lambda: released.wait(LONG), about={"a"})
+    waiting = [threads.submit(lambda: "never", about={thing}) for thing in ("a", "b", "b")]
+    threads.close()
+    assert [one.cancelled() for one in (*waiting, threads.submit(lambda: "never"))] == [True] * 4
+    released.set()
+    assert hanging.result(LONG)
+
+
+def test_room_that_a_cancelled_one_held_goes_to_the_next(released: threading.Event) -> None:
+    threads = OwnThreads("test", most=1, each=1)
+    hanging = threads.submit(lambda: released.wait(LONG))
+    first, second = (threads.submit(lambda n=n: n, about={"a"}) for n in (1, 2))
+    assert first.cancel()
+    released.set()
+    assert (hanging.result(LONG), second.result(LONG)) == (True, 2)
+
+
 def test_what_hangs_does_not_keep_python_from_ending(tmp_path: Path) -> None:
     import subprocess
     import sys
