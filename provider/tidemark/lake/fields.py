@@ -122,7 +122,7 @@ def said(body: Mapping[str, Any], name: str) -> dict[str, str]:
     Delta's protocol leaves to the writer.
     """
     found = body.get(name)
-    return {plain_text(key): _told(value) for key, value in found.items()} if isinstance(found, dict) else {}
+    return {plain_text(key): _value_text(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def said_text(body: Mapping[str, Any], name: str) -> str | None:
@@ -131,8 +131,8 @@ def said_text(body: Mapping[str, Any], name: str) -> str | None:
     return plain_text(found) if isinstance(found, str) else None
 
 
-def _told(value: Any) -> str:
-    """What a value says; of one that has parts, only that it has."""
+def _value_text(value: Any) -> str:
+    """The value as text; of a nested value only its type."""
     if value is None:
         return "null"
     return plain_text(str(value)) if isinstance(value, str | int | float) else f"<{type(value).__name__}>"

@@ -185,7 +185,7 @@ def replication_answer(status: ReplicationStatus, readable: Collection[str]) -> 
         lag_seconds=status.lag_seconds,
         lag_bytes=status.lag_bytes,
         captured_at=replication.captured_at,
-        alerts=tuple(_told(alert, status, readable) for alert in status.raised[:ALERTS]),
+        alerts=tuple(_alert_text(alert, status, readable) for alert in status.raised[:ALERTS]),
         alert_count=len(status.raised),
     )
 
@@ -226,7 +226,7 @@ def replication_move_answer(
     )
 
 
-def _told(alert: Alert, status: ReplicationStatus, readable: Collection[str]) -> str:
+def _alert_text(alert: Alert, status: ReplicationStatus, readable: Collection[str]) -> str:
     if alert.error is None or _may_read_errors(status, alert.object_uid, readable):
         return alert.text
     return f"{alert.words}: {FOR_OTHERS}"

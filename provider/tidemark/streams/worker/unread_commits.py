@@ -81,7 +81,7 @@ class UnreadCommits:
         for commit in log.commits(known, head):
             if commit.version > self.head:
                 self._take(commit)
-            elif _told(commit) != self._last:
+            elif _fingerprint(commit) != self._last:
                 return False
         return True
 
@@ -94,11 +94,11 @@ class UnreadCommits:
         if self._commits is not None:
             self._commits.append(_slim(commit))
         self._removed, self._parts = None, {}
-        self.head, self._last = commit.version, _told(commit)
+        self.head, self._last = commit.version, _fingerprint(commit)
 
 
 class CommitCache:
-    """What was looked at, by table and offset; the least lately asked for goes first. For any number of threads."""
+    """Unread commits by table and offset; drops the least recently used first. For any number of threads."""
 
     def __init__(self, most_tables: int = _MOST_TABLES, most_files: int = _MOST_FILES) -> None:
         self._most_tables, self._most_files = most_tables, most_files
@@ -108,7 +108,7 @@ class CommitCache:
     @contextmanager
     def after(self, version: int, log: DeltaLog, head: TableState) -> Iterator[UnreadCommits]:
         """The commits after the version up to `head`, for one thread at a time. Only those are read that were not at
-        the last look. Raises LogIncomplete, VersionNotFound, CorruptLog.
+        the last time. Raises LogIncomplete, VersionNotFound, CorruptLog.
         """
         key = (log.uri, head.table_id, version)
         with self._lock:
@@ -164,8 +164,8 @@ def _reach_of(vacuum: Commit) -> datetime:
         return vacuum.timestamp
 
 
-def _told(commit: Commit) -> int:
-    """What tells a commit from another that takes its place in a log that was cut and written anew. Times of files
+def _fingerprint(commit: Commit) -> int:
+    """Differs between a commit and another of its version in a log that was cut and rewritten. Times of files
     depend on where reading began.
     """
     return hash(repr(replace(commit, timestamp=_LONG_AGO)))
