@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.deployment.airflow_deployment import Deployment, running_airflow, wait_for
-from tests.deployment.spark_places import PLACES, SparkPlace
+from tests.deployment.spark_setups import SETUPS, SparkSetup
 from tests.postgresql import PostgresServer, postgresql_or_skip
 from tests.tiers import some
 from tidemark.control.store import ControlStore
@@ -32,22 +32,22 @@ def store_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="module", params=some(("local", *ELSEWHERE), now=("local",)))
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkPlace]:
+def spark_setup(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSetup]:
     """Where the tasks have their Spark; elsewhere than beside the task by `make test-all`."""
-    with PLACES[request.param](tmp_path_factory.mktemp(request.param)) as running:
+    with SETUPS[request.param](tmp_path_factory.mktemp(request.param)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def deployment(
-    place: SparkPlace,
+    spark_setup: SparkSetup,
     postgresql: PostgresServer,
     store_server: PostgresServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Deployment]:
     home = tmp_path_factory.mktemp("airflow")
     environment = {
-        **place.environment,
+        **spark_setup.environment,
         "TIDEMARK_LAKE_ROOT": str(home / "lake"),
         "SHOP_HOLD": str(home / "hold"),
         "TIDEMARK_DRIVER_ENVIRONMENT": "SHOP_HOLD, COVERAGE_*",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.deployment.airflow_deployment import Deployment, wait_for
 from tests.deployment.conftest import Shop
-from tests.deployment.spark_places import SparkPlace
+from tests.deployment.spark_setups import SparkSetup
 from tests.postgresql import PostgresServer
 from tests.tiers import nightly
 
@@ -67,7 +67,7 @@ def kill_the_store(deployment: Deployment, store: PostgresServer) -> None:
 def test_whatever_is_killed_in_the_middle_each_change_arrives_once(
     deployment: Deployment,
     shop: Shop,
-    place: SparkPlace,
+    spark_setup: SparkSetup,
     store_server: PostgresServer,
     strike: Callable[[Deployment, PostgresServer], None],
 ) -> None:
@@ -77,12 +77,12 @@ def test_whatever_is_killed_in_the_middle_each_change_arrives_once(
     assert deployment.finish("by_hand", run) == "success"
     assert shop.is_delivered()
     shop.check()
-    wait_for_no_spark(deployment, place)
+    wait_for_no_spark(deployment, spark_setup)
 
 
 @nightly(OTHERS)
 def test_what_waits_for_data_goes_on_after_the_triggerer_was_killed(
-    deployment: Deployment, shop: Shop, place: SparkPlace
+    deployment: Deployment, shop: Shop, spark_setup: SparkSetup
 ) -> None:
     run = deployment.trigger("when_there_is_data")
     wait_for(lambda: deployment.task_state("when_there_is_data", run, "wait") == "deferred", 90, deployment.logs)
@@ -96,11 +96,11 @@ def test_what_waits_for_data_goes_on_after_the_triggerer_was_killed(
 
 @nightly(OTHERS)
 def test_a_task_marked_failed_leaves_no_spark_behind_and_the_offset_where_it_was(
-    deployment: Deployment, shop: Shop, place: SparkPlace
+    deployment: Deployment, shop: Shop, spark_setup: SparkSetup
 ) -> None:
     run = shop.held_run()
     deployment.api("PATCH", f"dags/by_hand/dagRuns/{run}/taskInstances/deliver", {"new_state": "failed"})
-    wait_for_no_spark(deployment, place)
+    wait_for_no_spark(deployment, spark_setup)
     assert deployment.finish("by_hand", run) == "failed"
     assert not shop.is_delivered()
     shop.release()
@@ -112,7 +112,7 @@ def test_a_task_marked_failed_leaves_no_spark_behind_and_the_offset_where_it_was
 
 @nightly(OTHERS)
 def test_a_running_task_that_is_cleared_is_ended_and_run_again(
-    deployment: Deployment, shop: Shop, place: SparkPlace
+    deployment: Deployment, shop: Shop, spark_setup: SparkSetup
 ) -> None:
     run = shop.held_run()
     first = {process.pid for process in deployment.drivers()}
@@ -122,17 +122,17 @@ def test_a_running_task_that_is_cleared_is_ended_and_run_again(
     assert deployment.finish("by_hand", run) == "success"
     assert shop.is_delivered()
     shop.check()
-    wait_for_no_spark(deployment, place)
+    wait_for_no_spark(deployment, spark_setup)
 
 
 @nightly(OTHERS)
 def test_a_task_that_takes_too_long_leaves_no_spark_behind(
-    deployment: Deployment, shop: Shop, place: SparkPlace
+    deployment: Deployment, shop: Shop, spark_setup: SparkSetup
 ) -> None:
     run = shop.held_run("in_a_hurry")
     assert deployment.finish("in_a_hurry", run) == "failed"
     assert deployment.drivers() == []
-    wait_for_no_spark(deployment, place)
+    wait_for_no_spark(deployment, spark_setup)
     shop.release()
 
 
@@ -156,9 +156,9 @@ def test_new_data_starts_a_run_by_itself(deployment: Deployment, shop: Shop) -> 
     shop.check()
 
 
-def wait_for_no_spark(deployment: Deployment, place: SparkPlace) -> None:
+def wait_for_no_spark(deployment: Deployment, spark_setup: SparkSetup) -> None:
     """No process of a driver, no application of the cluster, nothing running or kept in the server."""
-    wait_for(lambda: not deployment.drivers() and place.at_work() == 0, 60, deployment.logs)
+    wait_for(lambda: not deployment.drivers() and spark_setup.at_work() == 0, 60, deployment.logs)
 
 
 def _above_the_driver(deployment: Deployment) -> psutil.Process:

@@ -11,36 +11,36 @@ from pathlib import Path
 from tests.airflow.connect_server import connect_server
 from tests.airflow.standalone_cluster import CLIENT_CONF, standalone_cluster
 
-__all__ = ["PLACES", "SparkPlace"]
+__all__ = ["SETUPS", "SparkSetup"]
 
 
 @dataclass(frozen=True)
-class SparkPlace:
-    """What tells the tasks of the place, and how much it does for them now, beside their drivers."""
+class SparkSetup:
+    """The environment of the tasks, and how much Spark does for them now, beside their drivers."""
 
     environment: Mapping[str, str]
     at_work: Callable[[], int]
 
 
 @contextmanager
-def local(directory: Path) -> Iterator[SparkPlace]:
-    yield SparkPlace({"TIDEMARK_SPARK_MASTER": "local[1]"}, lambda: 0)
+def local(directory: Path) -> Iterator[SparkSetup]:
+    yield SparkSetup({"TIDEMARK_SPARK_MASTER": "local[1]"}, lambda: 0)
 
 
 @contextmanager
-def standalone(directory: Path) -> Iterator[SparkPlace]:
+def standalone(directory: Path) -> Iterator[SparkSetup]:
     with standalone_cluster(directory) as cluster:
         environment = _connected(cluster.connection(), CLIENT_CONF)
-        yield SparkPlace(environment, cluster.applications)
+        yield SparkSetup(environment, cluster.applications)
 
 
 @contextmanager
-def connect(directory: Path) -> Iterator[SparkPlace]:
+def connect(directory: Path) -> Iterator[SparkSetup]:
     with connect_server(directory) as server:
-        yield SparkPlace(_connected(server.connection(), {}), lambda: server.running_jobs() + len(server.kept()))
+        yield SparkSetup(_connected(server.connection(), {}), lambda: server.running_jobs() + len(server.kept()))
 
 
-PLACES = {place.__name__: place for place in (local, standalone, connect)}
+SETUPS = {spark_setup.__name__: spark_setup for spark_setup in (local, standalone, connect)}
 
 
 def _connected(spark: str, conf: Mapping[str, str | int]) -> Mapping[str, str]:
