@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidemark.streams.model.health import StreamHealth
-from tidemark.streams.planning.stream_state import LogSaid, NoLog, StreamState, state_of
+from tidemark.streams.planning.stream_state import LogFacts, NoLog, StreamState, state_of
 
 NOW = datetime(2026, 11, 23, 8, tzinfo=UTC)
 NEW = StreamHealth()
@@ -15,8 +15,8 @@ WELL = StreamHealth(consumptions=3, failures=2, last_error="long ago")
 FAILED = StreamHealth(failures=1, failures_in_row=1)
 
 
-def log(*, lost: bool = False, behind: int = 0, hours: float = 100) -> LogSaid:
-    return LogSaid(lost, behind, NOW + timedelta(hours=hours))
+def log(*, lost: bool = False, behind: int = 0, hours: float = 100) -> LogFacts:
+    return LogFacts(lost, behind, NOW + timedelta(hours=hours))
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,6 @@ def log(*, lost: bool = False, behind: int = 0, hours: float = 100) -> LogSaid:
     ],
 )
 def test_the_worst_that_holds_is_told(
-    health: StreamHealth, said: LogSaid | NoLog, owed: bool, state: StreamState
+    health: StreamHealth, said: LogFacts | NoLog, owed: bool, state: StreamState
 ) -> None:
     assert state_of(health, said, initial_rows_pending=owed, now=NOW) is state

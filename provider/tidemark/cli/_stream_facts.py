@@ -28,37 +28,37 @@ def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str,
     from tidemark.streams.worker.status import status_of
     from tidemark.streams.worker.threads import PATIENCE, for_each_stream
 
-    def look(stream: Stream) -> StreamStatus | str:
+    def status(stream: Stream) -> StreamStatus | str:
         try:
             return status_of(stream, hook.open_table)
         except (TidemarkError, OSError) as error:
             return type(error).__name__
 
-    looked = for_each_stream(streams, look, patience=PATIENCE)
+    answers = for_each_stream(streams, status, patience=PATIENCE)
     return [
-        _row(stream, healths.get(stream.uid, StreamHealth()), found)
-        for stream, found in zip(streams, looked, strict=True)
+        _row(stream, healths.get(stream.uid, StreamHealth()), answer)
+        for stream, answer in zip(streams, answers, strict=True)
     ]
 
 
 def _row(stream: Stream, health: StreamHealth, answer: StreamStatus | str | None) -> dict[str, Any]:
-    from tidemark.streams.planning.stream_state import LogSaid, NoLog, state_of
+    from tidemark.streams.planning.stream_state import LogFacts, NoLog, state_of
 
     now = datetime.now(UTC)
-    said: LogSaid | NoLog
+    facts: LogFacts | NoLog
     head: int | str
     behind: int | None
     if answer is None:
-        said, head, behind = NoLog.NOT_YET, NOT_ANSWERED, None
+        facts, head, behind = NoLog.NOT_YET, NOT_ANSWERED, None
     elif isinstance(answer, str):
-        said, head, behind = NoLog.UNREADABLE, answer, None
+        facts, head, behind = NoLog.UNREADABLE, answer, None
     else:
-        said, head, behind = answer.said, answer.head, answer.behind
+        facts, head, behind = answer.log_facts, answer.head, answer.behind
     return {
         "name": stream.name,
         "table": stream.source.name,
         "mode": stream.mode.value,
-        "state": state_of(health, said, initial_rows_pending=stream.initial_rows_pending, now=now).value,
+        "state": state_of(health, facts, initial_rows_pending=stream.initial_rows_pending, now=now).value,
         "version": stream.offset.version,
         "head": head,
         "behind": behind,

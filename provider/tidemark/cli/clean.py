@@ -68,10 +68,10 @@ def _rows(settings: TidemarkSettings, now: datetime, keep: timedelta, *, dry_run
     from tidemark.lake.orphans import LOG_ONLY, Swept, sweep_directories
 
     older_than = now - keep
-    for place in (settings.jobs_root, *settings.former_jobs_roots):
-        yield _row("jobs", str(place), sweep_job_files(place, now, older_than, dry_run=dry_run))
-    for place in map(_archives, settings.former_jobs_roots):
-        yield _row("archives", str(place), sweep_archives(place, older_than, dry_run=dry_run))
+    for directory in (settings.jobs_root, *settings.former_jobs_roots):
+        yield _row("jobs", str(directory), sweep_job_files(directory, now, older_than, dry_run=dry_run))
+    for directory in map(_archives, settings.former_jobs_roots):
+        yield _row("archives", str(directory), sweep_archives(directory, older_than, dry_run=dry_run))
     room = f"{settings.workspace}/{LOG_ONLY}"
     try:
         swept = sweep_directories(room, settings.storage_options, older_than=older_than, dry_run=dry_run)
@@ -84,11 +84,11 @@ def _archives(former_jobs_root: Path) -> Path:
     return former_jobs_root.parent / "archives"
 
 
-def _row(what: str, place: str, swept: Swept) -> dict[str, Any]:
+def _row(what: str, location: str, swept: Swept) -> dict[str, Any]:
     problem = next((f"{name}: {why}" for name, why in swept.left.items()), None)
     return {
         "what": what,
-        "place": place,
+        "place": location,
         "removed": len(swept.removed),
         "left": len(swept.left),
         "problem": problem,

@@ -46,9 +46,9 @@ def refuse_other_type(conn_id: str, actual: str | None, wanted: str) -> None:
 
 
 def with_origin(
-    error: InvalidArgument | StoreUrlInvalid, said: ConnectionExtra, options: Mapping[str, str]
+    error: InvalidArgument | StoreUrlInvalid, extra: ConnectionExtra, options: Mapping[str, str]
 ) -> InvalidArgument | StoreUrlInvalid:
     """The same error, which names the connection and where the value came from, too."""
     argument = error.facts.get("argument", "control_store")
-    problem = f"{str(error.facts['problem']).rstrip('.')} ({said.origin(argument, options)})"
+    problem = f"{str(error.facts['problem']).rstrip('.')} ({extra.origin(argument, options)})"
     return type(error)(**{**error.facts, "problem": problem})

@@ -82,13 +82,13 @@ def _origin_of(conn_id: str | None) -> str:
     return "from Airflow's configuration, [tidemark] spark_master, or the default"
 
 
-def _require_way_to(master: str, said: str) -> None:
+def _require_way_to(master: str, shown_master: str) -> None:
     if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
         problem = "neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set for this worker, so it cannot find the cluster"
-        raise SparkMasterUnfit(master=said, problem=problem)
+        raise SparkMasterUnfit(master=shown_master, problem=problem)
     if master.startswith("k8s://") and not _is_installed("airflow.providers.cncf.kubernetes.kube_client"):
         problem = "the Spark provider's hook wants Airflow's for Kubernetes (pip install "
-        raise SparkMasterUnfit(master=said, problem=f"{problem}'airflow-provider-tidemark[kubernetes]')")
+        raise SparkMasterUnfit(master=shown_master, problem=f"{problem}'airflow-provider-tidemark[kubernetes]')")
 
 
 def _is_installed(module: str) -> bool:

@@ -34,18 +34,18 @@ def storage_errors_named(location: str, *, misuse: bool = True) -> Iterator[None
     except _NOT_THERE:
         raise
     except PermissionError as error:
-        raise StorageRefused(place=location, problem=_said(error)) from error
+        raise StorageRefused(place=location, problem=_message_of(error)) from error
     except OSError as error:
         if not is_of_storage(error) and not misuse:
             raise  # of who reads the file, not of the storage
-        raise StorageUnreachable(place=location, problem=_said(error)) from error
+        raise StorageUnreachable(place=location, problem=_message_of(error)) from error
     except _client_errors() as error:
         refused = type(error).__name__ in _REFUSALS
-        raise (StorageRefused if refused else StorageUnreachable)(place=location, problem=_said(error)) from error
+        raise (StorageRefused if refused else StorageUnreachable)(place=location, problem=_message_of(error)) from error
     except (ValueError, TypeError, ImportError) as error:
         if not misuse:
             raise
-        raise StorageUnreachable(place=location, problem=_said(error)) from error
+        raise StorageUnreachable(place=location, problem=_message_of(error)) from error
 
 
 def is_of_storage(error: Exception) -> bool:
@@ -58,6 +58,6 @@ def _client_errors() -> tuple[type[Exception], ...]:
     return tuple(getattr(module, name) for module, name in found if module is not None and hasattr(module, name))
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return f"{type(error).__name__}: {text[:_LONGEST]}"

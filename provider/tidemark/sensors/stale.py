@@ -106,12 +106,12 @@ def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours:
     )
 
 
-def check_limit(looking: Any) -> None:
+def check_limit(operator: Any) -> None:
     """Which streams are looked at, and from where on one is at risk, as far as these are constants. Raises
     InvalidArgument.
     """
     check_constants(
-        looking, stream=names_of, hours_left=_hours_of, failures=whole_number_of, unmoved_hours=_hours_or_none
+        operator, stream=names_of, hours_left=_hours_of, failures=whole_number_of, unmoved_hours=_hours_or_none
     )
 
 

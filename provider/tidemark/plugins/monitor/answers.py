@@ -13,7 +13,7 @@ from tidemark.model.streams import OffsetMove, WindowKind
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act, actor_of_key
 from tidemark.plugins.monitor.status_cache import CachedStatus, NotYet, Unreadable
 from tidemark.streams.model.health import StreamHealth
-from tidemark.streams.planning.stream_state import LogSaid, NoLog, StreamState, state_of
+from tidemark.streams.planning.stream_state import LogFacts, NoLog, StreamState, state_of
 from tidemark.streams.store.overview import HeldWindow, NumberedMove, OverviewRow
 from tidemark.streams.store.transactions import StoredTransaction
 from tidemark.streams.worker.statistics import changes_of
@@ -193,7 +193,7 @@ def stream_answer(row: OverviewRow, status: CachedStatus, *, now: datetime, read
         source=stream.source.name,
         path=stream.source.path,
         mode=stream.mode.value,
-        state=state_of(row.health, _said(status), initial_rows_pending=stream.initial_rows_pending, now=now),
+        state=state_of(row.health, _log_facts(status), initial_rows_pending=stream.initial_rows_pending, now=now),
         offset=stream.offset.version,
         initial_rows_pending=stream.initial_rows_pending,
         comment=stream.comment,
@@ -267,12 +267,12 @@ def transaction_answer(
     )
 
 
-def _said(status: CachedStatus) -> LogSaid | NoLog:
+def _log_facts(status: CachedStatus) -> LogFacts | NoLog:
     if isinstance(status, NotYet):
         return NoLog.NOT_YET
     if isinstance(status, Unreadable):
         return NoLog.UNREADABLE
-    return status.said
+    return status.log_facts
 
 
 def _move(number: int | None, move: OffsetMove, readable: Collection[str]) -> MoveAnswer:

@@ -96,9 +96,9 @@ def file_retention(configuration: Mapping[str, str]) -> timedelta:
     return interval(configuration.get(FILE_RETENTION), DELTA_KEEPS[FILE_RETENTION])
 
 
-def interval(said: str | None, default: timedelta) -> timedelta:
+def interval(text: str | None, default: timedelta) -> timedelta:
     """The time in Delta's `interval N unit` (weeks to microseconds); `default` where no time is said."""
-    found = _PART.findall((said or "").lower())
+    found = _PART.findall((text or "").lower())
     try:
         total = sum((timedelta(**{f"{unit}s": int(count)}) for count, unit in found), timedelta())
     except (OverflowError, ValueError):  # more digits than a number may have

@@ -8,7 +8,7 @@ from enum import Enum, StrEnum
 
 from tidemark.streams.model.health import StreamHealth
 
-__all__ = ["SOON", "LogSaid", "NoLog", "StreamState", "state_of"]
+__all__ = ["SOON", "LogFacts", "NoLog", "StreamState", "state_of"]
 
 SOON = timedelta(hours=24)
 
@@ -35,7 +35,7 @@ class NoLog(Enum):
 
 
 @dataclass(frozen=True)
-class LogSaid:
+class LogFacts:
     """`lost`: the stream cannot be read any more. `behind`: versions that it has not passed."""
 
     lost: bool
@@ -43,17 +43,17 @@ class LogSaid:
     stale_after: datetime
 
 
-def state_of(health: StreamHealth, log: LogSaid | NoLog, *, initial_rows_pending: bool, now: datetime) -> StreamState:
+def state_of(health: StreamHealth, log: LogFacts | NoLog, *, initial_rows_pending: bool, now: datetime) -> StreamState:
     """The worst of all that holds."""
-    said = log if isinstance(log, LogSaid) else None
+    facts = log if isinstance(log, LogFacts) else None
     holds = {
-        StreamState.STALE: said is not None and said.lost,
+        StreamState.STALE: facts is not None and facts.lost,
         StreamState.FAILING: health.failures_in_row > 0,
         StreamState.UNREADABLE: log is NoLog.UNREADABLE,
-        StreamState.MAY_BE_STALE: said is not None and now > said.stale_after,
-        StreamState.NEARLY_STALE: said is not None and now > said.stale_after - SOON,
+        StreamState.MAY_BE_STALE: facts is not None and now > facts.stale_after,
+        StreamState.NEARLY_STALE: facts is not None and now > facts.stale_after - SOON,
         StreamState.UNKNOWN: log is NoLog.NOT_YET,
-        StreamState.BEHIND: initial_rows_pending or (said is not None and said.behind > 0),
+        StreamState.BEHIND: initial_rows_pending or (facts is not None and facts.behind > 0),
         StreamState.UNDELIVERED: health.consumptions == 0,
     }
     return next((state for state, so in holds.items() if so), StreamState.UP_TO_DATE)

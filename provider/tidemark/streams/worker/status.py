@@ -21,7 +21,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import BaseOffset, Stream
 from tidemark.model.table_log import TableState
 from tidemark.streams.planning.staleness import Staleness, retention_of
-from tidemark.streams.planning.stream_state import LogSaid
+from tidemark.streams.planning.stream_state import LogFacts
 from tidemark.streams.worker.missing_files import Unread, unread
 from tidemark.streams.worker.sources import Tables
 
@@ -48,9 +48,9 @@ class StreamStatus:
     kept: KeptBytes | None = None
 
     @property
-    def said(self) -> LogSaid:
-        """What of it decides the stream's state."""
-        return LogSaid(self.problem is not None, self.behind, self.stale_after)
+    def log_facts(self) -> LogFacts:
+        """The part of it that decides the state of the stream."""
+        return LogFacts(self.problem is not None, self.behind, self.stale_after)
 
     def staleness(self, now: datetime) -> Staleness:
         """The forecast and what is really so, told apart (R87)."""

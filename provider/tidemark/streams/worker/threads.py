@@ -138,20 +138,22 @@ class OwnThreads:
 
 def _do(work: _Work) -> None:
     try:
-        found = work.act()
+        result = work.act()
     except BaseException as error:  # noqa: BLE001 - it is whoever waits for the answer that must know
         work.answer.set_exception(error)
     else:
-        work.answer.set_result(found)
+        work.answer.set_result(result)
 
 
 def for_each_stream(
-    streams: Sequence[Stream], look: Callable[[Stream], T], *, patience: timedelta | None = PATIENCE
+    streams: Sequence[Stream], ask: Callable[[Stream], T], *, patience: timedelta | None = PATIENCE
 ) -> list[T | None]:
-    """What `look` finds for each of the streams, None where it has not answered within `patience` (None: it is waited
-    for). A table that hangs keeps few threads, and no other stream from being looked at. Raises what a look raises.
+    """What `ask` finds for each of the streams, None where it has not answered within `patience` (None: it is waited
+    for). A table that hangs keeps few threads, and no other stream from being read. Raises what `ask` raises.
     """
     threads = OwnThreads("tidemark-stream-log", most=_LOGS_AT_ONCE, each=READS_OF_ONE_TABLE)
-    asked = [threads.submit(partial(look, one), about={base.table.path for base in one.bases}) for one in streams]
-    wait(asked, timeout=None if patience is None else patience.total_seconds())
-    return [None if one.cancel() or not one.done() else one.result() for one in asked]
+    answers = [
+        threads.submit(partial(ask, stream), about={base.table.path for base in stream.bases}) for stream in streams
+    ]
+    wait(answers, timeout=None if patience is None else patience.total_seconds())
+    return [None if answer.cancel() or not answer.done() else answer.result() for answer in answers]
