@@ -76,7 +76,7 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
         "test_the_error_of_a_merge_comes_back_by_its_name",
         "test_a_target_that_is_not_there_is_named",
     ),
-    "tests/engine/change_streams/test_trim.py": (
+    "tests/engine/change_streams/test_expire.py": (
         "test_only_batches_that_are_over_as_a_whole_leave",
         "test_a_run_that_was_broken_off_between_mark_and_removal_is_finished_by_the_next",
     ),

@@ -198,13 +198,13 @@ def _row(stream: ChangeStream) -> dict[str, Any]:
 
 
 def _facts(stream: ChangeStream) -> dict[str, Any]:
-    trimmed = stream.trimmed_until
+    expired = stream.expired_until
     return {
         "value_capture_type": stream.options.value_capture_type.value,
         "options_set": ", ".join(stream.options.given),
         "log": stream.log_path,
         "next_batch": stream.next_batch,
-        "trimmed_until": None if trimmed is None else trimmed.isoformat(timespec="seconds"),
+        "expired_until": None if expired is None else expired.isoformat(timespec="seconds"),
         "created_at": stream.created_at.isoformat(timespec="seconds"),
         "uid": stream.uid,
     }

@@ -16,7 +16,7 @@ from tidemark.change_streams.worker.capture import capture
 from tidemark.change_streams.worker.defining import open_partitions
 from tidemark.change_streams.worker.definitions import get_change_stream
 from tidemark.change_streams.worker.reading import read_chunks
-from tidemark.change_streams.worker.retention import LogTrimmed, trim
+from tidemark.change_streams.worker.retention import LogExpired, expire
 from tidemark.change_streams.worker.sinks import request_sink, require_target
 from tidemark.change_streams.worker.watching import find_new_tables
 from tidemark.client.lake_tables import lake_tables
@@ -76,7 +76,7 @@ class ReadersOfChangeStreams:
             **limits,
         )
 
-    def trim_change_log(self, name: str) -> LogTrimmed:
+    def expire_change_log(self, name: str) -> LogExpired:
         """Take records that are older than the retention out of the change stream's log, by a job on this Spark where
         there are any, and what the store noted of them. VACUUM of the log removes its files.
 
@@ -84,7 +84,7 @@ class ReadersOfChangeStreams:
         ChangeStreamNotFound.
         """
         around = self._around
-        return trim(around.runtime, name)
+        return expire(around.runtime, name)
 
     def read_change_stream(
         self,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from tidemark.change_streams.driver.change_records import AFTER_ALL, IN_TIME, PLACE, data_records
 from tidemark.change_streams.driver.log_rows import LogRows
 from tidemark.change_streams.driver.log_table import TOKEN_COLUMN
 from tidemark.change_streams.driver.read import log_of
@@ -23,7 +24,6 @@ from tidemark.change_streams.driver.records import (
     JSON_OPTIONS,
     KINDS,
 )
-from tidemark.change_streams.driver.told import AFTER_ALL, IN_TIME, PLACE, tell_data
 from tidemark.change_streams.model.change_streams import EPOCH, MICROSECOND, ChangeStream, Partition
 from tidemark.change_streams.planning import reading
 from tidemark.sql.identifiers import quoted
@@ -46,11 +46,11 @@ _GIVEN = {
     "beat": "heartbeat_milliseconds",
     "options": "read_options",
 }
-_SLOT = "{0} + pmod(unix_micros(asked.start) - {0}, asked.beat * 1000)"  # the end of a time's slot, as in `told`
+_SLOT = "{0} + pmod(unix_micros(asked.start) - {0}, asked.beat * 1000)"  # the end of a time's slot
 _KNOWN = """
 WITH asked AS (SELECT {asked}),
 kept AS (SELECT greatest(current_timestamp() - {retention}, {created}, max(until)) AS oldest
-  FROM {trims}),
+  FROM {expirations}),
 captured AS (SELECT greatest({published}, max(until)) AS captured FROM {windows}),
 known AS (SELECT asked.*, oldest, captured, mine.token AS known, started, ended, children,
     least(captured, ended, asked.end + INTERVAL 1 MICROSECOND) AS until,
@@ -143,16 +143,16 @@ def _views(log: LogRows, stream: ChangeStream, as_json: bool) -> dict[str, DataF
     )
     family = log.partitions.distinct().join(ends, F.col("token") == F.col("parent"), "left")
     return {
-        f"{prefix}{'json' if as_json else 'records'}": tell_data(log.all_data, as_json, TOKEN_COLUMN),
+        f"{prefix}{'json' if as_json else 'records'}": data_records(log.all_data, as_json, TOKEN_COLUMN),
         f"{prefix}times": log.all_data.select(TOKEN_COLUMN, F.col("commit_timestamp").alias("at")),
         f"{prefix}partitions": family.select("token", "started", "ended", "children"),
         f"{prefix}windows": log.windows,
-        f"{prefix}trims": log.trims,
+        f"{prefix}expirations": log.expirations,
     }
 
 
 def _body(stream: ChangeStream, function: str, views: Sequence[str], as_json: bool) -> str:
-    names = dict(zip(("records", "times", "partitions", "windows", "trims"), views, strict=True))
+    names = dict(zip(("records", "times", "partitions", "windows", "expirations"), views, strict=True))
     listed = ", ".join(f"{function}.{argument} AS {name}" for name, argument in _GIVEN.items())
     in_range = (
         f"{TOKEN_COLUMN} = {function}.partition_token AND at >= {function}.start_timestamp "

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.change_streams.driver.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN, TRIM_TOKEN
+from tidemark.change_streams.driver.log_table import (
+    EXPIRED_TOKENS,
+    EXPIRED_TYPES,
+    LOG_COLUMNS,
+    LOG_DDL,
+    META_TOKEN,
+    TOKEN_COLUMN,
+)
 from tidemark.change_streams.model.change_streams import EPOCH, MICROSECOND, Partition, Position
 from tidemark.lake.delta_log import DeltaLog
 
@@ -21,18 +28,17 @@ if TYPE_CHECKING:
 __all__ = ["About", "LogRows"]
 
 _PARTITION = ("token", "lo", "hi", "parents", "commit_timestamp AS started")
-_TIMED = ("window", "trimmed")
 
 
 @dataclass(frozen=True)
 class About:
     """`family`: the partition of a token, and those that name it as a parent. `captured_until`: up to where everything
-    is in the log, exclusive. `trimmed_until`: data before it may be gone; None: nothing is.
+    is in the log, exclusive. `expired_until`: data before it may be gone; None: nothing is.
     """
 
     family: tuple[Partition, ...]
     captured_until: datetime
-    trimmed_until: datetime | None
+    expired_until: datetime | None
 
 
 @dataclass(frozen=True)
@@ -73,9 +79,9 @@ class LogRows:
         return self._meta("window").select(F.col("commit_timestamp").alias("until"))
 
     @property
-    def trims(self) -> DataFrame:
+    def expirations(self) -> DataFrame:
         """One column, `until` (timestamp): data before it may be gone."""
-        return self._trimmed.select(F.col("commit_timestamp").alias("until"))
+        return self._expired.select(F.col("commit_timestamp").alias("until"))
 
     @property
     def all_data(self) -> DataFrame:
@@ -96,14 +102,15 @@ class LogRows:
         """What there is to know of a token. Windows that the store knows of are not read."""
         family = (F.col("token") == token) | F.array_contains("parents", token)
         further = self._meta("window").where(F.col("commit_timestamp") > F.lit(published_until))
-        parts = (self._meta("partition").where(family), further, self._trimmed)
+        parts = (self._meta("partition").where(family), further, self._expired)
         rows = reduce(DataFrame.unionByName, parts).selectExpr("record_type", *_PARTITION)
         found = rows.withColumn("started", F.unix_micros("started")).collect()
-        times = {kind: [_instant(row["started"]) for row in found if row["record_type"] == kind] for kind in _TIMED}
+        windows = [_instant(row["started"]) for row in found if row["record_type"] == "window"]
+        expired = [_instant(row["started"]) for row in found if row["record_type"] in EXPIRED_TYPES]
         return About(
             family=tuple({_partition(row) for row in found if row["record_type"] == "partition"}),
-            captured_until=max((published_until, *times["window"])),
-            trimmed_until=max(times["trimmed"], default=None),
+            captured_until=max((published_until, *windows)),
+            expired_until=max(expired, default=None),
         )
 
     def captured_until(self, time: datetime, published_until: datetime) -> datetime:
@@ -133,14 +140,14 @@ class LogRows:
         (row,) = self._meta("window").select(F.max("batch")).collect()
         return int(row[0])
 
-    def trimmed_until(self) -> datetime | None:
+    def expired_until(self) -> datetime | None:
         """Data before it may be gone; None: nothing is."""
-        (row,) = self._trimmed.select(F.unix_micros(F.max("commit_timestamp"))).collect()
+        (row,) = self._expired.select(F.unix_micros(F.max("commit_timestamp"))).collect()
         return None if row[0] is None else _instant(row[0])
 
     @property
-    def _trimmed(self) -> DataFrame:
-        return self.rows.where(F.col(TOKEN_COLUMN) == TRIM_TOKEN)
+    def _expired(self) -> DataFrame:
+        return self.rows.where(F.col(TOKEN_COLUMN).isin(*EXPIRED_TOKENS))
 
     def _meta(self, record_type: str) -> DataFrame:
         return self.rows.where((F.col(TOKEN_COLUMN) == META_TOKEN) & (F.col("record_type") == record_type))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from tidemark.change_streams.driver.change_records import child_records, data_records, heartbeat_records, in_order
 from tidemark.change_streams.driver.log_rows import LogRows
 from tidemark.change_streams.driver.records import assembled, record_columns
-from tidemark.change_streams.driver.told import in_order, tell_children, tell_data, tell_heartbeats
 from tidemark.change_streams.model.change_streams import ChangeStream, Partition, Position
 from tidemark.change_streams.planning.reading import ask_to_read, plan_read, require_captured, require_kept
 from tidemark.errors import ChangeStreamNotFound, OutOfRange, PartitionExpired, TableNotFound
@@ -58,19 +58,19 @@ def read_change_stream(
     log = log_of(spark, stream, LogRows.pinned, options, first)
     if ask.token is None:
         require_captured(ask.start, log.captured_until(ask.start, stream.published_until))
-        require_kept(ask.start, log.trimmed_until())
+        require_kept(ask.start, log.expired_until())
         found = log.open_at(ask.start) or [one for one in first if one.start <= ask.start]
-        return in_order(tell_children(spark, ask.start, [[replace(one, parents=())] for one in found], as_json))
+        return in_order(child_records(spark, ask.start, [[replace(one, parents=())] for one in found], as_json))
     about = log.about(ask.token, stream.published_until)
     family = about.family or [one for one in first if one.token == ask.token]  # the log is made before its first batch
-    asked = plan_read(ask, family, about.captured_until, about.trimmed_until)
-    told = []
+    asked = plan_read(ask, family, about.captured_until, about.expired_until)
+    parts = []
     if asked.until > asked.start:
-        told.append(tell_data(log.data(asked.token, Position(asked.start), Position(asked.until)), as_json))
-        told.append(tell_heartbeats(log, asked, as_json))
+        parts.append(data_records(log.data(asked.token, Position(asked.start), Position(asked.until)), as_json))
+        parts.append(heartbeat_records(log, asked, as_json))
     if asked.ended:
-        told.append(tell_children(spark, asked.ended, [asked.children], as_json))
-    return in_order(reduce(DataFrame.unionByName, told) if told else tell_children(spark, ask.start, [], as_json))
+        parts.append(child_records(spark, asked.ended, [asked.children], as_json))
+    return in_order(reduce(DataFrame.unionByName, parts) if parts else child_records(spark, ask.start, [], as_json))
 
 
 def log_of(
@@ -108,9 +108,9 @@ def read_mods(
     rows of the range, TableNotFound.
     """
     log = LogRows.pinned(spark, log_path, options)
-    trimmed = log.trimmed_until()
-    if trimmed is not None and start.at < trimmed:
-        problem = f"records before {trimmed} were removed as their retention was over"
+    expired = log.expired_until()
+    if expired is not None and start.at < expired:
+        problem = f"records before {expired} were removed as their retention was over"
         raise PartitionExpired(argument="start", value=start.at, problem=problem)
     return log.data(token, start, end)
 

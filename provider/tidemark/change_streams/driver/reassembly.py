@@ -56,7 +56,7 @@ def read_transactions(
     )
     until = below_watermark(ask, stream.published_until, low_watermark)
     log = log_of(spark, stream, LogRows.pinned, options, first)
-    require_kept(ask.start, log.trimmed_until())
+    require_kept(ask.start, log.expired_until())
     records = assembled(log.data_of_all(ask.start, until)).select(*record_columns())
     transactions = assemble_transactions(records, until, stream=stream.name)
     return net_effect(transactions) if net else transactions

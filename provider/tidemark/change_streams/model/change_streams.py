@@ -1,6 +1,6 @@
 """Change streams: what is watched, what was captured, which partitions there are, how far a consumer group has read.
 
-A change stream's log is one Delta table; what it holds is told by `change_streams/driver/log_table.py`. Times are aware
+A change stream's log is one Delta table; `change_streams/driver/log_table.py` describes it. Times are aware
 UTC, of microseconds. Every transaction of a change stream has a commit timestamp of its own, so that a `Position` needs
 no third part.
 """
@@ -105,7 +105,7 @@ class ChangeStream:
     """A change stream as the store knows it. `everything`: FOR ALL. No table at all: it is suspended.
 
     `published_until`: records before it are all in the log, later ones are not before it; at first the creation.
-    `log_path`: its log table; `next_batch`: the number of the batch that comes next. `trimmed_until`: the log
+    `log_path`: its log table; `next_batch`: the number of the batch that comes next. `expired_until`: the log
     may lack records before it, as their retention is over.
     """
 
@@ -118,7 +118,7 @@ class ChangeStream:
     log_path: str
     published_until: datetime
     next_batch: int
-    trimmed_until: datetime | None = None
+    expired_until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class BatchState(StrEnum):
 
     OPEN = "open"  # written ahead: a second capture does the same batch
     CAPTURED = "captured"  # it stands in the log, and the store knows what came of it
-    TRIMMED = "trimmed"  # its records have left the log, as their retention is over
+    EXPIRED = "expired"  # its records have left the log, as their retention is over
     DISCARDED = "discarded"  # given up when the stream was altered; its number is used up
 
 

@@ -1,7 +1,7 @@
 """What a reader may ask of a change stream, and what he then gets (partitions.md 1.5): decided before rows are read.
 
-Start and end of a question are inclusive, a partition owns [start, end). Its children are told of iff its end is in the
-question. The order of the checks is that of the table in 1.5, and READ_<stream> in SQL uses the same words.
+Start and end of a question are inclusive, a partition owns [start, end). Its children are reported iff its end is in
+the question. The order of the checks is that of the table in 1.5, and READ_<stream> in SQL uses the same words.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def ask_to_read(
     return ReadAsk(stream.name, start, end, partition_token, timedelta(milliseconds=heartbeat), oldest)
 
 
-def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime, trimmed: datetime | None) -> ReadRange:
+def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime, expired: datetime | None) -> ReadRange:
     """What the log has for a question with a token. `rows`: the partition with the token, where the log has it, and
-    those that name it as a parent. `captured_until`: exclusive. `trimmed`: data before it may have been removed.
+    those that name it as a parent. `captured_until`: exclusive. `expired`: data before it may have been removed.
 
     Raises PartitionTokenInvalid, PartitionExpired, OutOfRange.
     """
@@ -130,11 +130,11 @@ def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime,
     partition, children = with_end(ask.token, tuple(rows))
     if partition is None:
         raise PartitionTokenInvalid(argument="partition_token", value=ask.token, problem=UNKNOWN_TOKEN)
-    oldest = ask.oldest if trimmed is None else max(ask.oldest, trimmed)
+    oldest = ask.oldest if expired is None else max(ask.oldest, expired)
     begin, end = partition.start, partition.end
     if end is not None and end < oldest:
         raise PartitionExpired(argument="partition_token", value=ask.token, problem=f"{EXPIRED} {oldest}")
-    require_kept(ask.start, trimmed)
+    require_kept(ask.start, expired)
     if ask.start < begin or (end is not None and ask.start > end):
         problem = f"{OUTSIDE} [{begin}, {end or 'open'}]"
         raise OutOfRange(argument="start_timestamp", value=ask.start, problem=problem)
@@ -157,10 +157,10 @@ def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: date
     return until if ask.end is None else min(until, ask.end + MICROSECOND)
 
 
-def require_kept(start: datetime, trimmed: datetime | None) -> None:
+def require_kept(start: datetime, expired: datetime | None) -> None:
     """Raises OutOfRange where records from `start` on may have been removed."""
-    if trimmed is not None and start < trimmed:
-        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {trimmed}")
+    if expired is not None and start < expired:
+        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {expired}")
 
 
 def require_captured(start: datetime, captured_until: datetime) -> None:

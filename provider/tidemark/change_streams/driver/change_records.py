@@ -1,4 +1,4 @@
-"""What READ_<stream> tells of a partition: records, heartbeats, children, each with its place in the order (1.3).
+"""The records that READ_<stream> answers with: data, heartbeats, children, each with its place in the order (1.3).
 
 Such rows have the columns at (timestamp), kind (int), sequence and ChangeRecord. Heartbeats are not stored: time is cut
 into slots of the reader's heartbeat from its start on, and a slot has a heartbeat at its end if a batch of the log ends
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tidemark.change_streams.model.change_streams import Partition
 
-__all__ = ["AFTER_ALL", "IN_TIME", "PLACE", "in_order", "tell_children", "tell_data", "tell_heartbeats"]
+__all__ = ["AFTER_ALL", "IN_TIME", "PLACE", "child_records", "data_records", "heartbeat_records", "in_order"]
 
 PLACE = ("at", "kind", "sequence")
 IN_TIME, AFTER_ALL = 0, 1  # kinds: children come last
@@ -42,12 +42,12 @@ _CHILD = "struct<token: string, parent_partition_tokens: array<string>>"
 _CHILDREN_DDL = f"at timestamp, sequence string, children array<{_CHILD}>"
 
 
-def in_order(told: DataFrame) -> DataFrame:
+def in_order(records: DataFrame) -> DataFrame:
     """Sorted, and only the one column of READ_<stream>."""
-    return told.sort(*PLACE).select(CHANGE_RECORD)
+    return records.sort(*PLACE).select(CHANGE_RECORD)
 
 
-def tell_data(rows: DataFrame, as_json: bool, *beside: str) -> DataFrame:
+def data_records(rows: DataFrame, as_json: bool, *beside: str) -> DataFrame:
     """The records of the log's `rows`; columns `beside` stay."""
     return assembled(rows, *beside).select(
         *beside,
@@ -58,7 +58,7 @@ def tell_data(rows: DataFrame, as_json: bool, *beside: str) -> DataFrame:
     )
 
 
-def tell_heartbeats(log: LogRows, asked: ReadRange, as_json: bool) -> DataFrame:
+def heartbeat_records(log: LogRows, asked: ReadRange, as_json: bool) -> DataFrame:
     """The heartbeats of a range; that at its `last` stands unless a record has its very time."""
     start, every = F.unix_micros(F.lit(asked.start)), F.lit(asked.heartbeat // MICROSECOND)
 
@@ -85,7 +85,7 @@ def tell_heartbeats(log: LogRows, asked: ReadRange, as_json: bool) -> DataFrame:
     )
 
 
-def tell_children(
+def child_records(
     spark: SparkSession, time: datetime, records: Iterable[Iterable[Partition]], as_json: bool
 ) -> DataFrame:
     """A child partitions record for each of `records`, all at `time`, in that order."""
