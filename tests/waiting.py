@@ -45,6 +45,7 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
     "tests/engine/change_streams/test_read_change_stream.py": (
         "test_a_partition_is_told_in_order_and_its_children_last",
         "test_a_merged_partition_comes_from_each_parent_with_all_parents",
+        "test_all_partitions_are_read_in_one_query_and_children_after_their_parents",
         "test_both_ends_of_a_question_are_inclusive",
         "test_what_is_not_captured_yet_is_not_answered",
         "test_heartbeats_stand_where_no_record_was_and_not_too_often",

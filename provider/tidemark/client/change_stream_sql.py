@@ -85,5 +85,5 @@ def _ready(
         return views.of(around.spark.createDataFrame([astuple(row) for row in rows(streams)], columns))
     stream = next(one for one in streams if one.name.casefold() == mention.stream)
     known = defining.open_partitions(around.store, stream)
-    register_read_functions(around.spark, stream, options=around.options, first=known)
+    register_read_functions(around.spark, stream, now=around.store.clock(), options=around.options, first=known)
     return f"{'read_json_' if mention.as_json else 'READ_'}{stream.name}"

@@ -88,15 +88,25 @@ class LogRows:
         """The modifications of all tokens."""
         return self.rows.where(F.col("record_type") == "data")
 
-    def data(self, token: str, start: Position, end: Position) -> DataFrame:
-        """The modifications of a token in [start, end). Other tokens' files are not listed, and of its own only those
-        whose commit timestamps reach into the range.
+    def data(self, token: str | None, start: Position, end: Position) -> DataFrame:
+        """The modifications in [start, end) of a token, or, without one, of all: whole transactions then. Other tokens'
+        files are not listed, and of its own only those whose commit timestamps reach into the range.
         """
-        return self.all_data.where((F.col(TOKEN_COLUMN) == token) & _within(start, end))
+        of_token = self.all_data if token is None else self.all_data.where(F.col(TOKEN_COLUMN) == token)
+        return of_token.where(_within(start, end))
 
-    def data_of_all(self, start: datetime, end: datetime) -> DataFrame:
-        """The modifications of all tokens in [start, end): whole transactions."""
-        return self.all_data.where(_within(Position(start), Position(end)))
+    @property
+    def families(self) -> DataFrame:
+        """token, started, ended (null while it is active), children (array<struct<token, parent_partition_tokens>>, by
+        token): one row for each partition.
+        """
+        child = F.struct("token", F.col("parents").alias("parent_partition_tokens"))
+        born = self.partitions.select(F.explode("parents").alias("parent"), child.alias("child"), "started").distinct()
+        ends = born.groupBy("parent").agg(
+            F.min("started").alias("ended"), F.array_sort(F.collect_list("child")).alias("children")
+        )
+        family = self.partitions.distinct().join(ends, F.col("token") == F.col("parent"), "left")
+        return family.select("token", "started", "ended", "children")
 
     def about(self, token: str, published_until: datetime) -> About:
         """What there is to know of a token. Windows that the store knows of are not read."""
@@ -113,11 +123,11 @@ class LogRows:
             expired_until=max(expired, default=None),
         )
 
-    def captured_until(self, time: datetime, published_until: datetime) -> datetime:
-        """Up to where everything is in the log, exclusive; windows are read only for a `time` that the store does not
-        know to be before it.
+    def captured_until(self, time: datetime | None, published_until: datetime) -> datetime:
+        """Up to where everything is in the log, exclusive; with a `time` windows are read only if the store does not
+        know it to be before that.
         """
-        if time <= published_until:
+        if time is not None and time <= published_until:
             return published_until
         (row,) = self.windows.select(F.unix_micros(F.max("until"))).collect()
         return published_until if row[0] is None else max(published_until, _instant(row[0]))

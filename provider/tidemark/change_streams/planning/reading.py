@@ -15,6 +15,7 @@ from tidemark.change_streams.planning.tokens import parse_token
 from tidemark.errors import InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented
 
 __all__ = [
+    "ALL",
     "EXPIRED",
     "FUTURE_ALLOWED",
     "HEARTBEATS",
@@ -34,6 +35,7 @@ __all__ = [
     "below_watermark",
     "oldest_readable",
     "plan_read",
+    "plan_read_of_all",
     "require_captured",
     "require_kept",
     "with_end",
@@ -41,6 +43,7 @@ __all__ = [
 
 FUTURE_ALLOWED = timedelta(minutes=10)
 HEARTBEATS = (1_000, 300_000)  # milliseconds, both allowed
+ALL = "ALL"  # in place of a token, which it is never; in any case of letters
 
 START_NULL = "start_timestamp must not be null"
 HEARTBEAT_NULL = "heartbeat_milliseconds must not be null"
@@ -58,7 +61,7 @@ EXPIRED = "its records ended before"
 @dataclass(frozen=True)
 class ReadAsk:
     """A question that passed all checks which need no table. `end` None: up to what is captured. `token` None: which
-    partitions there are at `start`.
+    partitions exist at `start`, and with `of_all` their records, and those of their descendants.
     """
 
     stream: str
@@ -67,15 +70,16 @@ class ReadAsk:
     token: str | None
     heartbeat: timedelta
     oldest: datetime
+    of_all: bool = False
 
 
 @dataclass(frozen=True)
 class ReadRange:
     """What is read of a partition: its records in [start, until), heartbeats not more often than every `heartbeat`, and
-    one at `last` unless that is None; and then, if its end is reached, its children at that time.
+    one at `last` unless that is None; and then, if its end is reached, its children at that time. `token` None: of all.
     """
 
-    token: str
+    token: str | None
     start: datetime
     until: datetime
     heartbeat: timedelta
@@ -115,9 +119,11 @@ def ask_to_read(
         raise OutOfRange(argument="heartbeat_milliseconds", value=heartbeat, problem=HEARTBEAT_RANGE)
     oldest = oldest_readable(stream, now)
     _require_in_reach(start, oldest, max(now, stream.published_until))  # who follows heartbeats is never ahead
-    if partition_token is not None:
-        parse_token(_text("partition_token", partition_token), stream_uid=stream.uid)
-    return ReadAsk(stream.name, start, end, partition_token, timedelta(milliseconds=heartbeat), oldest)
+    of_all = partition_token is not None and _text("partition_token", partition_token).upper() == ALL
+    token = None if of_all else partition_token
+    if token is not None:
+        parse_token(token, stream_uid=stream.uid)
+    return ReadAsk(stream.name, start, end, token, timedelta(milliseconds=heartbeat), oldest, of_all)
 
 
 def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime, expired: datetime | None) -> ReadRange:
@@ -143,6 +149,16 @@ def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime,
     until = max(ask.start, min(bound for bound in bounds if bound is not None))
     last = until - MICROSECOND if until > ask.start and ended is None else None
     return ReadRange(ask.token, ask.start, until, ask.heartbeat, last, ended, children if ended else ())
+
+
+def plan_read_of_all(ask: ReadAsk, captured_until: datetime) -> ReadRange:
+    """What the log has of all partitions, as far as it is captured. `captured_until`: exclusive. Raises OutOfRange as
+    `require_captured`.
+    """
+    require_captured(ask.start, captured_until)
+    until = captured_until if ask.end is None else min(captured_until, ask.end + MICROSECOND)
+    last = until - MICROSECOND if until > ask.start else None
+    return ReadRange(None, ask.start, max(ask.start, until), ask.heartbeat, last, None)
 
 
 def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: datetime | None) -> datetime:
