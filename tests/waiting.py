@@ -30,6 +30,7 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
     ),
     "tests/engine/change_streams/test_client_change_streams.py": (
         "test_a_stream_is_defined_captured_read_altered_suspended_and_dropped_in_sql",
+        "test_all_partitions_are_read_in_one_query_by_the_clients_clock_and_print_in_lines",
         "test_the_catalog_says_what_was_named_and_what_was_set",
         "test_for_all_takes_up_a_table_that_came_later_from_its_first_row_on",
         "test_what_cannot_be_is_refused_in_sql",
@@ -80,6 +81,7 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
     "tests/engine/change_streams/test_expire.py": (
         "test_only_batches_that_are_over_as_a_whole_leave",
         "test_a_run_that_was_broken_off_between_mark_and_removal_is_finished_by_the_next",
+        "test_what_an_earlier_release_trimmed_has_expired_as_well",
     ),
     "tests/engine/replication/test_lost_targets.py": (
         "test_a_target_that_is_gone_is_made_anew_by_a_backfill",

@@ -7,10 +7,12 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.engine.change_streams.log_builder import LogBuilder, at
 from tidemark.change_streams.driver.expire import expire_change_log
+from tidemark.change_streams.driver.functions import register_read_functions
 from tidemark.change_streams.driver.log_table import EXPIRED_TOKEN, META_TOKEN, TOKEN_COLUMN
 from tidemark.change_streams.driver.read import read_change_stream, read_mods, read_records
 from tidemark.change_streams.model.change_streams import Position
@@ -106,6 +108,21 @@ def test_what_has_expired_is_an_error_to_every_reader_and_never_silence(log: Log
     log.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     with pytest.raises(Exception, match=r"FILE_NOT_EXIST|FileNotFound|does not exist"):
         early.collect()
+
+
+def test_what_an_earlier_release_trimmed_has_expired_as_well(log: LogBuilder) -> None:
+    log.row("_trimmed", record_type="trimmed", commit_timestamp=at(10)).commit(40)
+    for token in (TOKEN, None, "ALL"):
+        with pytest.raises(OutOfRange, match="too far in the past"):
+            read(log, 2, partition_token=token, now=at(DAY))
+    with pytest.raises(PartitionExpired):
+        read_mods(log.spark, str(log.path), TOKEN, Position(at(2)), Position(at(25)))
+    register_read_functions(log.spark, log.stream(40), now=at(DAY))
+    with pytest.raises(PySparkException, match="too far in the past"):
+        log.spark.sql(f"SELECT * FROM READ_s('{at(2).isoformat()}', NULL, '{TOKEN}', 1000)").collect()
+    assert expire(log, 9) == ExpiredRows(at(10))
+    assert expire(log, 20) == ExpiredRows(at(20), 7)
+    assert left(log) == {"partition": 1, "data": 2, "window": 2, "expired": 1}
 
 
 def test_batches_may_be_appended_meanwhile(log: LogBuilder) -> None:

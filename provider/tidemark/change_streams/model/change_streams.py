@@ -120,6 +120,11 @@ class ChangeStream:
     next_batch: int
     expired_until: datetime | None = None
 
+    def __repr__(self) -> str:
+        watched = ", ".join(one.table.name for one in self.tables)
+        watches = f"ALL ({watched})" if self.everything else watched or "nothing"
+        return f"ChangeStream({self.name} watches {watches}, captured until {self.published_until.isoformat()})"
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -221,6 +226,13 @@ class CaptureResult:
     ahead: Mapping[str, timedelta] = field(default_factory=dict)
     found: bool = False  # an earlier attempt had written it
     taken: tuple[TableRange, ...] | None = None
+
+    def __repr__(self) -> str:
+        moved = f", {len(self.closed)} partitions closed, {len(self.opened)} opened" if self.closed else ""
+        return (
+            f"CaptureResult(batch {self.number}: {self.records} records of {self.transactions} transactions, "
+            f"captured until {self.published_until.isoformat()}{moved})"
+        )
 
 
 class PartitionState(StrEnum):
@@ -333,3 +345,12 @@ class GroupStatus:
     open_chunks: int
     failed: Mapping[str, str] = field(default_factory=dict)
     backfilling: bool = False
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {state}" for state, count in sorted(self.counts.items())) or "none"
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        paused = ", paused" if self.group.paused else ""
+        return (
+            f"GroupStatus({self.group.name} of {self.stream}: low watermark {self.low_watermark.isoformat()}, "
+            f"lag {self.lag_seconds:.0f} s, partitions: {counts}{failed}{paused})"
+        )
