@@ -201,9 +201,8 @@ def test_all_partitions_are_read_in_one_query_by_the_clients_clock_and_print_in_
     lines = [repr(row) for row in records]
     assert lines[0].endswith(f"Z child partitions: …{root[-6:]}")
     assert lines[1].endswith('Z INSERT music.Singers {"SingerId":"0"}: {"LastName":"b"}')
-    assert [line for line in lines if "UPDATE" in line][0].endswith(
-        '{"SingerId":"0"}: {"LastName":"b"} -> {"LastName":"c"}'
-    )
+    (update,) = [line for line in lines if "UPDATE" in line]
+    assert update.endswith('{"SingerId":"0"}: {"LastName":"b"} -> {"LastName":"c"}')
     assert f" of …{root[-6:]}, …" in [line for line in lines if "child partitions" in line][1]
     assert lines[-1].endswith("Z heartbeat")
     found.show(2, truncate=False)

@@ -19,8 +19,8 @@ class PartitionStatus:
     """A partition of a change stream: the keys whose hash is in [lo, hi), over [start_timestamp, end_timestamp).
 
     `state`: `active` or `ended`. Of a consumer group it is `waiting` (a parent is not finished), `created`,
-    `scheduled`, `running`, `ready` or `finished`. `watermark`: records before it are captured, or delivered to the group; None if
-    it waits. `error`: why the group's last attempt failed.
+    `scheduled`, `running`, `ready` or `finished`. `watermark`: records before it are captured, or delivered to the
+    group; None if it waits. `error`: why the group's last attempt failed.
     """
 
     partition_token: str
