@@ -67,6 +67,14 @@ def test_change_streams_are_listed_and_shown_with_tables_and_groups(store: Contr
     assert "ChangeStreamNotFound" in refused("change-streams", "show", "nothing")
 
 
+def test_partitions_are_listed_for_the_change_stream_and_for_a_group(store: ControlStore) -> None:
+    (captured,) = rows("change-streams", "partitions", "names")
+    (read,) = rows("change-streams", "partitions", "NAMES", "--group", "MIRROR")
+    assert (captured["state"], captured["keys"], captured["parents"]) == ("active", "[0, 65536)", "")
+    assert (read["state"], read["partition_token"]) == ("created", captured["partition_token"])
+    assert "ConsumerGroupNotFound" in refused("change-streams", "partitions", "names", "--group", "nobody")
+
+
 def test_one_of_all_tables_says_which_it_leaves_out_and_why(store: ControlStore) -> None:
     rows("change-streams", "suspend", "names")
     rows("change-streams", "resume", "names", "--on", "all")
