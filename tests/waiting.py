@@ -44,7 +44,7 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
         "test_a_barrier_and_a_late_capture_at_once_leave_one_of_them",
     ),
     "tests/engine/change_streams/test_read_change_stream.py": (
-        "test_a_partition_is_told_in_order_and_its_children_last",
+        "test_a_partition_is_read_in_order_and_its_children_last",
         "test_a_merged_partition_comes_from_each_parent_with_all_parents",
         "test_all_partitions_are_read_in_one_query_and_children_after_their_parents",
         "test_both_ends_of_a_question_are_inclusive",
@@ -53,13 +53,13 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
         "test_a_bad_question_is_refused_before_the_log_is_looked_at",
         "test_a_bad_token_is_refused_by_what_the_log_says",
         "test_a_stream_without_a_log_was_dropped_or_never_captured",
-        "test_before_the_first_batch_the_partitions_of_the_store_are_told",
+        "test_before_the_first_batch_the_partitions_of_the_store_are_read",
         "test_only_the_files_of_the_partition_and_the_time_are_read",
     ),
     "tests/engine/change_streams/test_read_functions.py": (
-        "test_sql_and_python_tell_the_same",
+        "test_sql_and_python_answer_the_same",
         "test_who_follows_heartbeats_is_not_ahead_whatever_the_clocks_say",
-        "test_before_the_first_capture_the_partitions_of_the_store_are_told",
+        "test_before_the_first_capture_the_partitions_of_the_store_are_read",
     ),
     "tests/engine/change_streams/test_reassembly.py": (
         "test_a_transaction_is_put_together_from_all_partitions_in_the_order_of_its_records",

@@ -58,15 +58,17 @@ class Bench:
     def tokens(self, name: str = "SingersNameStream") -> list[str]:
         """Of the partitions that there are now."""
         now = self.lake.describe_change_stream(name).published_until
-        told = self.lake.read_change_stream(name, start_timestamp=now)
-        return [child.token for row in told.collect() for child in one(row).child_partitions_record[0].child_partitions]
+        records = self.lake.read_change_stream(name, start_timestamp=now)
+        return [
+            child.token for row in records.collect() for child in one(row).child_partitions_record[0].child_partitions
+        ]
 
     def records(self, name: str = "SingersNameStream", **arguments: Any) -> list[Any]:
         """Data change records of the only partition since the stream was created."""
         (token,) = self.tokens(name)
         created = self.lake.describe_change_stream(name).created_at
-        told = self.lake.read_change_stream(name, start_timestamp=created, partition_token=token, **arguments)
-        return data(told)
+        records = self.lake.read_change_stream(name, start_timestamp=created, partition_token=token, **arguments)
+        return data(records)
 
 
 def one(row: Any) -> Any:
@@ -130,9 +132,9 @@ def test_a_stream_is_defined_captured_read_altered_suspended_and_dropped_in_sql(
     lake.sql("ALTER CHANGE STREAM SingersNameStream SET FOR music.Singers")
     bench.singers("5, 'David', 'Lomond', 20")
     bench.capture()
-    told = bench.records()
-    assert told[:3] == found, "what was captured can be read on"
-    assert [(change.mod_type, mod["keys"]) for change in told[3:] for mod in change.mods] == [
+    records = bench.records()
+    assert records[:3] == found, "what was captured can be read on"
+    assert [(change.mod_type, mod["keys"]) for change in records[3:] for mod in change.mods] == [
         ("INSERT", '{"SingerId":"3"}'),
         ("INSERT", '{"SingerId":"5"}'),
     ]
@@ -162,8 +164,8 @@ def test_read_may_be_part_of_another_query_and_of_a_write_and_answers_in_json_to
     lake.sql(f"INSERT INTO {bench.name('music.counts')} {counted}")
     assert rows(lake.sql("SELECT n FROM music.counts")) == [(2,)]
 
-    told = lake.sql(f"""SELECT * FROM "spanner"."read_json_Names" ( '{since}', NULL, '{token}', 10000, NULL )""")
-    first, second = [text for (text,) in told.collect() if "data_change_record" in text]
+    records = lake.sql(f"""SELECT * FROM "spanner"."read_json_Names" ( '{since}', NULL, '{token}', 10000, NULL )""")
+    first, second = [text for (text,) in records.collect() if "data_change_record" in text]
     assert '"mod_type":"INSERT"' in first
     assert '"LastName":null' in second
 

@@ -1,4 +1,4 @@
-"""Retention from a notebook: the log loses what is too old, a reader that is behind is told, the others go on."""
+"""Retention from a notebook: the log loses what is too old, a reader that is behind gets an error, the others continue."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> LogBui
 def read(
     log: LogBuilder, start: float | None, end: float | None = None, token: str | None = None, **more: Any
 ) -> list[Any]:
-    """What is told, in short: (seconds, `data` keys…), (seconds, heartbeat), (seconds, tokens)."""
+    """The records, in short: (seconds, `data` keys…), (seconds, heartbeat), (seconds, tokens)."""
     frame = frame_of(log, start, end, token, **more)
     assert frame.columns == [CHANGE_RECORD]
     rows = frame.select(
@@ -89,7 +89,7 @@ def seconds(text: str) -> float:
     return (datetime.fromisoformat(text) - at(0)) / timedelta(seconds=1)
 
 
-def test_a_partition_is_told_in_order_and_its_children_last(log: LogBuilder) -> None:
+def test_a_partition_is_read_in_order_and_its_children_last(log: LogBuilder) -> None:
     children = {LEFT: [ROOT], RIGHT: [ROOT]}
     assert read(log, 0, token=ROOT) == [(1, 1, 2), (5, 2), (5, 1), (12, 1), (21, 1), (30, "00000000", children)]
 
@@ -163,7 +163,7 @@ def test_what_is_not_captured_yet_is_not_answered(log: LogBuilder) -> None:
     assert set(read(log, 50, stream=log.stream(44))[0][2]) == {MERGED}  # the log knows more than the store
 
 
-def test_without_a_token_the_partitions_then_are_told_one_a_row(log: LogBuilder) -> None:
+def test_without_a_token_the_partitions_then_are_one_a_row(log: LogBuilder) -> None:
     for start, tokens in ((29.9, [ROOT]), (SPLIT, [LEFT, RIGHT]), (MERGE, [MERGED])):
         listed = enumerate(sorted(tokens))
         assert read(log, start) == [(start, f"{number:08d}", {token: []}) for number, token in listed]
@@ -281,7 +281,7 @@ def test_a_stream_without_a_log_was_dropped_or_never_captured(spark: SparkSessio
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["no log", "a log without a batch"])
-def test_before_the_first_batch_the_partitions_of_the_store_are_told(
+def test_before_the_first_batch_the_partitions_of_the_store_are_read(
     spark: SparkSession, tmp_path: Path, made: bool
 ) -> None:
     """The first capture makes the log table before it appends."""

@@ -1,4 +1,4 @@
-"""READ_<stream>(…) and read_json_<stream>(…) in SQL tell what read_change_stream does, and refuse what it refuses."""
+"""READ_<stream>(…) and read_json_<stream>(…) in SQL answer as read_change_stream does, and refuse what it refuses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def literal(log: LogBuilder, value: Any) -> str:
         now=[(0.0, None, None, 1000), (0.0, None, "ALL", 10_000)],
     ),
 )
-def test_sql_and_python_tell_the_same(
+def test_sql_and_python_answer_the_same(
     log: LogBuilder, start: float, end: float | None, token: str | None, beat: int
 ) -> None:
     for name, as_json in (("READ_s", False), ("read_json_s", True)):
@@ -141,8 +141,8 @@ def test_a_function_sees_what_is_captured_after_it_was_made(spark: SparkSession,
     text = called(log, "read_json_s", 0.0, partition_token=ROOT, heartbeat_milliseconds=300_000)
     assert ["data" in row[0] for row in log.spark.sql(text).collect()] == [False]
     log.record(ROOT, 2).commit(10)
-    told = [json.loads(row[0]) for row in log.spark.sql(text).collect()]
-    assert [next(iter(one)) for one in told] == ["data_change_record", "heartbeat_record"]
+    records = [json.loads(row[0]) for row in log.spark.sql(text).collect()]
+    assert [next(iter(one)) for one in records] == ["data_change_record", "heartbeat_record"]
 
 
 def test_only_the_files_of_the_token_and_the_time_are_read(log: LogBuilder) -> None:
@@ -160,7 +160,7 @@ def test_arguments_may_be_session_variables(log: LogBuilder) -> None:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["no log", "a log without a batch"])
-def test_before_the_first_capture_the_partitions_of_the_store_are_told(
+def test_before_the_first_capture_the_partitions_of_the_store_are_read(
     spark: SparkSession, tmp_path: Path, made: bool
 ) -> None:
     log = LogBuilder(spark.newSession(), tmp_path / "none", begin=NOW - timedelta(hours=1))
@@ -169,8 +169,8 @@ def test_before_the_first_capture_the_partitions_of_the_store_are_told(
     first = first_partitions("s1", log.begin, 2)
     register_read_functions(log.spark, log.stream(), now=NOW, first=first)
     text = called(log, "read_json_s", 0.0, heartbeat_milliseconds=1000)
-    told = [json.loads(row[0])["child_partitions_record"] for row in log.spark.sql(text).collect()]
-    assert {one["child_partitions"][0]["token"] for one in told} == {one.token for one in first}
+    records = [json.loads(row[0])["child_partitions_record"] for row in log.spark.sql(text).collect()]
+    assert {one["child_partitions"][0]["token"] for one in records} == {one.token for one in first}
     gone = LogBuilder(log.spark, tmp_path / "gone", begin=log.begin, batch=3)
     with pytest.raises(ChangeStreamNotFound):
         register_read_functions(log.spark, gone.stream(), now=NOW, first=first)

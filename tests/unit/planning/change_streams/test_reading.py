@@ -88,7 +88,7 @@ def test_who_follows_heartbeats_is_not_ahead_whatever_his_clock_says() -> None:
         ask(start_timestamp=NOW - HOUR + timedelta(minutes=10) + US, now=NOW - 2 * HOUR)
 
 
-def test_which_partitions_there_are_is_told_up_to_what_is_captured() -> None:
+def test_partitions_are_known_up_to_what_is_captured() -> None:
     require_captured(NOW, NOW)
     with pytest.raises(OutOfRange, match="is known after a capture later than that"):
         require_captured(NOW + US, NOW)
