@@ -72,17 +72,17 @@ def test_partitions_split_after_two_hot_batches_and_children_get_what_comes_late
     for row in captured.rows():
         by_batch[row["batch"]].add(row["partition_token"])
     assert by_batch == {0: {root.token}, 1: {root.token}, 2: {left.token, right.token}}
-    found = {row["token"]: row for row in captured.rows("partition")}
-    assert found.keys() == {root.token, left.token, right.token}
-    assert (found[left.token]["lo"], found[left.token]["hi"], found[left.token]["parents"]) == (
+    born = {row["token"]: row for row in captured.rows("partition")}
+    assert born.keys() == {root.token, left.token, right.token}
+    assert (born[left.token]["lo"], born[left.token]["hi"], born[left.token]["parents"]) == (
         0,
         left.hi,
         [root.token],
     )
-    assert found[left.token]["batch"] == 1
+    assert born[left.token]["batch"] == 1
     until = {row["batch"]: row["commit_timestamp"] for row in captured.rows("window")}
     assert (
-        found[left.token]["commit_timestamp"]
+        born[left.token]["commit_timestamp"]
         == until[1]
         > max(row["commit_timestamp"] for row in captured.rows() if row["batch"] == 1)
     )

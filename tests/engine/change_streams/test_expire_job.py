@@ -1,4 +1,4 @@
-"""Retention from a notebook: the log loses what is too old, a reader that is behind gets an error, the others continue."""
+"""Retention from a notebook: the log loses what is too old, a reader that is behind is refused, the others go on."""
 
 from __future__ import annotations
 
