@@ -34,7 +34,7 @@ _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 
 def change_stream_commands() -> tuple[ActionCommand, ...]:
-    """Of change streams: looking and acting; each act says in its help what a second run does."""
+    """Of change streams: lists and acts; each act says in its help what a second run does."""
     return (
         ActionCommand(
             name="list",
