@@ -30,6 +30,7 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
     ),
     "tests/engine/change_streams/test_client_change_streams.py": (
         "test_a_stream_is_defined_captured_read_altered_suspended_and_dropped_in_sql",
+        "test_all_partitions_are_read_in_one_query_by_the_clients_clock_and_print_in_lines",
         "test_the_catalog_says_what_was_named_and_what_was_set",
         "test_for_all_takes_up_a_table_that_came_later_from_its_first_row_on",
         "test_what_cannot_be_is_refused_in_sql",
@@ -43,21 +44,22 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
         "test_a_barrier_and_a_late_capture_at_once_leave_one_of_them",
     ),
     "tests/engine/change_streams/test_read_change_stream.py": (
-        "test_a_partition_is_told_in_order_and_its_children_last",
+        "test_a_partition_is_read_in_order_and_its_children_last",
         "test_a_merged_partition_comes_from_each_parent_with_all_parents",
+        "test_all_partitions_are_read_in_one_query_and_children_after_their_parents",
         "test_both_ends_of_a_question_are_inclusive",
         "test_what_is_not_captured_yet_is_not_answered",
         "test_heartbeats_stand_where_no_record_was_and_not_too_often",
         "test_a_bad_question_is_refused_before_the_log_is_looked_at",
         "test_a_bad_token_is_refused_by_what_the_log_says",
         "test_a_stream_without_a_log_was_dropped_or_never_captured",
-        "test_before_the_first_batch_the_partitions_of_the_store_are_told",
+        "test_before_the_first_batch_the_partitions_of_the_store_are_read",
         "test_only_the_files_of_the_partition_and_the_time_are_read",
     ),
     "tests/engine/change_streams/test_read_functions.py": (
-        "test_sql_and_python_tell_the_same",
+        "test_sql_and_python_answer_the_same",
         "test_who_follows_heartbeats_is_not_ahead_whatever_the_clocks_say",
-        "test_before_the_first_capture_the_partitions_of_the_store_are_told",
+        "test_before_the_first_capture_the_partitions_of_the_store_are_read",
     ),
     "tests/engine/change_streams/test_reassembly.py": (
         "test_a_transaction_is_put_together_from_all_partitions_in_the_order_of_its_records",
@@ -76,9 +78,10 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
         "test_the_error_of_a_merge_comes_back_by_its_name",
         "test_a_target_that_is_not_there_is_named",
     ),
-    "tests/engine/change_streams/test_trim.py": (
+    "tests/engine/change_streams/test_expire.py": (
         "test_only_batches_that_are_over_as_a_whole_leave",
         "test_a_run_that_was_broken_off_between_mark_and_removal_is_finished_by_the_next",
+        "test_what_an_earlier_release_trimmed_has_expired_as_well",
     ),
     "tests/engine/replication/test_lost_targets.py": (
         "test_a_target_that_is_gone_is_made_anew_by_a_backfill",

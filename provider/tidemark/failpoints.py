@@ -44,7 +44,7 @@ POINTS = (
 CHANGE_STREAM_POINTS = (
     "capture.before",
     "capture.written",
-    "trim.marked",
+    "expire.marked",
 )
 
 CAPTURE_EVENTS_POINTS = (

@@ -22,7 +22,7 @@ _OPERATORS = (
     "tidemark.operators.consumer_groups",
     "tidemark.operators.backfill",
     "tidemark.operators.partitions",
-    "tidemark.operators.trim_change_log",
+    "tidemark.operators.expire_change_log",
     "tidemark.operators.replications",
     "tidemark.operators.replication_capture",
     "tidemark.operators.replication_objects",

@@ -67,6 +67,14 @@ def test_change_streams_are_listed_and_shown_with_tables_and_groups(store: Contr
     assert "ChangeStreamNotFound" in refused("change-streams", "show", "nothing")
 
 
+def test_partitions_are_listed_for_the_change_stream_and_for_a_group(store: ControlStore) -> None:
+    (captured,) = rows("change-streams", "partitions", "names")
+    (read,) = rows("change-streams", "partitions", "NAMES", "--group", "MIRROR")
+    assert (captured["state"], captured["keys"], captured["parents"]) == ("active", "[0, 65536)", "")
+    assert (read["state"], read["partition_token"]) == ("created", captured["partition_token"])
+    assert "ConsumerGroupNotFound" in refused("change-streams", "partitions", "names", "--group", "nobody")
+
+
 def test_one_of_all_tables_says_which_it_leaves_out_and_why(store: ControlStore) -> None:
     rows("change-streams", "suspend", "names")
     rows("change-streams", "resume", "names", "--on", "all")
@@ -78,10 +86,10 @@ def test_one_of_all_tables_says_which_it_leaves_out_and_why(store: ControlStore)
 def test_a_change_stream_is_suspended_and_resumed_from_the_newest_version_on(
     store: ControlStore, tmp_path: Path
 ) -> None:
-    (told,) = rows("change-streams", "suspend", "names", "--dry-run")
+    (shown,) = rows("change-streams", "suspend", "names", "--dry-run")
     assert get_change_stream(store, "names").tables
     (done,) = rows("change-streams", "suspend", "names")
-    assert ({**done, "done": "False"}, done["after"]) == (told, "")
+    assert ({**done, "done": "False"}, done["after"]) == (shown, "")
     assert rows("change-streams", "suspend", "names")[0]["before"] == ""
     assert rows("change-streams", "list")[0]["state"] == "suspended"
     commit(tmp_path / "lake/music/singers", 3)
@@ -96,8 +104,8 @@ def test_a_change_stream_is_suspended_and_resumed_from_the_newest_version_on(
 
 def test_what_is_not_suspended_keeps_what_it_watches(store: ControlStore) -> None:
     kept = get_change_stream(store, "names")
-    told = refused("change-streams", "resume", "names", "--on", "music.albums", "--key", "SingerId")
-    assert "it is not suspended, it watches music.singers" in told
+    shown = refused("change-streams", "resume", "names", "--on", "music.albums", "--key", "SingerId")
+    assert "it is not suspended, it watches music.singers" in shown
     assert get_change_stream(store, "names") == kept
     rows("change-streams", "suspend", "names")
     assert "ChangeStreamRefused" in refused("change-streams", "resume", "names", "--on", "music.albums")
@@ -117,10 +125,10 @@ def test_a_change_stream_is_dropped_once_it_is_confirmed(store: ControlStore, mo
 
 def test_a_group_is_paused_resumed_and_shown(store: ControlStore) -> None:
     for act, paused in (("pause", True), ("resume", False)):
-        (told,) = rows("consumer-groups", act, "names", "mirror", "--dry-run")
+        (shown,) = rows("consumer-groups", act, "names", "mirror", "--dry-run")
         assert group_status(store, "names", "mirror").group.paused is not paused
         (done,) = rows("consumer-groups", act, "NAMES", "mirror")
-        assert ({**done, "done": "False"}, done["before"] != done["after"]) == (told, True)
+        assert ({**done, "done": "False"}, done["before"] != done["after"]) == (shown, True)
         assert rows("consumer-groups", act, "names", "mirror")[0]["before"] == done["after"]
         assert group_status(store, "names", "mirror").group.paused is paused
     (listed,) = rows("consumer-groups", "list", "names")

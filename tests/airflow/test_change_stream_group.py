@@ -56,11 +56,11 @@ def test_each_wave_follows_the_one_before_and_nothing_that_failed_is_hidden() ->
     assert (read.pool, read.max_active_tis_per_dagrun) == ("spark", 3)
 
 
-def test_the_log_is_trimmed_at_last_if_it_is_to_be() -> None:
-    dag = reading(trim=True)
-    assert dag.get_task("deliver.trim").upstream_task_ids == {"deliver.finish"}
-    assert "deliver.trim" in dag.get_task("deliver.all_done").upstream_task_ids
-    assert not reading().has_task("deliver.trim")
+def test_the_log_expires_at_last_if_it_is_to() -> None:
+    dag = reading(expire=True)
+    assert dag.get_task("deliver.expire").upstream_task_ids == {"deliver.finish"}
+    assert "deliver.expire" in dag.get_task("deliver.all_done").upstream_task_ids
+    assert not reading().has_task("deliver.expire")
 
 
 def test_no_wave_at_all_is_refused_when_the_file_is_parsed() -> None:
@@ -73,9 +73,9 @@ def test_a_paused_group_is_handed_out_nothing(
 ) -> None:
     started = spark_submit("exit 1")
     pause_group(world.store, "s", "g")
-    done = run_dag(reading(trigger_again=True, trim=True))
+    done = run_dag(reading(trigger_again=True, expire=True))
     require_invariants(TidemarkHook().open_store(), "s")
-    assert done.returned("deliver.trim")["rows"] == 0
+    assert done.returned("deliver.expire")["rows"] == 0
     assert (done.state, done.returned("deliver.plan_1"), done.task("deliver.commit_1")) == ("success", [], "success")
     assert (done.returned("deliver.finish")["paused"], done.task("deliver.again")) == (True, "skipped")
     assert not started.exists()

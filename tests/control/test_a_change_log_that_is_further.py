@@ -216,7 +216,7 @@ def test_closing_what_the_log_has_a_second_time_changes_nothing(bench: Bench, tm
     assert close_batch(bench.world.store, batch, result) == once
 
 
-def test_what_was_trimmed_since_is_told(bench: Bench, tmp_path: Path) -> None:
+def test_records_that_expired_since_are_named(bench: Bench, tmp_path: Path) -> None:
     put_back = backed_up(bench, tmp_path)
     bench.captures(3)
     del bench.windows[0]
@@ -224,6 +224,6 @@ def test_what_was_trimmed_since_is_told(bench: Bench, tmp_path: Path) -> None:
     put_back()
     stands = bench.world.stream
     for _ in range(2):
-        with pytest.raises(CaptureChanged, match="trimmed"):
+        with pytest.raises(CaptureChanged, match="expired"):
             bench.capture()
     assert bench.world.stream == stands

@@ -11,7 +11,7 @@ from tests.control.change_stream_model import ChangeStreamWorld, segment
 from tidemark.change_streams.worker.backfill import BackfillPoint, begin_backfill, finish_backfill
 from tidemark.change_streams.worker.definitions import watch
 from tidemark.change_streams.worker.groups import create_group, group_status, list_groups, reset_group
-from tidemark.change_streams.worker.retention import forget, trim_before
+from tidemark.change_streams.worker.retention import expire_before, forget
 from tidemark.change_streams.worker.waves import chunk_written, commit_wave, plan_wave
 from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
@@ -77,7 +77,7 @@ def test_the_version_stays_when_the_batches_that_told_it_are_forgotten(mirrored:
     mirrored.world.clock.go(timedelta(days=9))
     mirrored.capture()
     mirrored.wave("late")
-    trim_before(mirrored.store, "s")
+    expire_before(mirrored.store, "s")
     assert forget(mirrored.store, "s").batches > 0
     again = mirrored.begin()
     assert (again.version, again.rows) == (point.version, 7)

@@ -1,4 +1,4 @@
-"""Retention of a change stream: a job only where records are due, and what it was told is what may go."""
+"""Retention of a change stream: a job only where records are due, and only for what may go."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.control.change_stream_model import ChangeStreamWorld
 from tests.control.test_pruning import let_prune
 from tests.control.test_waves_behaviour import Readers, loaded
 from tidemark.change_streams.model.change_streams import ChangeStream
-from tidemark.change_streams.model.jobs import TRIM_CHANGE_LOG
+from tidemark.change_streams.model.jobs import EXPIRE_CHANGE_LOG
 from tidemark.change_streams.store.schema import capture_batches
 from tidemark.change_streams.worker.definitions import set_options
 from tidemark.change_streams.worker.groups import reset_group
-from tidemark.change_streams.worker.retention import LogTrimmed, trim
+from tidemark.change_streams.worker.retention import LogExpired, expire
 from tidemark.errors import ChangeStreamNotFound, PartitionExpired, TidemarkError
 from tidemark.model.codec import from_plain
 from tidemark.model.jobs import JobResult, JobSpec
@@ -29,21 +29,21 @@ DAY = timedelta(days=1)
 
 @dataclass
 class Log:
-    """What stands in for the job: it keeps the times up to which it was told to trim."""
+    """What stands in for the job: it keeps the times up to which it was given."""
 
-    told: list[datetime | None] = field(default_factory=list)
+    given: list[datetime | None] = field(default_factory=list)
     broken: bool = False
 
     def __call__(self, spec: JobSpec) -> JobResult:
-        assert spec.kind == TRIM_CHANGE_LOG.name
-        self.told.append(from_plain(ChangeStream, spec.request).trimmed_until)
+        assert spec.kind == EXPIRE_CHANGE_LOG.name
+        self.given.append(from_plain(ChangeStream, spec.request).expired_until)
         if self.broken:
             return JobResult(error=TidemarkError(message="no").to_record())
         return JobResult({"until": None, "rows": 7})
 
 
-def trimmed(world: ChangeStreamWorld, log: Log) -> LogTrimmed:
-    return trim(Runtime(world.store, run=log, paths=JobPaths("file:///w", "file:///e")), "s")
+def expired(world: ChangeStreamWorld, log: Log) -> LogExpired:
+    return expire(Runtime(world.store, run=log, paths=JobPaths("file:///w", "file:///e")), "s")
 
 
 @pytest.fixture
@@ -54,27 +54,27 @@ def readers(world: ChangeStreamWorld) -> Readers:
 def test_no_job_runs_where_nothing_is_due(readers: Readers) -> None:
     world, log = readers.world, Log()
     world.batch()  # without records
-    assert trimmed(world, log).until == world.stream.created_at
+    assert expired(world, log).until == world.stream.created_at
     loaded(world, *world.active())
     world.clock.go(timedelta(hours=23))
     world.opened()
-    assert trimmed(world, log).rows == 0
-    assert log.told == []
+    assert expired(world, log).rows == 0
+    assert log.given == []
 
 
-def test_the_job_is_told_up_to_where_and_runs_once(readers: Readers) -> None:
+def test_the_job_gets_the_time_up_to_which_it_expires_and_runs_once(readers: Readers) -> None:
     world, log = readers.world, Log()
     loaded(world, *world.active())
     readers.wave()
     world.clock.go(2 * DAY)
     world.opened()
     readers.commit()
-    done = trimmed(world, log)
+    done = expired(world, log)
     assert (done.until, done.rows, done.forgotten.chunks) == (world.clock.now - DAY, 7, 2)
-    assert log.told == [done.until]
+    assert log.given == [done.until]
     world.clock.go()
-    assert trimmed(world, log).rows == 0
-    assert len(log.told) == 1
+    assert expired(world, log).rows == 0
+    assert len(log.given) == 1
     loaded(world, *world.active())
     assert [chunk.number for chunk in readers.wave()[0].chunks] == [1, 1]
 
@@ -85,30 +85,30 @@ def test_a_job_that_failed_runs_again_and_nothing_is_handed_out_meanwhile(reader
     world.clock.go(2 * DAY)
     world.opened()
     with pytest.raises(TidemarkError):
-        trimmed(world, log)
+        expired(world, log)
     with pytest.raises(PartitionExpired):
         readers.plan()
     log.broken = False
-    assert (trimmed(world, log).rows, len(log.told)) == (7, 2)
+    assert (expired(world, log).rows, len(log.given)) == (7, 2)
 
 
-def test_a_group_that_is_behind_is_told_so_until_it_is_reset(readers: Readers) -> None:
+def test_a_group_that_is_behind_is_refused_until_it_is_reset(readers: Readers) -> None:
     world, log = readers.world, Log()
     loaded(world, *world.active())
     world.clock.go(2 * DAY)
     world.opened()
     for _ in range(2):
-        assert trimmed(world, log).forgotten.partitions == 0
+        assert expired(world, log).forgotten.partitions == 0
         with pytest.raises(PartitionExpired, match="consumer group 'g'"):
             readers.plan()
     reset_group(world.store, "s", "g", "earliest")
-    assert trimmed(world, log).until == world.clock.now - DAY
-    assert len(log.told) == 1
+    assert expired(world, log).until == world.clock.now - DAY
+    assert len(log.given) == 1
 
 
-def test_a_stream_that_is_not_there_has_nothing_to_trim(world: ChangeStreamWorld) -> None:
+def test_a_stream_that_does_not_exist_has_nothing_to_expire(world: ChangeStreamWorld) -> None:
     with pytest.raises(ChangeStreamNotFound):
-        trim(Runtime(world.store, run=Log(), paths=JobPaths("file:///w", "file:///e")), "nobody")
+        expire(Runtime(world.store, run=Log(), paths=JobPaths("file:///w", "file:///e")), "nobody")
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def batches(world: ChangeStreamWorld) -> list[int]:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 100])
-def test_of_a_log_that_is_not_trimmed_the_store_keeps_what_can_be_read(pruned_readers: Readers, at_once: int) -> None:
+def test_of_a_log_that_does_not_expire_the_store_keeps_what_can_be_read(pruned_readers: Readers, at_once: int) -> None:
     readers = pruned_readers
     world = readers.world
     for _ in range(5):
@@ -139,7 +139,7 @@ def test_of_a_log_that_is_not_trimmed_the_store_keeps_what_can_be_read(pruned_re
     log = Log()
     world.clock.go(2 * DAY)
     world.opened()
-    assert (trimmed(world, log).rows, len(log.told)) == (7, 1)  # a trim still knows that there are records
+    assert (expired(world, log).rows, len(log.given)) == (7, 1)  # an expiry still knows that there are records
     loaded(world, *world.active())
     assert [chunk.expected for chunk in readers.wave()[0].chunks] == [5, 5]
 
@@ -158,7 +158,7 @@ def test_a_longer_retention_brings_nothing_back_that_was_forgotten(pruned_reader
     set_options(world.store, "s", replace(world.stream.options, retention=7 * DAY))
     reset_group(world.store, "s", "g", "earliest")
     planned = readers.plan().chunks
-    assert min(chunk.start.at for chunk in planned) >= (world.stream.trimmed_until or world.clock.now)
+    assert min(chunk.start.at for chunk in planned) >= (world.stream.expired_until or world.clock.now)
 
 
 def test_a_group_that_lags_holds_its_batches_back(pruned_readers: Readers) -> None:

@@ -19,7 +19,7 @@ from tidemark.change_streams.worker.capture import close_batch
 from tidemark.change_streams.worker.definitions import create_change_stream, drop_change_stream
 from tidemark.change_streams.worker.groups import create_group
 from tidemark.change_streams.worker.reading import read_chunks
-from tidemark.change_streams.worker.retention import forget, trim_before
+from tidemark.change_streams.worker.retention import expire_before, forget
 from tidemark.change_streams.worker.waves import commit_wave, plan_wave
 from tidemark.control import migrate
 from tidemark.control.store import ControlStore
@@ -136,7 +136,7 @@ def test_a_read_that_was_under_way_puts_nothing_back(used: Used) -> None:
         lambda: commit_wave(used.store, "s", "g", run="r"),
         lambda: plan_wave(used.store, "s", "g", run="r", max_chunks=9, max_rows=9),
         lambda: begin_backfill(used.store, "s", "g", "db.t", used.target.ref),
-        lambda: trim_before(used.store, "s"),
+        lambda: expire_before(used.store, "s"),
         lambda: forget(used.store, "s"),
     ]
     for step in steps:

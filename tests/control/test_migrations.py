@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -11,6 +13,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from tests.control.change_stream_model import ChangeStreamWorld, segment
+from tests.control.test_change_log_retention import Log, expired
+from tidemark.change_streams.worker.groups import create_group
 from tidemark.control import migrate
 from tidemark.control.schema import all_tables
 from tidemark.control.store import ControlStore
@@ -122,6 +127,42 @@ def test_a_replication_of_an_earlier_release_has_nothing_excluded_yet(url: str) 
     store.write(back_and_forth)
     assert store.read(lambda connection: replications.held_tables(connection, made.uid)) == ()
     assert get_replication(store, "r") == made
+
+
+def test_a_log_that_an_earlier_release_trimmed_has_expired(url: str, tmp_path: Path) -> None:
+    store = ControlStore(url, embedded=False)
+    store.migrate()
+    world, log = ChangeStreamWorld(store, tmp_path), Log()
+    token = world.active()[0].token
+    world.batch(segment(token, world.clock.now, 3))
+    world.clock.go(timedelta(days=2))
+    assert world.opened() is None  # all before now is published
+    first = expired(world, log)
+    world.table.commit(world.clock.go())
+    waiting, stream = world.opened(), world.stream
+    assert (log.given, waiting.stream.expired_until) == ([first.until], first.until)
+
+    def back_and_forth(connection: sa.Connection) -> list[tuple[str, bool, bool]]:
+        from alembic import command
+
+        command.downgrade(migrate.configuration(connection), "0010")
+        assert connection.execute(sa.text("SELECT trimmed_until FROM tidemark_change_stream")).scalar() is not None
+        batches = connection.execute(sa.text("SELECT state, batch FROM tidemark_capture_batch ORDER BY number"))
+        found = [(state, '"trimmed_until":' in text, "expired" in text) for state, text in batches]
+        migrate.upgrade(connection)
+        return found
+
+    assert store.write(back_and_forth) == [("trimmed", True, False), ("open", True, False)]
+    assert (world.stream, world.opened()) == (stream, waiting)
+    world.clock.go()
+    world.close(waiting, segment(token, world.clock.now, 2))
+    assert expired(world, log).rows == 0
+    assert len(log.given) == 1  # no job for the batch that the earlier release trimmed
+    world.clock.go(timedelta(days=2))
+    world.opened()
+    assert expired(world, log).until > first.until
+    assert len(log.given) == 2
+    assert create_group(store, "s", "g", "earliest").start == world.stream.expired_until
 
 
 def test_two_migrations_at_once_are_harmless(url: str) -> None:

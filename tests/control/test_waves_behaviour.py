@@ -36,7 +36,7 @@ from tidemark.change_streams.worker.groups import (
     reset_group,
     resume_group,
 )
-from tidemark.change_streams.worker.retention import Forgotten, forget, trim_before
+from tidemark.change_streams.worker.retention import Forgotten, expire_before, forget
 from tidemark.change_streams.worker.waves import (
     begin_chunks,
     chunk_failed,
@@ -557,7 +557,7 @@ def test_status_says_how_far_behind_and_how_soon_it_is_too_late(readers: Readers
 # --- retention
 
 
-def test_records_that_were_trimmed_before_they_were_read_stop_the_group(readers: Readers) -> None:
+def test_records_that_expired_before_they_were_read_stop_the_group(readers: Readers) -> None:
     left, right = readers.world.active()
     loaded(readers.world, left, right)
     readers.wave()
@@ -565,7 +565,7 @@ def test_records_that_were_trimmed_before_they_were_read_stop_the_group(readers:
     readers.world.clock.go(timedelta(days=1, hours=1))
     readers.world.opened()
     assert readers.plan(max_chunks=1).chunks[0].token == right.token  # old, and still there
-    assert trim_before(readers.store, "s") == readers.world.clock.now - timedelta(days=1)
+    assert expire_before(readers.store, "s") == readers.world.clock.now - timedelta(days=1)
     with pytest.raises(PartitionExpired, match="consumer group 'g' of change stream s") as caught:
         readers.plan()
     assert isinstance(caught.value, OutOfRange)
@@ -576,7 +576,7 @@ def test_records_that_were_trimmed_before_they_were_read_stop_the_group(readers:
     assert plan_wave(readers.store, "s", "g", run="r", max_chunks=9, max_rows=9).chunks == ()
 
 
-def test_a_group_that_lost_no_record_goes_on_behind_what_was_trimmed(readers: Readers) -> None:
+def test_a_group_that_lost_no_record_goes_on_behind_what_was_expired(readers: Readers) -> None:
     """It was away longer than the retention, and only commits without changes were captured meanwhile. A chunk that
     began there would be refused by the log.
     """
@@ -587,28 +587,28 @@ def test_a_group_that_lost_no_record_goes_on_behind_what_was_trimmed(readers: Re
     pause_group(readers.store, "s", "g")
     loaded(world)
     world.clock.go(timedelta(days=1, hours=1))
-    trimmed = trim_before(readers.store, "s")
+    expired = expire_before(readers.store, "s")
     at = world.clock.now + timedelta(seconds=1)
     children = split(world, left, 9, segment(right.token, at, 5))
     loaded(world, children[0])
     resume_group(readers.store, "s", "g")
     seen = {chunk.token: chunk for chunk in readers.wave()[0].chunks}
     assert seen.keys() == {right.token, children[0].token}
-    assert all(chunk.start.at > trimmed for chunk in seen.values())
+    assert all(chunk.start.at > expired for chunk in seen.values())
     assert (seen[right.token].start, seen[right.token].expected) == (Position(at), 5)
     readers.wave()
     assert finish(readers.store, "s", "g", run="r1") == 0
 
 
 def test_a_child_whose_parent_is_behind_is_not_moved_past_its_turn(readers: Readers) -> None:
-    """The parent's rows were trimmed: that is still said."""
+    """The parent's rows were expired: that is still said."""
     world = readers.world
     left, _ = world.active()
     loaded(world, left)
     children = split(world, left, 9)
     world.clock.go(timedelta(days=1, hours=1))
     loaded(world, *children)
-    trim_before(readers.store, "s")
+    expire_before(readers.store, "s")
     with pytest.raises(PartitionExpired) as caught:
         readers.plan()
     assert caught.value.value == left.token
@@ -628,7 +628,7 @@ def test_what_all_have_read_and_retention_has_passed_is_forgotten(readers: Reade
     readers.world.opened()
     readers.commit()
     assert forget(readers.store, "s") == Forgotten(0, 0, 0, 0)  # nobody was told that it may go
-    trim_before(readers.store, "s")
+    expire_before(readers.store, "s")
     assert forget(readers.store, "s") == Forgotten(partitions=1, group_partitions=1, chunks=4, batches=2)
     assert forget(readers.store, "s") == Forgotten(0, 0, 0, 0)
     readers.check()
@@ -649,7 +649,7 @@ def test_what_is_forgotten_ends_with_a_batch_so_that_a_group_may_start_amid_one(
     readers.world.clock.now = at + timedelta(days=1, seconds=20)
     readers.world.opened()
     readers.commit()
-    amid = trim_before(readers.store, "s")
+    amid = expire_before(readers.store, "s")
     assert at < amid < at + MINUTE
     assert forget(readers.store, "s").chunks == 1
     create_group(readers.store, "s", "h", "earliest")

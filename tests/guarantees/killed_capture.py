@@ -1,6 +1,6 @@
-"""Captures or trims a change stream, for the kill tests: `killed_capture.py HOME CHANGE_STREAM capture|trim`.
+"""Captures or expires a change stream, for the kill tests: `killed_capture.py HOME CHANGE_STREAM capture|expire`.
 
-A client in a process group of its own; a trim is done a day and an hour later, when the retention is over.
+A client in a process group of its own; an expiry is done a day and an hour later, when the retention is over.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def main(home: Path, stream: str, step: str) -> None:
     from tidemark.testing import local_spark
 
     spark = local_spark(warehouse=home / "warehouse")
-    if step == "trim":
-        connected(spark, home, LATER).trim_change_log(stream)
+    if step == "expire":
+        connected(spark, home, LATER).expire_change_log(stream)
     else:
         connected(spark, home).capture(stream, allowed_skew=timedelta(0))
 

@@ -83,7 +83,7 @@ def snapshot(store: ControlStore, stream: str) -> Snapshot:
         ).first()
         return Snapshot(
             stream=found,
-            forgotten_until=found.created_at if first is None or found.trimmed_until is None else first[1],
+            forgotten_until=found.created_at if first is None or found.expired_until is None else first[1],
             partitions={one.token: one for one in partitions.of_stream(connection, found.uid)},
             load=[LoadSegment(token, Position(at, sequence), count) for token, at, sequence, count in rows],
             groups={

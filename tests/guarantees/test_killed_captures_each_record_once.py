@@ -1,4 +1,4 @@
-"""Kill -9 of a capture or a trim, then the same again: the log has each record once, or none that is too old."""
+"""Kill -9 of a capture or an expiry, then the same again: the log has each record once, or none that is too old."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXPECTED = Counter({("INSERT", str(key)): 1 for key in range(6)} | {("DELETE", "
 
 
 def test_the_points_of_a_capture_are_those_that_are_tested() -> None:
-    assert set(CHANGE_STREAM_POINTS) == {"capture.before", "capture.written", "trim.marked"}
+    assert set(CHANGE_STREAM_POINTS) == {"capture.before", "capture.written", "expire.marked"}
 
 
 @pytest.fixture(scope="module")
@@ -64,22 +64,22 @@ def test_a_capture_that_was_killed_is_done_once(spark: SparkSession, home: Path,
 
 @nightly(
     "a start of Spark more",
-    "tests/engine/change_streams/test_trim.py"
+    "tests/engine/change_streams/test_expire.py"
     "::test_a_run_that_was_broken_off_between_mark_and_removal_is_finished_by_the_next",
 )
-def test_a_trim_that_was_killed_is_done_whole(spark: SparkSession, home: Path) -> None:
-    point = "trim.marked"
+def test_an_expiry_that_was_killed_is_done_whole(spark: SparkSession, home: Path) -> None:
+    point = "expire.marked"
     lake = connected(spark, home, LATER)
     captured = connected(spark, home).capture(_stream_of(point), allowed_skew=timedelta(0))
     assert captured is not None
     assert captured.rows == 8
     assert lake.capture(_stream_of(point)) is None  # what is published goes on with the clock
-    _killed(home, point, "trim")
+    _killed(home, point, "expire")
     stream = _require_sound(lake, point)
     assert _records(spark, stream) == EXPECTED
-    assert lake.trim_change_log(_stream_of(point)).rows == 8
+    assert lake.expire_change_log(_stream_of(point)).rows == 8
     assert not _records(spark, stream)
-    assert lake.trim_change_log(_stream_of(point)).rows == 0
+    assert lake.expire_change_log(_stream_of(point)).rows == 0
 
 
 def _stream_of(point: str) -> str:

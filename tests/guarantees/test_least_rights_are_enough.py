@@ -22,7 +22,7 @@ from tests.control.replication_model import World as ReplicationWorld
 from tests.postgresql import PostgresServer
 from tidemark.change_streams.worker.definitions import drop_change_stream, watch
 from tidemark.change_streams.worker.groups import create_group
-from tidemark.change_streams.worker.retention import forget, trim_before
+from tidemark.change_streams.worker.retention import expire_before, forget
 from tidemark.control.schema import SUBJECTS
 from tidemark.control.store import ControlStore
 from tidemark.errors import StoreNotMigrated, StoreRefused
@@ -88,7 +88,7 @@ def test_a_change_stream_lives_and_ends_with_these_rights(as_task: ControlStore,
     watch(as_task, "s", [*known, other.watched()], False, known=known, restarted=set())
     world.batch(*(segment(one.token, world.clock.now, 5) for one in world.active()))
     world.clock.go(timedelta(days=60))
-    trim_before(as_task, "s")
+    expire_before(as_task, "s")
     forget(as_task, "s")
     drop_change_stream(as_task, "s")
 

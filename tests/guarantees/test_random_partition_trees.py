@@ -121,7 +121,7 @@ def _any_start(world: PartitionWorld, chance: random.Random) -> GroupStart:
     """Named, or amid what is published, often at a record or just beside it."""
     stream = world.stream
     times = [one.at.at + timedelta(microseconds=chance.randrange(-1, 2)) for one in world.log]
-    earliest = max(stream.created_at, stream.trimmed_until or stream.created_at)
+    earliest = max(stream.created_at, stream.expired_until or stream.created_at)
     times = [at for at in times if earliest <= at <= stream.published_until]
     starts: list[GroupStart] = ["earliest", *(chance.sample(times, min(3, len(times))) or ["now"])]
     return chance.choice(starts)
@@ -133,6 +133,6 @@ def _forget(world: PartitionWorld, chance: random.Random) -> None:
     low = min(group_status(world.store, "s", group.name).low_watermark for group in list_groups(world.store, "s"))
     until = chance.choice([low, *(at for one in world.log if (at := one.at.at + MICROSECOND) <= low)])
     if until > created:
-        world.store.write(lambda c: change_streams.trim(c, uid, until))
+        world.store.write(lambda c: change_streams.expire(c, uid, until))
         forget(world.store, "s")
         world.check()

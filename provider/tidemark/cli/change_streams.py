@@ -29,11 +29,12 @@ _KEYS = Arg(  # type: ignore[no-untyped-call]
     ("--key",), help="The primary key of the only table, if that does not say its own", nargs="+", action="extend",
     metavar="COLUMN", dest="keys",
 )  # fmt: skip
+_GROUP = Arg(("--group",), help="A consumer group, whose states and watermarks are shown")  # type: ignore[no-untyped-call]
 _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 
 def change_stream_commands() -> tuple[ActionCommand, ...]:
-    """Of change streams: looking and acting; each act says in its help what a second run does."""
+    """Of change streams: lists and acts; each act says in its help what a second run does."""
     return (
         ActionCommand(
             name="list",
@@ -46,6 +47,12 @@ def change_stream_commands() -> tuple[ActionCommand, ...]:
             help="Show a change stream, its tables, its consumer groups, and the tables that ALL leaves out",
             func=show_change_stream,
             args=(_NAME, *_LOOK),
+        ),
+        ActionCommand(
+            name="partitions",
+            help="List the partitions of a change stream, parents before children, with the progress of a group",
+            func=list_partitions,
+            args=(_NAME, _GROUP, *_LOOK),
         ),
         ActionCommand(
             name="suspend",
@@ -108,6 +115,30 @@ def show_change_stream(args: Namespace) -> None:
         "left_out": [{"table": one.name, "why": one.why} for one in left],
     }
     print_facts({**_row(stream), **_facts(stream)}, parts, args.output)
+
+
+@suppress_logs_and_warning
+def list_partitions(args: Namespace) -> None:
+    """One row per partition: token, bounds of the hash of its keys, parents, children, state, start, end, watermark."""
+    from tidemark.change_streams.worker.partition_statuses import list_partitions as all_partitions
+
+    with errors_in_words():
+        found = all_partitions(TidemarkHook(args.conn_id).open_store(), args.name, args.group)
+    rows = [
+        {
+            "partition_token": one.partition_token,
+            "keys": f"[{one.lo}, {one.hi})",
+            "parents": ", ".join(one.parent_tokens),
+            "children": ", ".join(one.child_tokens),
+            "state": one.state,
+            "start_timestamp": one.start_timestamp.isoformat(),
+            "end_timestamp": None if one.end_timestamp is None else one.end_timestamp.isoformat(),
+            "watermark": None if one.watermark is None else one.watermark.isoformat(),
+            "error": one.error,
+        }
+        for one in found
+    ]
+    print_rows(rows, args.output)
 
 
 @suppress_logs_and_warning
@@ -198,13 +229,13 @@ def _row(stream: ChangeStream) -> dict[str, Any]:
 
 
 def _facts(stream: ChangeStream) -> dict[str, Any]:
-    trimmed = stream.trimmed_until
+    expired = stream.expired_until
     return {
         "value_capture_type": stream.options.value_capture_type.value,
         "options_set": ", ".join(stream.options.given),
         "log": stream.log_path,
         "next_batch": stream.next_batch,
-        "trimmed_until": None if trimmed is None else trimmed.isoformat(timespec="seconds"),
+        "expired_until": None if expired is None else expired.isoformat(timespec="seconds"),
         "created_at": stream.created_at.isoformat(timespec="seconds"),
         "uid": stream.uid,
     }

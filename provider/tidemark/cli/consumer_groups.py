@@ -33,7 +33,7 @@ _LOOK = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 
 def consumer_group_commands() -> tuple[ActionCommand, ...]:
-    """Of consumer groups: looking and acting; each act says in its help what a second run does."""
+    """Of consumer groups: lists and acts; each act says in its help what a second run does."""
     return (
         ActionCommand(
             name="list",

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tidemark.change_streams.driver.printed_records import printed_in_lines
 from tidemark.change_streams.driver.read import read_change_stream
 from tidemark.change_streams.driver.reassembly import read_transactions
 from tidemark.change_streams.model.change_streams import CaptureResult, ConsumerGroup, GroupStatus
+from tidemark.change_streams.model.partition_table import PartitionTable, short_token
 from tidemark.change_streams.model.sinks import Sink
 from tidemark.change_streams.worker import groups, waves
 from tidemark.change_streams.worker.capture import capture
 from tidemark.change_streams.worker.defining import open_partitions
 from tidemark.change_streams.worker.definitions import get_change_stream
+from tidemark.change_streams.worker.partition_statuses import list_partitions
 from tidemark.change_streams.worker.reading import read_chunks
-from tidemark.change_streams.worker.retention import LogTrimmed, trim
+from tidemark.change_streams.worker.retention import LogExpired, expire
 from tidemark.change_streams.worker.sinks import request_sink, require_target
 from tidemark.change_streams.worker.watching import find_new_tables
 from tidemark.client.context import ClientContext
@@ -76,7 +79,7 @@ class ReadersOfChangeStreams:
             **limits,
         )
 
-    def trim_change_log(self, name: str) -> LogTrimmed:
+    def expire_change_log(self, name: str) -> LogExpired:
         """Take records that are older than the retention out of the change stream's log, by a job on this Spark where
         there are any, and what the store noted of them. VACUUM of the log removes its files.
 
@@ -84,7 +87,7 @@ class ReadersOfChangeStreams:
         ChangeStreamNotFound.
         """
         context = self._context
-        return trim(context.runtime, name)
+        return expire(context.runtime, name)
 
     def read_change_stream(
         self,
@@ -97,16 +100,17 @@ class ReadersOfChangeStreams:
         read_options: object = None,
         as_json: bool = False,
     ) -> DataFrame:
-        """READ_<name>: the ChangeRecords of a partition in [start, end], or, without a token, of the partitions that
-        there are at start.
+        """READ_<name>: the ChangeRecords of a partition in [start, end]. Without a token they name the partitions that
+        exist at start; with the token "ALL" the records of all partitions follow, children after their parents.
 
         Times are datetimes with a zone, or their ISO 8601 texts. It ends with what is captured, as a batch does not
-        wait. `as_json`: a JSON text a row, as `read_json_<name>`. Lazy. Raises, before rows are read,
-        ChangeStreamNotFound, InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented.
+        wait. `as_json`: a JSON text a row, as `read_json_<name>`; otherwise `show`, and the rows that are collected,
+        print each record in a line. Lazy. Raises, before rows are read, ChangeStreamNotFound, InvalidArgument,
+        OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented.
         """
         context = self._context
         stream = get_change_stream(context.store, name)
-        return read_change_stream(
+        records = read_change_stream(
             context.spark,
             stream,
             now=context.store.clock(),
@@ -119,6 +123,11 @@ class ReadersOfChangeStreams:
             options=context.options,
             first=open_partitions(context.store, stream),
         )
+        if as_json:
+            return records
+        of = "partitions" if partition_token is None else f"partition {short_token(partition_token)}"
+        until = "what is captured" if end_timestamp is None else end_timestamp
+        return printed_in_lines(records, f"{stream.name}, {of}, from {start_timestamp} to {until}")
 
     def read_transactions(
         self,
@@ -157,6 +166,14 @@ class ReadersOfChangeStreams:
             options=context.options,
             first=open_partitions(context.store, stream),
         )
+
+    def change_stream_partitions(self, name: str, consumer_group: str | None = None) -> PartitionTable:
+        """All partitions of a change stream, parents before children, as a table of one line each: token, keys,
+        parents, children, state, start, end, watermark. With a consumer group: its states and its watermarks.
+
+        Partitions that ended before what has expired are forgotten. Raises ChangeStreamNotFound, ConsumerGroupNotFound.
+        """
+        return list_partitions(self._context.store, name, consumer_group)
 
     def create_consumer_group(
         self, stream: str, group: str, *, start: datetime | str = "earliest", if_not_exists: bool = False

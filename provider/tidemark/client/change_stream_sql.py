@@ -85,5 +85,5 @@ def _ready(
         return views.of(context.spark.createDataFrame([astuple(row) for row in rows(streams)], columns))
     stream = next(one for one in streams if one.name.casefold() == mention.stream)
     known = defining.open_partitions(context.store, stream)
-    register_read_functions(context.spark, stream, options=context.options, first=known)
+    register_read_functions(context.spark, stream, now=context.store.clock(), options=context.options, first=known)
     return f"{'read_json_' if mention.as_json else 'READ_'}{stream.name}"

@@ -65,7 +65,7 @@ class BackfillTableOperator(SparkOperator):
         store = runtime.store
         point = begin_backfill(store, self.change_stream, self.consumer_group, self.table, target)
         if point.rows is not None:
-            return _told(point, point.rows, found=True)
+            return _answer(point, point.rows, found=True)
         ask = BackfillAsk(
             group_uid=point.group.uid,
             source=point.watched.table,
@@ -77,10 +77,10 @@ class BackfillTableOperator(SparkOperator):
         )
         done = backfill_table(runtime, ask, key=key_of(context))
         finish_backfill(store, point, done.rows)
-        return _told(point, done.rows, found=done.found)
+        return _answer(point, done.rows, found=done.found)
 
 
-def _told(point: BackfillPoint, rows: int, *, found: bool) -> dict[str, Any]:
+def _answer(point: BackfillPoint, rows: int, *, found: bool) -> dict[str, Any]:
     return {
         "table": point.watched.table.name,
         "version": point.version,

@@ -102,10 +102,10 @@ class CaptureChangesOperator(SparkOperator):
             return {"change_stream": stream.name, "batch": None, "left_out": sorted(left_out)}
         for token in result.unsplittable:
             self.log.warning("Partition %s is due for a split, but one key's bucket has all of its load.", token)
-        return {**_told(stream.name, result), "left_out": sorted(left_out)}
+        return {**_answer(stream.name, result), "left_out": sorted(left_out)}
 
 
-def _told(stream: str, result: CaptureResult) -> dict[str, Any]:
+def _answer(stream: str, result: CaptureResult) -> dict[str, Any]:
     return {
         "change_stream": stream,
         "batch": result.number,

@@ -258,14 +258,14 @@ class FinishPartitionsOperator(TidemarkOperator):
         store = self.hook.open_store()
         left = finish(store, self.change_stream, self.consumer_group, run=run_of(context))
         status = group_status(store, self.change_stream, self.consumer_group)
-        told = {
+        left_over = {
             "left": left,
             "paused": status.group.paused or status.backfilling,
             "low_watermark": status.low_watermark.isoformat(),
             "lag_seconds": status.lag_seconds,
         }
-        self.log.info("%s", told)
-        return told
+        self.log.info("%s", left_over)
+        return left_over
 
 
 def _require_token(_: str, value: str | None) -> None:

@@ -14,13 +14,13 @@ from tidemark.errors import InvalidArgument
 from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.operators._partitions import check_sink
 from tidemark.operators.capture import CaptureChangesOperator
+from tidemark.operators.expire_change_log import ExpireChangeLogOperator
 from tidemark.operators.partitions import (
     CommitPartitionsOperator,
     FinishPartitionsOperator,
     PlanPartitionsOperator,
     ReadPartitionOperator,
 )
-from tidemark.operators.trim_change_log import TrimChangeLogOperator
 
 __all__ = ["change_stream_partitions"]
 
@@ -39,7 +39,7 @@ def change_stream_partitions(
     plan: Mapping[str, Any] | None = None,
     read: Mapping[str, Any] | None = None,
     trigger_again: bool = False,
-    trim: bool = False,
+    expire: bool = False,
     conn_id: str = DEFAULT_CONN_ID,
     **group: Any,
 ) -> TaskGroup:
@@ -49,7 +49,7 @@ def change_stream_partitions(
     A wave reads the partitions whose parents are finished; the children of a split or merge come with the next wave, or
     the next run. A partition that fails blocks its descendants alone, fails the run at the end, and is taken up by the
     next. Put `max_active_runs=1` on the DAG. `capture`, `plan` and `read` are further arguments of their operators, and
-    Airflow's, such as `pool`. `trim` takes what is older than the retention out of the log at last. Raises
+    Airflow's, such as `pool`. `expire` takes what is older than the retention out of the log at last. Raises
     InvalidArgument.
 
     :param group_id: id of the task group.
@@ -64,7 +64,7 @@ def change_stream_partitions(
     :param plan: further arguments of PlanPartitionsOperator.
     :param read: further arguments of ReadPartitionOperator, such as `pool` and `max_active_tis_per_dagrun`.
     :param trigger_again: start the DAG's next run at once where something is left and nothing failed.
-    :param trim: take what is older than the retention out of the log at last, as TrimChangeLogOperator.
+    :param expire: take what is older than the retention out of the log at last, as ExpireChangeLogOperator.
     :param conn_id: the Airflow connection of type `tidemark`; the default one need not exist.
     """
     if waves < 1:
@@ -100,18 +100,18 @@ def change_stream_partitions(
             again = _again(finished.task_id)
             steps >> again
             steps.append(again)
-        if trim:
-            trimmed = TrimChangeLogOperator(task_id="trim", trigger_rule=TriggerRule.ALL_DONE, **of_stream)
-            finished >> trimmed
-            steps.append(trimmed)
+        if expire:
+            expired = ExpireChangeLogOperator(task_id="expire", trigger_rule=TriggerRule.ALL_DONE, **of_stream)
+            finished >> expired
+            steps.append(expired)
         # Whatever failed is seen in the run's state, though later steps ran.
         steps >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
     return partitions
 
 
 def _again(finish: str) -> _Again:
-    told = f"ti.xcom_pull(task_ids='{finish}')"
-    left = "{{ 0 if " + told + ".paused else " + told + ".left }}"
+    finished = f"ti.xcom_pull(task_ids='{finish}')"
+    left = "{{ 0 if " + finished + ".paused else " + finished + ".left }}"
     return _Again(task_id="again", left=left, trigger_rule=TriggerRule.NONE_FAILED)
 
 

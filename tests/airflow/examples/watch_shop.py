@@ -9,7 +9,7 @@ from tidemark.operators.change_streams import (
     CreateChangeStreamOperator,
     DropChangeStreamOperator,
 )
-from tidemark.operators.trim_change_log import TrimChangeLogOperator
+from tidemark.operators.expire_change_log import ExpireChangeLogOperator
 
 # [START watch_shop]
 with DAG("watch_shop", schedule=None) as watch_shop:
@@ -33,10 +33,10 @@ with DAG("watch_less", schedule=None) as watch_less:
     )
 # [END watch_less]
 
-# [START trim_shop]
-with DAG("trim_shop", schedule="@daily", catchup=False, max_active_runs=1) as trim_shop:
-    trim = TrimChangeLogOperator(task_id="trim", change_stream="ShopChanges")
-# [END trim_shop]
+# [START expire_shop]
+with DAG("expire_shop", schedule="@daily", catchup=False, max_active_runs=1) as expire_shop:
+    expire = ExpireChangeLogOperator(task_id="expire", change_stream="ShopChanges")
+# [END expire_shop]
 
 # [START forget_shop]
 with DAG("forget_shop", schedule=None) as forget_shop:

@@ -17,6 +17,7 @@ from tidemark.operators.change_streams import (
 )
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.consumer_groups import AlterConsumerGroupOperator, CreateConsumerGroupOperator
+from tidemark.operators.expire_change_log import ExpireChangeLogOperator
 from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.keyed_streams import CreateKeyedStreamOperator
 from tidemark.operators.partitions import (
@@ -44,7 +45,6 @@ from tidemark.operators.replications import (
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import AdvanceStreamOperator, CreateStreamOperator, DropStreamOperator
 from tidemark.operators.transaction import WriteStreamOperator
-from tidemark.operators.trim_change_log import TrimChangeLogOperator
 from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
 from tidemark.sensors.consumer_groups import ConsumerGroupStaleSensor
@@ -97,8 +97,8 @@ with DAG(
     partitions = change_stream_partitions("partitions", **of_group, write_as="merge", target="shop.rows", waves=3)
     create >> [wait, stale] >> consume >> deliver >> advance >> sql >> view >> files >> keyed >> again >> vacuum
     vacuum >> rebase >> drop >> watch >> alter >> forget
-    trim = TrimChangeLogOperator(task_id="trim", change_stream="Shop")
-    readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions >> trim
+    expire = ExpireChangeLogOperator(task_id="expire", change_stream="Shop")
+    readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions >> expire
     shop = {"replication": "shop"}
     define = CreateReplicationOperator(task_id="define", **shop, source_conn_id="shop_db", target="shop")
     ask = AskBackfillOperator(task_id="ask", **shop, objects="{{ params.objects }}")

@@ -57,7 +57,7 @@ class LogBuilder:
 
     def partition(self, token: str, start: float, *parents: str, lo: int = 0, hi: int = 65_536) -> LogBuilder:
         row = {"record_type": "partition", "commit_timestamp": self.at(start), "token": token, "lo": lo, "hi": hi}
-        return self._row(META_TOKEN, **row, parents=list(parents))
+        return self.row(META_TOKEN, **row, parents=list(parents))
 
     def record(
         self,
@@ -92,18 +92,18 @@ class LogBuilder:
                 "transaction_tag": "",
                 "is_system_transaction": False,
             }
-            self._row(token, **{**row, **more})
+            self.row(token, **{**row, **more})
         return self
 
     def commit(self, published: float) -> LogBuilder:
         """The gathered rows are one batch, after which everything before `published` is in the log."""
-        self._row(META_TOKEN, record_type="window", commit_timestamp=self.at(published))
+        self.row(META_TOKEN, record_type="window", commit_timestamp=self.at(published))
         rows = [tuple(row.get(name) for name in LOG_COLUMNS) for row in self.gathered]
         frame = self.spark.createDataFrame(rows, LOG_DDL).coalesce(1)
         frame.write.format("delta").mode("append").save(str(self.path))
         self.gathered, self.batch = [], self.batch + 1
         return self
 
-    def _row(self, under: str, **row: Any) -> LogBuilder:
+    def row(self, under: str, **row: Any) -> LogBuilder:
         self.gathered.append({TOKEN_COLUMN: under, "batch": self.batch, **row})
         return self

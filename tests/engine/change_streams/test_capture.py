@@ -249,7 +249,7 @@ def test_mod_types_transactions_and_ttl_deletes_are_left_out_where_the_stream_sa
     ]
     assert [(row[0], row[1], row[2]["k"]) for row in only_updates.mods()] == [(4, "UPDATE", "3")]
     assert len(loose.mods()) == 3 + 1 + 2 + 3 + 1
-    told = {
+    found = {
         row["source_version"]: (
             row["transaction_tag"],
             row["is_system_transaction"],
@@ -257,7 +257,7 @@ def test_mod_types_transactions_and_ttl_deletes_are_left_out_where_the_stream_sa
         )
         for row in strict.rows()
     }
-    assert told == {1: ("nightly", False, 1), 3: ("", True, 1), 4: ("", False, 2), 5: ("", False, 1)}
+    assert found == {1: ("nightly", False, 1), 3: ("", True, 1), 4: ("", False, 2), 5: ("", False, 1)}
 
 
 def test_a_schema_change_shows_from_its_commit_on(lake: Lake, workspace: Workspace) -> None:

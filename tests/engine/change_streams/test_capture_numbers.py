@@ -72,13 +72,17 @@ def test_partitions_split_after_two_hot_batches_and_children_get_what_comes_late
     for row in captured.rows():
         by_batch[row["batch"]].add(row["partition_token"])
     assert by_batch == {0: {root.token}, 1: {root.token}, 2: {left.token, right.token}}
-    told = {row["token"]: row for row in captured.rows("partition")}
-    assert told.keys() == {root.token, left.token, right.token}
-    assert (told[left.token]["lo"], told[left.token]["hi"], told[left.token]["parents"]) == (0, left.hi, [root.token])
-    assert told[left.token]["batch"] == 1
+    born = {row["token"]: row for row in captured.rows("partition")}
+    assert born.keys() == {root.token, left.token, right.token}
+    assert (born[left.token]["lo"], born[left.token]["hi"], born[left.token]["parents"]) == (
+        0,
+        left.hi,
+        [root.token],
+    )
+    assert born[left.token]["batch"] == 1
     until = {row["batch"]: row["commit_timestamp"] for row in captured.rows("window")}
     assert (
-        told[left.token]["commit_timestamp"]
+        born[left.token]["commit_timestamp"]
         == until[1]
         > max(row["commit_timestamp"] for row in captured.rows() if row["batch"] == 1)
     )

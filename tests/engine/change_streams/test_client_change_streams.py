@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from tests.table_templates import put_table
 from tidemark.client import Lake, connect
@@ -57,15 +58,17 @@ class Bench:
     def tokens(self, name: str = "SingersNameStream") -> list[str]:
         """Of the partitions that there are now."""
         now = self.lake.describe_change_stream(name).published_until
-        told = self.lake.read_change_stream(name, start_timestamp=now)
-        return [child.token for row in told.collect() for child in one(row).child_partitions_record[0].child_partitions]
+        records = self.lake.read_change_stream(name, start_timestamp=now)
+        return [
+            child.token for row in records.collect() for child in one(row).child_partitions_record[0].child_partitions
+        ]
 
     def records(self, name: str = "SingersNameStream", **arguments: Any) -> list[Any]:
         """Data change records of the only partition since the stream was created."""
         (token,) = self.tokens(name)
         created = self.lake.describe_change_stream(name).created_at
-        told = self.lake.read_change_stream(name, start_timestamp=created, partition_token=token, **arguments)
-        return data(told)
+        records = self.lake.read_change_stream(name, start_timestamp=created, partition_token=token, **arguments)
+        return data(records)
 
 
 def one(row: Any) -> Any:
@@ -129,9 +132,9 @@ def test_a_stream_is_defined_captured_read_altered_suspended_and_dropped_in_sql(
     lake.sql("ALTER CHANGE STREAM SingersNameStream SET FOR music.Singers")
     bench.singers("5, 'David', 'Lomond', 20")
     bench.capture()
-    told = bench.records()
-    assert told[:3] == found, "what was captured can be read on"
-    assert [(change.mod_type, mod["keys"]) for change in told[3:] for mod in change.mods] == [
+    records = bench.records()
+    assert records[:3] == found, "what was captured can be read on"
+    assert [(change.mod_type, mod["keys"]) for change in records[3:] for mod in change.mods] == [
         ("INSERT", '{"SingerId":"3"}'),
         ("INSERT", '{"SingerId":"5"}'),
     ]
@@ -161,10 +164,60 @@ def test_read_may_be_part_of_another_query_and_of_a_write_and_answers_in_json_to
     lake.sql(f"INSERT INTO {bench.name('music.counts')} {counted}")
     assert rows(lake.sql("SELECT n FROM music.counts")) == [(2,)]
 
-    told = lake.sql(f"""SELECT * FROM "spanner"."read_json_Names" ( '{since}', NULL, '{token}', 10000, NULL )""")
-    first, second = [text for (text,) in told.collect() if "data_change_record" in text]
+    records = lake.sql(f"""SELECT * FROM "spanner"."read_json_Names" ( '{since}', NULL, '{token}', 10000, NULL )""")
+    first, second = [text for (text,) in records.collect() if "data_change_record" in text]
     assert '"mod_type":"INSERT"' in first
     assert '"LastName":null' in second
+
+
+def test_all_partitions_are_read_in_one_query_by_the_clients_clock_and_print_in_lines(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = bench.lake
+    lake.create_change_stream("Names", {"music.Singers": ["LastName"]})
+    lake.create_consumer_group("Names", "g", start="earliest")
+    for number in range(3):
+        bench.singers(f"{2 * number}, 'a', 'b', 1", f"{2 * number + 1}, 'a', 'b', 1")
+        captured = lake.capture("Names", allowed_skew=timedelta(0), split_rows=1, merge_rows=0)
+    assert repr(captured).startswith("CaptureResult(batch 2: 2 records of 2 transactions, captured until 20")
+    bench.write("UPDATE {t} SET LastName = 'c' WHERE SingerId = 0")
+    bench.capture("Names")
+    stream = lake.describe_change_stream("Names")
+    found = lake.read_change_stream("Names", start_timestamp=stream.created_at, partition_token="ALL")
+    records = found.collect()
+    assert len(data(found)) == 7
+    since = stream.created_at.isoformat()
+    assert lake.sql(f"SELECT * FROM READ_Names('{since}', NULL, 'ALL', 10000)").collect() == records
+
+    partitions = lake.change_stream_partitions("Names")
+    begun = [child.token for row in records for born in one(row).child_partitions_record for child in born[2]]
+    root, *children = partitions.tokens()
+    assert (begun[0], sorted(begun[1:])) == (root, sorted(children))  # parents before children, each once
+    assert (partitions[0].state, list(partitions[0].child_tokens)) == ("ended", sorted(children))
+    assert (list(partitions.tokens("active")), len(children)) == (children, 2)
+    assert len(str(partitions).splitlines()) == 1 + len(partitions)
+    waiting = lake.change_stream_partitions("names", "G")
+    assert [(row.state, row.watermark) for row in waiting] == [("created", stream.created_at), *[("waiting", None)] * 2]
+
+    assert repr(found) == f"ChangeRecords[Names, partition ALL, from {stream.created_at} to what is captured]"
+    lines = [repr(row) for row in records]
+    assert lines[0].endswith(f"Z child partitions: …{root[-6:]}")
+    assert lines[1].endswith('Z INSERT music.Singers {"SingerId":"0"}: {"LastName":"b"}')
+    (update,) = [line for line in lines if "UPDATE" in line]
+    assert update.endswith('{"SingerId":"0"}: {"LastName":"b"} -> {"LastName":"c"}')
+    assert f" of …{root[-6:]}, …" in [line for line in lines if "child partitions" in line][1]
+    assert lines[-1].endswith("Z heartbeat")
+    found.show(2, truncate=False)
+    assert capsys.readouterr().out.splitlines() == [*lines[:2], "only the first 2 records"]
+    assert found.first() == records[0] == found.take(1)[0] == next(found.toLocalIterator())
+    assert repr(found.first()) == lines[0]
+
+    read = f"SELECT * FROM READ_Names('{since}', NULL, '{root}', 10000)"
+    lake._around.store.clock = lambda: stream.created_at + timedelta(days=1, seconds=1)  # type: ignore[method-assign]
+    with pytest.raises(OutOfRange, match="start_timestamp is too far in the past"):
+        lake.read_change_stream("Names", start_timestamp=since, partition_token=root)
+    with pytest.raises(PySparkException, match="start_timestamp is too far in the past"):
+        lake.sql(read).collect()
 
 
 def test_the_catalog_says_what_was_named_and_what_was_set(bench: Bench) -> None:

@@ -20,7 +20,7 @@ from tidemark.jobs.workspace import Workspace
 pytestmark = pytest.mark.spark
 
 
-def test_a_captured_history_is_told_partition_by_partition_until_its_end(lake: Lake, workspace: Workspace) -> None:
+def test_a_captured_history_is_read_partition_by_partition_until_its_end(lake: Lake, workspace: Workspace) -> None:
     """Beginning at the question for partitions, following children, as a reader of Spanner does."""
     lake.create("k INT, v STRING")
     kept = ChangeStreamOptions(retention=timedelta(days=30_000))

@@ -47,7 +47,7 @@ def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> LogBui
 def read(
     log: LogBuilder, start: float | None, end: float | None = None, token: str | None = None, **more: Any
 ) -> list[Any]:
-    """What is told, in short: (seconds, `data` keys…), (seconds, heartbeat), (seconds, tokens)."""
+    """The records, in short: (seconds, `data` keys…), (seconds, heartbeat), (seconds, tokens)."""
     frame = frame_of(log, start, end, token, **more)
     assert frame.columns == [CHANGE_RECORD]
     rows = frame.select(
@@ -89,7 +89,7 @@ def seconds(text: str) -> float:
     return (datetime.fromisoformat(text) - at(0)) / timedelta(seconds=1)
 
 
-def test_a_partition_is_told_in_order_and_its_children_last(log: LogBuilder) -> None:
+def test_a_partition_is_read_in_order_and_its_children_last(log: LogBuilder) -> None:
     children = {LEFT: [ROOT], RIGHT: [ROOT]}
     assert read(log, 0, token=ROOT) == [(1, 1, 2), (5, 2), (5, 1), (12, 1), (21, 1), (30, "00000000", children)]
 
@@ -98,6 +98,21 @@ def test_a_merged_partition_comes_from_each_parent_with_all_parents(log: LogBuil
     children = {MERGED: [RIGHT, LEFT]}
     assert read(log, SPLIT, token=LEFT) == [(30, 1), (40, "00000000", children)]
     assert read(log, SPLIT, token=RIGHT) == [(31, 1), (40, "00000000", children)]
+
+
+def test_all_partitions_are_read_in_one_query_and_children_after_their_parents(log: LogBuilder) -> None:
+    split, merge = {LEFT: [ROOT], RIGHT: [ROOT]}, {MERGED: [RIGHT, LEFT]}
+    found = read(log, 0, token="ALL")
+    assert found == [
+        (0, "00000000", {ROOT: []}), (1, 1, 2), (5, 2), (5, 1), (12, 1), (21, 1),
+        (30, "00000000", split), (30, 1), (31, 1), (40, "00000000", merge), (40, "00000000", merge), (45, 1),
+        (54.999999, "beat"),
+    ]  # fmt: skip
+    assert read(log, 12, SPLIT, "all") == [(12, "00000000", {ROOT: []}), (12, 1), (21, 1), *found[6:8]]
+    begun = [(30, f"{number:08d}", {token: []}) for number, token in enumerate(sorted((LEFT, RIGHT)))]
+    assert read(log, SPLIT, MERGE - 1, "ALL") == [*begun, (30, 1), (31, 1), (39, "beat")]
+    with pytest.raises(OutOfRange, match="is known after a capture later than that; now, up to"):
+        frame_of(log, 55.000001, token="ALL")
 
 
 def test_a_record_at_the_end_of_a_partition_is_its_childs(log: LogBuilder) -> None:
@@ -148,7 +163,7 @@ def test_what_is_not_captured_yet_is_not_answered(log: LogBuilder) -> None:
     assert set(read(log, 50, stream=log.stream(44))[0][2]) == {MERGED}  # the log knows more than the store
 
 
-def test_without_a_token_the_partitions_then_are_told_one_a_row(log: LogBuilder) -> None:
+def test_without_a_token_the_partitions_then_are_one_a_row(log: LogBuilder) -> None:
     for start, tokens in ((29.9, [ROOT]), (SPLIT, [LEFT, RIGHT]), (MERGE, [MERGED])):
         listed = enumerate(sorted(tokens))
         assert read(log, start) == [(start, f"{number:08d}", {token: []}) for number, token in listed]
@@ -169,6 +184,16 @@ def test_heartbeats_stand_where_no_record_was_and_not_too_often(spark: SparkSess
     assert beats(0, 2000) == [2, 8]
     assert beats(0.25, 2000) == [2.25, 8]
     assert beats(0, 300_000) == [8]
+
+
+def test_of_all_partitions_a_heartbeat_says_that_none_has_a_record(spark: SparkSession, tmp_path: Path) -> None:
+    log = LogBuilder(spark, tmp_path).create().partition(LEFT, 0, hi=9).partition(RIGHT, 0, lo=9)
+    log.commit(1).record(LEFT, 1.5).commit(2).commit(3).record(RIGHT, 3.5).commit(4).commit(5)
+
+    def beats(token: str) -> list[float]:
+        return [one[0] for one in read(log, 0, 5, token, heartbeat_milliseconds=1000) if one[1] == "beat"]
+
+    assert (beats(LEFT), beats(RIGHT), beats("ALL")) == ([1, 3, 4, 5], [1, 2, 3, 5], [1, 3, 5])
 
 
 def test_json_has_one_key_and_values_that_are_json(log: LogBuilder) -> None:
@@ -256,7 +281,7 @@ def test_a_stream_without_a_log_was_dropped_or_never_captured(spark: SparkSessio
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["no log", "a log without a batch"])
-def test_before_the_first_batch_the_partitions_of_the_store_are_told(
+def test_before_the_first_batch_the_partitions_of_the_store_are_read(
     spark: SparkSession, tmp_path: Path, made: bool
 ) -> None:
     """The first capture makes the log table before it appends."""

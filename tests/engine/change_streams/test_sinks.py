@@ -1,4 +1,4 @@
-"""Chunks reach their sink once: records appended, changes applied, functions told who they are."""
+"""Chunks reach their sink once: records appended, changes applied, functions that know their chunk."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def backfill_table(
 
 
 def _shown(ask: BackfillAsk, source: DeltaLog) -> list[str]:
-    """The columns that the records show; Spark's schema of a table does not tell which are generated."""
+    """The columns that the records show; Spark's schema of a table does not say which are generated."""
     schema = struct_type(source.state(max(ask.version, 0)).metadata.schema_json)
     return [field.name for field in shape_of(schema, WatchedTable(ask.source, ask.keys, ask.columns, 0)).columns]
 

@@ -62,7 +62,7 @@ def find_batch(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> Captu
     A store that was put back from an older backup opens batches anew that the log has already, of other ranges: those
     of the log count, and `taken` has them. Raises BatchBarred if nothing of that number can ever come into the log,
     DiscardedBatchCaptured if the log has one that is discarded here, which counts first, CaptureChanged if what stood
-    there was trimmed, SerialReused if it does not say what it was.
+    there expired, SerialReused if it does not say what it was.
     """
     last = _newest(log, batch.stream.uid)
     if last is not None and last.number < batch.number:
@@ -176,13 +176,13 @@ def _found(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> CaptureRe
 
 
 def _lacking(log: DeltaLog, batch: CaptureBatch) -> CaptureChanged:
-    """Why the log, which is further, does not have the batch: its number was barred, or what it had was trimmed."""
+    """Why the log, which is further, does not have the batch: its number was barred, or its records have expired."""
     entry = next((one for one in entries(log, batch.stream.uid) if one.number <= batch.number), None)
     never_came = log.earliest() == 0 if entry is None else entry.is_barrier or entry.number < batch.number
     if never_came:
         return BatchBarred(number=batch.number, stream=batch.stream.name)
     problem = (
-        "the log had that number, and its records were trimmed: the control store was put back from a backup that is "
+        "the log had that number, and its records have expired: the control store was put back from a backup that is "
         "older than the retention. Put a newer one back, or drop the change stream and create it anew"
     )
     return CaptureChanged(number=batch.number, stream=batch.stream.name, problem=problem)
@@ -206,7 +206,7 @@ def _newest(log: DeltaLog, uid: str) -> LogEntry | None:
 
 
 def _digest(batch: CaptureBatch) -> str:
-    """What tells a batch from another with its number."""
+    """What distinguishes a batch from another with its number."""
     text = json.dumps([batch.stream.uid, batch.number, to_plain(batch.floor), _ranges(batch.ranges)])
     return hashlib.sha256(text.encode()).hexdigest()
 

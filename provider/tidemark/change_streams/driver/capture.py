@@ -122,7 +122,7 @@ def capture_batch(
 
 
 def settings_for(rows: int) -> Mapping[str, str | None]:
-    """What Spark is told while it works on a batch of so many rows: more than a few are planned as the session says.
+    """Spark's settings while it works on a batch of so many rows: more than a few are planned as the session says.
 
     A few lie in one partition: a plan that changes on the way, whose every step is a job of its own, and code that is
     generated and compiled cost more than they save.
@@ -272,10 +272,10 @@ def _log_rows(captured: _Captured, rows: DataFrame) -> DataFrame:
         "number_of_records_in_transaction": F.col("total"),
         "number_of_partitions_in_transaction": F.col("tokens"),
     }
-    told = rows.join(F.broadcast(captured.transactions.drop("at")), ["table_no", "version"])
-    return told.select(
+    joined = rows.join(F.broadcast(captured.transactions.drop("at")), ["table_no", "version"])
+    return joined.select(
         *(
-            values.get(name, F.col(name) if name in told.columns else F.lit(None)).cast(kind).alias(name)
+            values.get(name, F.col(name) if name in joined.columns else F.lit(None)).cast(kind).alias(name)
             for name, kind in LOG_COLUMNS.items()
         )
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from tidemark.change_streams.driver.change_records import CHILDREN_FIRST, IN_TIME, PLACE, data_records
 from tidemark.change_streams.driver.log_rows import LogRows
 from tidemark.change_streams.driver.log_table import TOKEN_COLUMN
 from tidemark.change_streams.driver.read import log_of
@@ -23,7 +24,6 @@ from tidemark.change_streams.driver.records import (
     JSON_OPTIONS,
     KINDS,
 )
-from tidemark.change_streams.driver.told import AFTER_ALL, IN_TIME, PLACE, tell_data
 from tidemark.change_streams.model.change_streams import EPOCH, MICROSECOND, ChangeStream, Partition
 from tidemark.change_streams.planning import reading
 from tidemark.sql.identifiers import quoted
@@ -46,18 +46,17 @@ _GIVEN = {
     "beat": "heartbeat_milliseconds",
     "options": "read_options",
 }
-_SLOT = "{0} + pmod(unix_micros(asked.start) - {0}, asked.beat * 1000)"  # the end of a time's slot, as in `told`
+_SLOT = "{0} + pmod(unix_micros(asked.start) - {0}, asked.beat * 1000)"  # the end of a time's slot
 _KNOWN = """
-WITH asked AS (SELECT {asked}),
-kept AS (SELECT greatest(current_timestamp() - {retention}, {created}, max(until)) AS oldest
-  FROM {trims}),
+WITH asked AS (SELECT {asked}, {of_all} AS of_all),
+kept AS (SELECT greatest({now} - {retention}, {created}, max(until)) AS oldest FROM {expirations}),
 captured AS (SELECT greatest({published}, max(until)) AS captured FROM {windows}),
 known AS (SELECT asked.*, oldest, captured, mine.token AS known, started, ended, children,
     least(captured, ended, asked.end + INTERVAL 1 MICROSECOND) AS until,
     ended IS NOT NULL AND (asked.end IS NULL OR ended <= asked.end) AS complete
   FROM asked CROSS JOIN kept CROSS JOIN captured LEFT JOIN {partitions} AS mine ON mine.token = asked.token),
 ends AS (SELECT *, timestamp_micros(unix_micros(until) - 1) AS last FROM known
-  WHERE known IS NOT NULL AND until > known.start),
+  WHERE (known IS NOT NULL OR of_all) AND until > known.start),
 taken AS (SELECT at FROM {times} WHERE {in_range}),
 slots AS (SELECT DISTINCT {slot_of_window} AS slot,
     unix_micros(asked.start) AS begun,
@@ -70,12 +69,16 @@ beats AS (
   UNION ALL
   SELECT last AS at FROM ends LEFT ANTI JOIN taken ON taken.at = last WHERE NOT complete),
 born AS (
-  SELECT ended AS at, '00000000' AS sequence, children FROM known WHERE complete
+  SELECT ended AS at, '00000000' AS sequence, children, '' AS place FROM known WHERE complete
   UNION ALL
-  SELECT asked.start, lpad(CAST(row_number() OVER (ORDER BY open.token) - 1 AS STRING), 8, '0'),
-    array(struct(open.token, CAST(array() AS ARRAY<STRING>) AS parent_partition_tokens))
-  FROM asked JOIN {partitions} AS open
-    ON asked.token IS NULL AND started <= asked.start AND (ended IS NULL OR ended > asked.start))
+  SELECT one.ended, '00000000', one.children, one.token FROM ends AS asked JOIN {partitions} AS one
+    ON asked.of_all AND one.ended > asked.start AND one.ended < asked.until
+  UNION ALL
+  SELECT start, sequence, children, sequence FROM (
+    SELECT asked.start, lpad(CAST(row_number() OVER (ORDER BY open.token) - 1 AS STRING), 8, '0') AS sequence,
+      array(struct(open.token, CAST(array() AS ARRAY<STRING>) AS parent_partition_tokens)) AS children
+    FROM asked JOIN {partitions} AS open ON (asked.token IS NULL OR asked.of_all)
+      AND started <= asked.start AND (ended IS NULL OR ended > asked.start)))
 """
 _ANSWER = """
 SELECT {row} FROM (
@@ -83,7 +86,7 @@ SELECT {row} FROM (
   UNION ALL
   SELECT at, {in_time}, '', {beat} FROM beats
   UNION ALL
-  SELECT at, {after_all}, sequence, {children} FROM born
+  SELECT at, {children_first}, place, {children} FROM born
   UNION ALL
   SELECT NULL, NULL, NULL, NULL FROM (SELECT max({problem}) AS problem FROM known)
   WHERE CASE WHEN problem IS NULL THEN FALSE ELSE raise_error(problem) IS NULL END
@@ -94,14 +97,15 @@ def register_read_functions(
     spark: SparkSession,
     stream: ChangeStream,
     *,
+    now: datetime,
     options: Mapping[str, str] | None = None,
     first: Sequence[Partition] = (),
 ) -> None:
     """Make READ_<stream> and read_json_<stream> in this session, temporary, with the arguments of 1.5 by name or place.
 
     Arguments are literals or session variables; `heartbeat_milliseconds` has a default only so that its absence is an
-    error of ours. They see what the log has when they are called; of the store, retention and published_until as they
-    are now, so a second registration knows more. Errors have the words of `read_change_stream` and come as Spark's
+    error of ours. They see what the log has when they are called. `now`, retention and published_until stay as they
+    are here, so a second registration knows more. Errors have the words of `read_change_stream` and come as Spark's
     USER_RAISED_EXCEPTION. Raises ChangeStreamNotFound, OutOfRange as `log_of`.
     """
     log = log_of(spark, stream, LogRows.moving, options, first)
@@ -115,7 +119,7 @@ def register_read_functions(
         kind = "STRING" if as_json else CHANGE_RECORD_DDL
         spark.sql(
             f"CREATE OR REPLACE TEMPORARY FUNCTION {quoted(name)}({_ARGUMENTS}) RETURNS TABLE({CHANGE_RECORD} {kind}) "
-            f"RETURN {_body(stream, quoted(name), [quoted(view) for view in views], as_json)}"
+            f"RETURN {_body(stream, now, quoted(name), [quoted(view) for view in views], as_json)}"
         )
 
 
@@ -136,26 +140,21 @@ def _prefix(stream: ChangeStream) -> str:
 def _views(log: LogRows, stream: ChangeStream, as_json: bool) -> dict[str, DataFrame]:
     """Records, times, partitions with their ends and children, and one row of what the log has from when until when."""
     prefix = _prefix(stream)
-    child = F.struct("token", F.col("parents").alias("parent_partition_tokens"))
-    born = log.partitions.select(F.explode("parents").alias("parent"), child.alias("child"), "started").distinct()
-    ends = born.groupBy("parent").agg(
-        F.min("started").alias("ended"), F.array_sort(F.collect_list("child")).alias("children")
-    )
-    family = log.partitions.distinct().join(ends, F.col("token") == F.col("parent"), "left")
     return {
-        f"{prefix}{'json' if as_json else 'records'}": tell_data(log.all_data, as_json, TOKEN_COLUMN),
+        f"{prefix}{'json' if as_json else 'records'}": data_records(log.all_data, as_json, TOKEN_COLUMN),
         f"{prefix}times": log.all_data.select(TOKEN_COLUMN, F.col("commit_timestamp").alias("at")),
-        f"{prefix}partitions": family.select("token", "started", "ended", "children"),
+        f"{prefix}partitions": log.families,
         f"{prefix}windows": log.windows,
-        f"{prefix}trims": log.trims,
+        f"{prefix}expirations": log.expirations,
     }
 
 
-def _body(stream: ChangeStream, function: str, views: Sequence[str], as_json: bool) -> str:
-    names = dict(zip(("records", "times", "partitions", "windows", "trims"), views, strict=True))
+def _body(stream: ChangeStream, now: datetime, function: str, views: Sequence[str], as_json: bool) -> str:
+    names = dict(zip(("records", "times", "partitions", "windows", "expirations"), views, strict=True))
     listed = ", ".join(f"{function}.{argument} AS {name}" for name, argument in _GIVEN.items())
+    of_all = f"coalesce(upper({function}.partition_token) = '{reading.ALL}', FALSE)"
     in_range = (
-        f"{TOKEN_COLUMN} = {function}.partition_token AND at >= {function}.start_timestamp "
+        f"({of_all} OR {TOKEN_COLUMN} = {function}.partition_token) AND at >= {function}.start_timestamp "
         f"AND ({function}.end_timestamp IS NULL OR at <= {function}.end_timestamp)"
     )
     child = "at AS start_timestamp, sequence AS record_sequence, children AS child_partitions"
@@ -163,6 +162,8 @@ def _body(stream: ChangeStream, function: str, views: Sequence[str], as_json: bo
         **names,
         asked=listed,
         in_range=in_range,
+        of_all=of_all,
+        now=_time(now),
         retention=f"INTERVAL {stream.options.retention // MICROSECOND} MICROSECOND",
         created=_time(stream.created_at),
         published=_time(stream.published_until),
@@ -170,21 +171,22 @@ def _body(stream: ChangeStream, function: str, views: Sequence[str], as_json: bo
         slot_of_record=_SLOT.format("unix_micros(at)"),
         row=CHANGE_RECORD,
         in_time=IN_TIME,
-        after_all=AFTER_ALL,
+        children_first=CHILDREN_FIRST,
         beat=_framed(HEARTBEAT, "at AS timestamp", as_json),
         children=_framed(CHILDREN, child, as_json),
-        problem=_problem(),
+        problem=_problem(now),
         place=", ".join(PLACE),
     )
 
 
-def _problem() -> str:
+def _problem(now: datetime) -> str:
     """Null, or what is wrong: the checks of `change_streams.planning.reading` in their order and words.
 
     It is raised above an aggregate, which the optimizer pushes nothing below: an error inside a broadcast would reach
     Python without its class.
     """
     least, most = reading.HEARTBEATS
+    latest = f"greatest({_time(now)}, captured) + INTERVAL {reading.FUTURE_ALLOWED // MICROSECOND} MICROSECOND"
     checks = (
         ("known.start IS NULL", "INVALID_ARGUMENT", reading.START_NULL),
         ("beat IS NULL", "INVALID_ARGUMENT", reading.HEARTBEAT_NULL),
@@ -192,19 +194,14 @@ def _problem() -> str:
         ("known.start > known.end", "INVALID_ARGUMENT", reading.START_AFTER_END),
         (f"beat NOT BETWEEN {least} AND {most}", "OUT_OF_RANGE", reading.HEARTBEAT_RANGE),
         ("known.start < oldest", "OUT_OF_RANGE", f"{reading.TOO_EARLY} ', oldest, '"),
+        (f"known.start > {latest}", "OUT_OF_RANGE", f"{reading.TOO_LATE} ', {latest}, '"),
         (
-            "known.start > greatest(current_timestamp(), captured) "
-            f"+ INTERVAL {reading.FUTURE_ALLOWED // MICROSECOND} MICROSECOND",
-            "OUT_OF_RANGE",
-            f"{reading.TOO_LATE} {reading.FUTURE_ALLOWED} from now",
-        ),
-        (
-            "known.token IS NULL AND known.start > captured",
+            "(known.token IS NULL OR of_all) AND known.start > captured",
             "OUT_OF_RANGE",
             f"{reading.NOT_CAPTURED} ', captured, '",
         ),
         (
-            "known.token IS NOT NULL AND known IS NULL",
+            "known.token IS NOT NULL AND NOT of_all AND known IS NULL",
             "INVALID_ARGUMENT",
             f"partition_token is invalid: {reading.UNKNOWN_TOKEN}",
         ),

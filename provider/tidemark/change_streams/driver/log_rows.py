@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.change_streams.driver.log_table import LOG_COLUMNS, LOG_DDL, META_TOKEN, TOKEN_COLUMN, TRIM_TOKEN
+from tidemark.change_streams.driver.log_table import (
+    EXPIRED_TOKENS,
+    EXPIRED_TYPES,
+    LOG_COLUMNS,
+    LOG_DDL,
+    META_TOKEN,
+    TOKEN_COLUMN,
+)
 from tidemark.change_streams.model.change_streams import EPOCH, MICROSECOND, Partition, Position
 from tidemark.lake.delta_log import DeltaLog
 
@@ -21,18 +28,17 @@ if TYPE_CHECKING:
 __all__ = ["About", "LogRows"]
 
 _PARTITION = ("token", "lo", "hi", "parents", "commit_timestamp AS started")
-_TIMED = ("window", "trimmed")
 
 
 @dataclass(frozen=True)
 class About:
     """`family`: the partition of a token, and those that name it as a parent. `captured_until`: up to where everything
-    is in the log, exclusive. `trimmed_until`: data before it may be gone; None: nothing is.
+    is in the log, exclusive. `expired_until`: data before it may be gone; None: nothing is.
     """
 
     family: tuple[Partition, ...]
     captured_until: datetime
-    trimmed_until: datetime | None
+    expired_until: datetime | None
 
 
 @dataclass(frozen=True)
@@ -73,44 +79,55 @@ class LogRows:
         return self._meta("window").select(F.col("commit_timestamp").alias("until"))
 
     @property
-    def trims(self) -> DataFrame:
+    def expirations(self) -> DataFrame:
         """One column, `until` (timestamp): data before it may be gone."""
-        return self._trimmed.select(F.col("commit_timestamp").alias("until"))
+        return self._expired.select(F.col("commit_timestamp").alias("until"))
 
     @property
     def all_data(self) -> DataFrame:
         """The modifications of all tokens."""
         return self.rows.where(F.col("record_type") == "data")
 
-    def data(self, token: str, start: Position, end: Position) -> DataFrame:
-        """The modifications of a token in [start, end). Other tokens' files are not listed, and of its own only those
-        whose commit timestamps reach into the range.
+    def data(self, token: str | None, start: Position, end: Position) -> DataFrame:
+        """The modifications in [start, end) of a token, or, without one, of all: whole transactions then. Other tokens'
+        files are not listed, and of its own only those whose commit timestamps reach into the range.
         """
-        return self.all_data.where((F.col(TOKEN_COLUMN) == token) & _within(start, end))
+        of_token = self.all_data if token is None else self.all_data.where(F.col(TOKEN_COLUMN) == token)
+        return of_token.where(_within(start, end))
 
-    def data_of_all(self, start: datetime, end: datetime) -> DataFrame:
-        """The modifications of all tokens in [start, end): whole transactions."""
-        return self.all_data.where(_within(Position(start), Position(end)))
+    @property
+    def families(self) -> DataFrame:
+        """token, started, ended (null while it is active), children (array<struct<token, parent_partition_tokens>>, by
+        token): one row for each partition.
+        """
+        child = F.struct("token", F.col("parents").alias("parent_partition_tokens"))
+        born = self.partitions.select(F.explode("parents").alias("parent"), child.alias("child"), "started").distinct()
+        ends = born.groupBy("parent").agg(
+            F.min("started").alias("ended"), F.array_sort(F.collect_list("child")).alias("children")
+        )
+        family = self.partitions.distinct().join(ends, F.col("token") == F.col("parent"), "left")
+        return family.select("token", "started", "ended", "children")
 
     def about(self, token: str, published_until: datetime) -> About:
         """What there is to know of a token. Windows that the store knows of are not read."""
         family = (F.col("token") == token) | F.array_contains("parents", token)
         further = self._meta("window").where(F.col("commit_timestamp") > F.lit(published_until))
-        parts = (self._meta("partition").where(family), further, self._trimmed)
+        parts = (self._meta("partition").where(family), further, self._expired)
         rows = reduce(DataFrame.unionByName, parts).selectExpr("record_type", *_PARTITION)
         found = rows.withColumn("started", F.unix_micros("started")).collect()
-        times = {kind: [_instant(row["started"]) for row in found if row["record_type"] == kind] for kind in _TIMED}
+        windows = [_instant(row["started"]) for row in found if row["record_type"] == "window"]
+        expired = [_instant(row["started"]) for row in found if row["record_type"] in EXPIRED_TYPES]
         return About(
             family=tuple({_partition(row) for row in found if row["record_type"] == "partition"}),
-            captured_until=max((published_until, *times["window"])),
-            trimmed_until=max(times["trimmed"], default=None),
+            captured_until=max((published_until, *windows)),
+            expired_until=max(expired, default=None),
         )
 
-    def captured_until(self, time: datetime, published_until: datetime) -> datetime:
-        """Up to where everything is in the log, exclusive; windows are read only for a `time` that the store does not
-        know to be before it.
+    def captured_until(self, time: datetime | None, published_until: datetime) -> datetime:
+        """Up to where everything is in the log, exclusive; with a `time` windows are read only if the store does not
+        know it to be before that.
         """
-        if time <= published_until:
+        if time is not None and time <= published_until:
             return published_until
         (row,) = self.windows.select(F.unix_micros(F.max("until"))).collect()
         return published_until if row[0] is None else max(published_until, _instant(row[0]))
@@ -133,14 +150,14 @@ class LogRows:
         (row,) = self._meta("window").select(F.max("batch")).collect()
         return int(row[0])
 
-    def trimmed_until(self) -> datetime | None:
+    def expired_until(self) -> datetime | None:
         """Data before it may be gone; None: nothing is."""
-        (row,) = self._trimmed.select(F.unix_micros(F.max("commit_timestamp"))).collect()
+        (row,) = self._expired.select(F.unix_micros(F.max("commit_timestamp"))).collect()
         return None if row[0] is None else _instant(row[0])
 
     @property
-    def _trimmed(self) -> DataFrame:
-        return self.rows.where(F.col(TOKEN_COLUMN) == TRIM_TOKEN)
+    def _expired(self) -> DataFrame:
+        return self.rows.where(F.col(TOKEN_COLUMN).isin(*EXPIRED_TOKENS))
 
     def _meta(self, record_type: str) -> DataFrame:
         return self.rows.where((F.col(TOKEN_COLUMN) == META_TOKEN) & (F.col("record_type") == record_type))

@@ -4,23 +4,26 @@ Rows of type `data` stand under the token of their partition. What READ has to k
 batches, stands in rows of the types `partition` and `window` under META_TOKEN. A batch is one commit, with the stream's
 uid as Delta application and the batch's number as its version, so it is there once or not at all.
 
-What retention removes is told by rows of the type `trimmed` under TRIM_TOKEN, written before the removal.
+Rows of the type `expired` under EXPIRED_TOKEN say what retention removes; they are written before the removal. Earlier
+releases wrote `trimmed` under `_trimmed`, which counts as well.
 """
 
 from __future__ import annotations
 
-__all__ = ["LOG_COLUMNS", "LOG_DDL", "META_TOKEN", "TOKEN_COLUMN", "TRIM_TOKEN"]
+__all__ = ["EXPIRED_TOKEN", "EXPIRED_TOKENS", "EXPIRED_TYPES", "LOG_COLUMNS", "LOG_DDL", "META_TOKEN", "TOKEN_COLUMN"]
 
 TOKEN_COLUMN = "partition_token"
 META_TOKEN = "_"
-TRIM_TOKEN = "_trimmed"
+EXPIRED_TOKEN = "_expired"
+EXPIRED_TOKENS = (EXPIRED_TOKEN, "_trimmed")
+EXPIRED_TYPES = ("expired", "trimmed")
 
 LOG_COLUMNS = {
     TOKEN_COLUMN: "string",
-    "record_type": "string",  # data, partition, window, trimmed
+    "record_type": "string",  # data, partition, window, expired
     "batch": "bigint",
     # data: the transaction's; partition: its start; window: up to where everything is published, exclusive;
-    # trimmed: data before it may be gone
+    # expired: data before it may be gone
     "commit_timestamp": "timestamp",
     "record_sequence": "string",  # data: fixed width, increasing in a transaction across partitions
     # only data, one row a modification

@@ -103,12 +103,12 @@ def modifications(images: DataFrame, shape: Shape, options: ChangeStreamOptions)
 
 
 def _excluded(options: ChangeStreamOptions) -> list[ModType]:
-    told = {
+    excluded = {
         ModType.INSERT: options.exclude_insert,
         ModType.UPDATE: options.exclude_update,
         ModType.DELETE: options.exclude_delete,
     }
-    return [kind for kind, is_excluded in told.items() if is_excluded]
+    return [kind for kind, is_excluded in excluded.items() if is_excluded]
 
 
 def _insert(shape: Shape, capture: ValueCaptureType) -> Column:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from tidemark.change_streams.driver.change_records import (
+    child_records,
+    data_records,
+    ends_of_partitions,
+    heartbeat_records,
+    in_order,
+)
 from tidemark.change_streams.driver.log_rows import LogRows
 from tidemark.change_streams.driver.records import assembled, record_columns
-from tidemark.change_streams.driver.told import in_order, tell_children, tell_data, tell_heartbeats
 from tidemark.change_streams.model.change_streams import ChangeStream, Partition, Position
-from tidemark.change_streams.planning.reading import ask_to_read, plan_read, require_captured, require_kept
+from tidemark.change_streams.planning.reading import (
+    ReadAsk,
+    ReadRange,
+    ask_to_read,
+    plan_read,
+    plan_read_of_all,
+    require_captured,
+    require_kept,
+)
 from tidemark.errors import ChangeStreamNotFound, OutOfRange, PartitionExpired, TableNotFound
 
 if TYPE_CHECKING:
@@ -41,10 +55,11 @@ def read_change_stream(
 
     A batch read does not wait: it ends with what is captured, and unless the partition ended before, its last row is a
     heartbeat that says up to where that is. A `start_timestamp` later than that gets no rows for a token; without one
-    it is OutOfRange, as the next capture may end any partition before it. `options` are those of the storage; `first`
-    the partitions that the store knows, for a change stream whose first capture is still to come. Lazy, and pinned to
-    the log of now; a second call sees more. Raises, before any row is read, what `ask_to_read` and `plan_read` do,
-    ChangeStreamNotFound.
+    it is OutOfRange, as the next capture may end any partition before it. With the token "ALL" the partitions that
+    exist at the start are reported, and then the records of all, children after their parents. `options` are those of
+    the storage; `first` the partitions that the store knows, for a change stream whose first capture is still to come.
+    Lazy, and pinned to the log of now; a second call sees more. Raises, before any row is read, what `ask_to_read` and
+    `plan_read` do, ChangeStreamNotFound.
     """
     ask = ask_to_read(
         stream,
@@ -56,21 +71,56 @@ def read_change_stream(
         read_options=read_options,
     )
     log = log_of(spark, stream, LogRows.pinned, options, first)
-    if ask.token is None:
-        require_captured(ask.start, log.captured_until(ask.start, stream.published_until))
-        require_kept(ask.start, log.trimmed_until())
-        found = log.open_at(ask.start) or [one for one in first if one.start <= ask.start]
-        return in_order(tell_children(spark, ask.start, [[replace(one, parents=())] for one in found], as_json))
-    about = log.about(ask.token, stream.published_until)
-    family = about.family or [one for one in first if one.token == ask.token]  # the log is made before its first batch
-    asked = plan_read(ask, family, about.captured_until, about.trimmed_until)
-    told = []
-    if asked.until > asked.start:
-        told.append(tell_data(log.data(asked.token, Position(asked.start), Position(asked.until)), as_json))
-        told.append(tell_heartbeats(log, asked, as_json))
-    if asked.ended:
-        told.append(tell_children(spark, asked.ended, [asked.children], as_json))
-    return in_order(reduce(DataFrame.unionByName, told) if told else tell_children(spark, ask.start, [], as_json))
+    reader = _Reader(spark, log, stream, first, as_json)
+    read = (
+        reader.all_partitions if ask.of_all else reader.partitions_at_start if ask.token is None else reader.partition
+    )
+    return in_order(reduce(DataFrame.unionByName, read(ask)))
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """The parts of an answer to each kind of question, in no order."""
+
+    spark: SparkSession
+    log: LogRows
+    stream: ChangeStream
+    first: Sequence[Partition]
+    as_json: bool
+
+    def partitions_at_start(self, ask: ReadAsk) -> list[DataFrame]:
+        require_captured(ask.start, self.log.captured_until(ask.start, self.stream.published_until))
+        require_kept(ask.start, self.log.expired_until())
+        return [self._open_at(ask.start)]
+
+    def all_partitions(self, ask: ReadAsk) -> list[DataFrame]:
+        asked = plan_read_of_all(ask, self.log.captured_until(None, self.stream.published_until))
+        require_kept(ask.start, self.log.expired_until())
+        return [self._open_at(ask.start), ends_of_partitions(self.log, asked, self.as_json), *self._in_time(asked)]
+
+    def partition(self, ask: ReadAsk) -> list[DataFrame]:
+        assert ask.token is not None
+        about = self.log.about(ask.token, self.stream.published_until)
+        known = [one for one in self.first if one.token == ask.token]  # the log is made before its first batch
+        asked = plan_read(ask, about.family or known, about.captured_until, about.expired_until)
+        parts = self._in_time(asked)
+        if asked.ended:
+            parts.append(self._children(asked.ended, [asked.children]))
+        return parts or [self._children(ask.start, [])]
+
+    def _in_time(self, asked: ReadRange) -> list[DataFrame]:
+        """The data and the heartbeats of a range."""
+        if asked.until <= asked.start:
+            return []
+        rows = self.log.data(asked.token, Position(asked.start), Position(asked.until))
+        return [data_records(rows, self.as_json), heartbeat_records(self.log, asked, self.as_json)]
+
+    def _open_at(self, time: datetime) -> DataFrame:
+        found = self.log.open_at(time) or [one for one in self.first if one.start <= time]
+        return self._children(time, [[replace(one, parents=())] for one in found])
+
+    def _children(self, time: datetime, records: Iterable[Iterable[Partition]]) -> DataFrame:
+        return child_records(self.spark, time, records, self.as_json)
 
 
 def log_of(
@@ -108,9 +158,9 @@ def read_mods(
     rows of the range, TableNotFound.
     """
     log = LogRows.pinned(spark, log_path, options)
-    trimmed = log.trimmed_until()
-    if trimmed is not None and start.at < trimmed:
-        problem = f"records before {trimmed} were removed as their retention was over"
+    expired = log.expired_until()
+    if expired is not None and start.at < expired:
+        problem = f"records before {expired} were removed as their retention was over"
         raise PartitionExpired(argument="start", value=start.at, problem=problem)
     return log.data(token, start, end)
 

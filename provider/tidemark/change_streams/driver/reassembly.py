@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from tidemark.change_streams.driver.log_rows import LogRows
 from tidemark.change_streams.driver.read import log_of
 from tidemark.change_streams.driver.records import RECORD_COLUMNS, assembled, record_columns
-from tidemark.change_streams.model.change_streams import ChangeStream, Partition
+from tidemark.change_streams.model.change_streams import ChangeStream, Partition, Position
 from tidemark.change_streams.planning.reading import HEARTBEATS, ask_to_read, below_watermark, require_kept
 from tidemark.errors import TransactionIncomplete
 
@@ -56,8 +56,8 @@ def read_transactions(
     )
     until = below_watermark(ask, stream.published_until, low_watermark)
     log = log_of(spark, stream, LogRows.pinned, options, first)
-    require_kept(ask.start, log.trimmed_until())
-    records = assembled(log.data_of_all(ask.start, until)).select(*record_columns())
+    require_kept(ask.start, log.expired_until())
+    records = assembled(log.data(None, Position(ask.start), Position(until))).select(*record_columns())
     transactions = assemble_transactions(records, until, stream=stream.name)
     return net_effect(transactions) if net else transactions
 

@@ -61,8 +61,8 @@ JSON_OPTIONS = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSS
 
 
 def assembled(rows: DataFrame, *beside: str) -> DataFrame:
-    """One row for each record of the log's `rows`, its `mods` in order; `beside` are more columns that tell records
-    apart. `column_types` is still JSON text. The rows of a record must all be there.
+    """One row for each record of the log's `rows`, its `mods` in order; `beside` are more columns that
+    distinguish records. `column_types` is still JSON text. The rows of a record must all be there.
     """
     mod = F.struct("mod_number", *_VALUES)
     of_record = (name for name in RECORD_COLUMNS if name not in (*_PLACE, "mods"))
@@ -98,7 +98,7 @@ def data_record(as_json: bool) -> Column:
 
 
 def heartbeat_record(time: Column, as_json: bool) -> Column:
-    """That everything up to and including `time` was told."""
+    """That everything up to and including `time` was read."""
     return _plain(F.struct(time.alias("timestamp")), as_json)
 
 

@@ -1,4 +1,4 @@
-"""Values as change records show them: JSON text, made from columns; and the types that records tell of them.
+"""Values as change records show them: JSON text, made from columns; and the types that records report of them.
 
 INT64, NUMERIC, DATE, TIMESTAMP, BYTES (base64) and JSON are strings, booleans and floating-point numbers are JSON's
 own, except NaN and the infinities; arrays, structs and maps are nested. The text of a whole number or decimal does not

@@ -1,6 +1,6 @@
 """Change streams: what is watched, what was captured, which partitions there are, how far a consumer group has read.
 
-A change stream's log is one Delta table; what it holds is told by `change_streams/driver/log_table.py`. Times are aware
+A change stream's log is one Delta table; `change_streams/driver/log_table.py` describes it. Times are aware
 UTC, of microseconds. Every transaction of a change stream has a commit timestamp of its own, so that a `Position` needs
 no third part.
 """
@@ -105,7 +105,7 @@ class ChangeStream:
     """A change stream as the store knows it. `everything`: FOR ALL. No table at all: it is suspended.
 
     `published_until`: records before it are all in the log, later ones are not before it; at first the creation.
-    `log_path`: its log table; `next_batch`: the number of the batch that comes next. `trimmed_until`: the log
+    `log_path`: its log table; `next_batch`: the number of the batch that comes next. `expired_until`: the log
     may lack records before it, as their retention is over.
     """
 
@@ -118,7 +118,12 @@ class ChangeStream:
     log_path: str
     published_until: datetime
     next_batch: int
-    trimmed_until: datetime | None = None
+    expired_until: datetime | None = None
+
+    def __repr__(self) -> str:
+        watched = ", ".join(one.table.name for one in self.tables)
+        watches = f"ALL ({watched})" if self.everything else watched or "nothing"
+        return f"ChangeStream({self.name} watches {watches}, captured until {self.published_until.isoformat()})"
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ class BatchState(StrEnum):
 
     OPEN = "open"  # written ahead: a second capture does the same batch
     CAPTURED = "captured"  # it stands in the log, and the store knows what came of it
-    TRIMMED = "trimmed"  # its records have left the log, as their retention is over
+    EXPIRED = "expired"  # its records have left the log, as their retention is over
     DISCARDED = "discarded"  # given up when the stream was altered; its number is used up
 
 
@@ -221,6 +226,13 @@ class CaptureResult:
     ahead: Mapping[str, timedelta] = field(default_factory=dict)
     found: bool = False  # an earlier attempt had written it
     taken: tuple[TableRange, ...] | None = None
+
+    def __repr__(self) -> str:
+        moved = f", {len(self.closed)} partitions closed, {len(self.opened)} opened" if self.closed else ""
+        return (
+            f"CaptureResult(batch {self.number}: {self.records} records of {self.transactions} transactions, "
+            f"captured until {self.published_until.isoformat()}{moved})"
+        )
 
 
 class PartitionState(StrEnum):
@@ -333,3 +345,12 @@ class GroupStatus:
     open_chunks: int
     failed: Mapping[str, str] = field(default_factory=dict)
     backfilling: bool = False
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {state}" for state, count in sorted(self.counts.items())) or "none"
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        paused = ", paused" if self.group.paused else ""
+        return (
+            f"GroupStatus({self.group.name} of {self.stream}: low watermark {self.low_watermark.isoformat()}, "
+            f"lag {self.lag_seconds:.0f} s, partitions: {counts}{failed}{paused})"
+        )

@@ -1,4 +1,4 @@
-"""Jobs of change streams: capture a batch, read partitions, trim the log."""
+"""Jobs of change streams: capture a batch, read partitions, expire the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidemark.change_streams.model.change_streams import CaptureBatch, CaptureRe
 from tidemark.change_streams.model.sinks import ChunkAnswer, ReadAsk
 from tidemark.model.jobs import Job
 
-__all__ = ["CAPTURE_CHANGES", "READ_PARTITIONS", "TRIM_CHANGE_LOG", "ChunkAnswers", "Trimmed"]
+__all__ = ["CAPTURE_CHANGES", "EXPIRE_CHANGE_LOG", "READ_PARTITIONS", "ChunkAnswers", "ExpiredRows"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ChunkAnswers:
 
 
 @dataclass(frozen=True)
-class Trimmed:
+class ExpiredRows:
     """`until`: data before it is gone from the log; None: nothing is old enough. `rows`: how many this run removed."""
 
     until: datetime | None
@@ -33,6 +33,6 @@ CAPTURE_CHANGES = Job(
 READ_PARTITIONS = Job(
     "read_partitions", ReadAsk, ChunkAnswers, "change_streams.driver.job_read_partitions:read_partitions"
 )
-TRIM_CHANGE_LOG = Job(
-    "trim_change_log", ChangeStream, Trimmed, "change_streams.driver.job_trim_change_log:trim_change_log"
+EXPIRE_CHANGE_LOG = Job(
+    "expire_change_log", ChangeStream, ExpiredRows, "change_streams.driver.job_expire_change_log:expire_change_log"
 )

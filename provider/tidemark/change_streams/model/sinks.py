@@ -96,7 +96,7 @@ class ReadAsk:
 
 @dataclass(frozen=True)
 class ChunkAnswer:
-    """What became of a chunk. `rows`: those that the sink took, where it tells; `found`: an earlier attempt had written
+    """What became of a chunk. `rows`: those that the sink took, if it says so; `found`: an earlier attempt had written
     it; `error`: why it was not written.
     """
 
@@ -110,7 +110,7 @@ class ChunkAnswer:
 
 @dataclass(frozen=True)
 class ChunkFacts:
-    """What a sink function is told of its chunk. `app_id` and `txn_version` are the same for every attempt, and no
+    """What a sink function gets to know of its chunk. `app_id` and `txn_version` are the same for every attempt, and no
     other chunk has them: with them as `txnAppId` and `txnVersion` a Delta write of the function happens once.
     """
 

@@ -40,7 +40,7 @@ __all__ = [
 PRIMARY_KEY = "tidemark.primaryKey"  # a table property: the key columns, with commas between them
 STREAMS_AT_MOST = 10  # in one control store
 STREAMS_ON_A_TABLE = 3
-FIRST_PARTITIONS = 1_024  # at most: every capture's plan tells all partitions apart
+FIRST_PARTITIONS = 1_024  # at most: every capture's plan names all partitions
 _GENERATED = "delta.generationExpression"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 

@@ -1,7 +1,7 @@
 """What a reader may ask of a change stream, and what he then gets (partitions.md 1.5): decided before rows are read.
 
-Start and end of a question are inclusive, a partition owns [start, end). Its children are told of iff its end is in the
-question. The order of the checks is that of the table in 1.5, and READ_<stream> in SQL uses the same words.
+Start and end of a question are inclusive, a partition owns [start, end). Its children are reported iff its end is in
+the question. The order of the checks is that of the table in 1.5, and READ_<stream> in SQL uses the same words.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tidemark.change_streams.planning.tokens import parse_token
 from tidemark.errors import InvalidArgument, OutOfRange, PartitionExpired, PartitionTokenInvalid, Unimplemented
 
 __all__ = [
+    "ALL",
     "EXPIRED",
     "FUTURE_ALLOWED",
     "HEARTBEATS",
@@ -34,6 +35,7 @@ __all__ = [
     "below_watermark",
     "oldest_readable",
     "plan_read",
+    "plan_read_of_all",
     "require_captured",
     "require_kept",
     "with_end",
@@ -41,6 +43,7 @@ __all__ = [
 
 FUTURE_ALLOWED = timedelta(minutes=10)
 HEARTBEATS = (1_000, 300_000)  # milliseconds, both allowed
+ALL = "ALL"  # in place of a token, which it is never; in any case of letters
 
 START_NULL = "start_timestamp must not be null"
 HEARTBEAT_NULL = "heartbeat_milliseconds must not be null"
@@ -58,7 +61,7 @@ EXPIRED = "its records ended before"
 @dataclass(frozen=True)
 class ReadAsk:
     """A question that passed all checks which need no table. `end` None: up to what is captured. `token` None: which
-    partitions there are at `start`.
+    partitions exist at `start`, and with `of_all` their records, and those of their descendants.
     """
 
     stream: str
@@ -67,15 +70,16 @@ class ReadAsk:
     token: str | None
     heartbeat: timedelta
     oldest: datetime
+    of_all: bool = False
 
 
 @dataclass(frozen=True)
 class ReadRange:
     """What is read of a partition: its records in [start, until), heartbeats not more often than every `heartbeat`, and
-    one at `last` unless that is None; and then, if its end is reached, its children at that time.
+    one at `last` unless that is None; and then, if its end is reached, its children at that time. `token` None: of all.
     """
 
-    token: str
+    token: str | None
     start: datetime
     until: datetime
     heartbeat: timedelta
@@ -115,14 +119,16 @@ def ask_to_read(
         raise OutOfRange(argument="heartbeat_milliseconds", value=heartbeat, problem=HEARTBEAT_RANGE)
     oldest = oldest_readable(stream, now)
     _require_in_reach(start, oldest, max(now, stream.published_until))  # who follows heartbeats is never ahead
-    if partition_token is not None:
-        parse_token(_text("partition_token", partition_token), stream_uid=stream.uid)
-    return ReadAsk(stream.name, start, end, partition_token, timedelta(milliseconds=heartbeat), oldest)
+    of_all = partition_token is not None and _text("partition_token", partition_token).upper() == ALL
+    token = None if of_all else partition_token
+    if token is not None:
+        parse_token(token, stream_uid=stream.uid)
+    return ReadAsk(stream.name, start, end, token, timedelta(milliseconds=heartbeat), oldest, of_all)
 
 
-def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime, trimmed: datetime | None) -> ReadRange:
+def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime, expired: datetime | None) -> ReadRange:
     """What the log has for a question with a token. `rows`: the partition with the token, where the log has it, and
-    those that name it as a parent. `captured_until`: exclusive. `trimmed`: data before it may have been removed.
+    those that name it as a parent. `captured_until`: exclusive. `expired`: data before it may have been removed.
 
     Raises PartitionTokenInvalid, PartitionExpired, OutOfRange.
     """
@@ -130,11 +136,11 @@ def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime,
     partition, children = with_end(ask.token, tuple(rows))
     if partition is None:
         raise PartitionTokenInvalid(argument="partition_token", value=ask.token, problem=UNKNOWN_TOKEN)
-    oldest = ask.oldest if trimmed is None else max(ask.oldest, trimmed)
+    oldest = ask.oldest if expired is None else max(ask.oldest, expired)
     begin, end = partition.start, partition.end
     if end is not None and end < oldest:
         raise PartitionExpired(argument="partition_token", value=ask.token, problem=f"{EXPIRED} {oldest}")
-    require_kept(ask.start, trimmed)
+    require_kept(ask.start, expired)
     if ask.start < begin or (end is not None and ask.start > end):
         problem = f"{OUTSIDE} [{begin}, {end or 'open'}]"
         raise OutOfRange(argument="start_timestamp", value=ask.start, problem=problem)
@@ -143,6 +149,16 @@ def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime,
     until = max(ask.start, min(bound for bound in bounds if bound is not None))
     last = until - MICROSECOND if until > ask.start and ended is None else None
     return ReadRange(ask.token, ask.start, until, ask.heartbeat, last, ended, children if ended else ())
+
+
+def plan_read_of_all(ask: ReadAsk, captured_until: datetime) -> ReadRange:
+    """What the log has of all partitions, as far as it is captured. `captured_until`: exclusive. Raises OutOfRange as
+    `require_captured`.
+    """
+    require_captured(ask.start, captured_until)
+    until = captured_until if ask.end is None else min(captured_until, ask.end + MICROSECOND)
+    last = until - MICROSECOND if until > ask.start else None
+    return ReadRange(None, ask.start, max(ask.start, until), ask.heartbeat, last, None)
 
 
 def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: datetime | None) -> datetime:
@@ -157,10 +173,10 @@ def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: date
     return until if ask.end is None else min(until, ask.end + MICROSECOND)
 
 
-def require_kept(start: datetime, trimmed: datetime | None) -> None:
+def require_kept(start: datetime, expired: datetime | None) -> None:
     """Raises OutOfRange where records from `start` on may have been removed."""
-    if trimmed is not None and start < trimmed:
-        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {trimmed}")
+    if expired is not None and start < expired:
+        raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {expired}")
 
 
 def require_captured(start: datetime, captured_until: datetime) -> None:

@@ -1,6 +1,6 @@
 """What a wave of readers may take: which partitions are free to go on, and where a chunk ends (partitions.md 3.3).
 
-Nothing here is kept; the store asks, and writes what it is told.
+Nothing here is kept; the store asks, and writes what is decided here.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ __all__ = [
     "insert",
     "last_end",
     "lookup",
+    "mark_expired",
     "open_batch",
-    "trimmed",
     "watch_lists",
 ]
 
@@ -116,11 +116,11 @@ def has_records_until(connection: sa.Connection, stream_uid: str, until: datetim
     return connection.execute(sa.select(_of.number).where(ended, with_records).limit(1)).first() is not None
 
 
-def trimmed(connection: sa.Connection, stream_uid: str, until: datetime) -> int:
+def mark_expired(connection: sa.Connection, stream_uid: str, until: datetime) -> int:
     """The records of batches that ended at or before this time have left the log; of how many that was news."""
     ended = (_of.stream_uid == stream_uid) & (_of.published_until <= until)
     news = capture_batches.update().where(ended, _of.state == BatchState.CAPTURED.value)
-    return connection.execute(news.values(state=BatchState.TRIMMED.value)).rowcount
+    return connection.execute(news.values(state=BatchState.EXPIRED.value)).rowcount
 
 
 def oldest_ends(connection: sa.Connection, stream_uid: str, most: int, *, until: datetime) -> list[datetime]:

@@ -16,6 +16,7 @@ from tidemark.model.codec import from_json, to_json
 __all__ = [
     "by_uid",
     "drop",
+    "expire",
     "find",
     "insert",
     "live",
@@ -24,7 +25,6 @@ __all__ = [
     "set_options",
     "skip_batch",
     "take_next_batch",
-    "trim",
     "watch",
 ]
 
@@ -74,7 +74,7 @@ def insert(connection: sa.Connection, stream: ChangeStream) -> None:
             log_path=stream.log_path,
             published_until=stream.published_until,
             next_batch=stream.next_batch,
-            trimmed_until=stream.trimmed_until,
+            expired_until=stream.expired_until,
         )
     )
     _insert_watched(connection, stream.uid, stream.tables)
@@ -116,11 +116,11 @@ def skip_batch(connection: sa.Connection, uid: str, *, number: int) -> bool:
     return connection.execute(change_streams.update().where(standing).values(next_batch=number + 1)).rowcount == 1
 
 
-def trim(connection: sa.Connection, uid: str, until: datetime) -> bool:
+def expire(connection: sa.Connection, uid: str, until: datetime) -> bool:
     """Records before `until` may be taken out of the log from now on; True if that is further than it was."""
-    earlier = _of.trimmed_until.is_(None) | (_of.trimmed_until < until)
+    earlier = _of.expired_until.is_(None) | (_of.expired_until < until)
     move = change_streams.update().where(_of.uid == uid, _of.dropped_at.is_(None), earlier)
-    return connection.execute(move.values(trimmed_until=until)).rowcount == 1
+    return connection.execute(move.values(expired_until=until)).rowcount == 1
 
 
 def drop(connection: sa.Connection, uid: str, *, at: datetime) -> None:
@@ -169,5 +169,5 @@ def _stream(row: Mapping[str, Any] | sa.RowMapping, watched: Mapping[str, Sequen
         log_path=row["log_path"],
         published_until=row["published_until"],
         next_batch=row["next_batch"],
-        trimmed_until=row["trimmed_until"],
+        expired_until=row["expired_until"],
     )

@@ -38,7 +38,7 @@ __all__ = [
     "of_group",
     "schedule",
     "schedule_again",
-    "skip_trimmed",
+    "skip_expired",
     "states_of",
     "with_load",
     "without_load",
@@ -170,15 +170,15 @@ def move_idle_on(connection: sa.Connection, sight: Sight, until: datetime) -> in
     return connection.execute(idle.values(watermark_at=until, watermark_sequence=""), _seen(sight)).rowcount
 
 
-def skip_trimmed(connection: sa.Connection, sight: Sight, trimmed: datetime) -> int:
-    """CREATED and READY partitions behind `trimmed` that have no load before it, but beyond, are read up to the first
+def skip_expired(connection: sa.Connection, sight: Sight, expired: datetime) -> int:
+    """CREATED and READY partitions behind `expired` that have no load before it, but beyond, are read up to the first
     of that; how many.
     """
     behind = group_partitions.update().where(
-        _of.group_uid == sight.group.uid, _in(BETWEEN_CHUNKS), _of.watermark_at < trimmed, HAS_LOAD, ~HAS_LOAD_BEFORE
+        _of.group_uid == sight.group.uid, _in(BETWEEN_CHUNKS), _of.watermark_at < expired, HAS_LOAD, ~HAS_LOAD_BEFORE
     )
     moved = behind.values(watermark_at=FIRST_LOAD, watermark_sequence="")
-    return connection.execute(moved, {**_seen(sight), "load_before": trimmed}).rowcount
+    return connection.execute(moved, {**_seen(sight), "load_before": expired}).rowcount
 
 
 def without_load(connection: sa.Connection, sight: Sight) -> tuple[GroupPartition, ...]:

@@ -17,7 +17,7 @@ __all__ = ["drop_batches", "drop_chunks"]
 
 
 def drop_chunks(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
-    """Of change streams whose log is not trimmed, which drops more. Their numbers are drawn from the partition."""
+    """Of change streams whose log does not expire, which drops more. Their numbers are drawn from the partition."""
     of = chunks.c
     old = (of.state == ChunkState.COMMITTED.value) & (of.committed_at < before)
     order = (of.committed_at, of.group_uid, of.token, of.number)
@@ -29,8 +29,8 @@ def drop_chunks(connection: sa.Connection, before: datetime, after: Cursor | Non
 
 
 def drop_batches(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
-    """Of change streams whose log is not trimmed: those older than the retention that every group has read, but for the
-    newest whose records the log has, by which a trim knows that there is something to do. One stream at a time.
+    """Of change streams whose log does not expire: those older than the retention that every group has read, but for
+    the newest whose records the log has, by which an expiry knows that something is due. One stream at a time.
     """
     of = change_stream_rows.c
     alive = sa.select(of.uid).where(of.dropped_at.is_(None)).order_by(of.uid).limit(1)
@@ -44,6 +44,6 @@ def drop_batches(connection: sa.Connection, before: datetime, after: Cursor | No
         return Step(0, (uid,))
     stays = capture_batches.last_with_records(connection, uid, done) or done
     cut = min(ends[-1], stays)
-    change_streams.trim(connection, uid, cut)  # nobody begins there any more, whatever becomes of the retention
+    change_streams.expire(connection, uid, cut)  # nobody begins there any more, whatever becomes of the retention
     dropped = forget_old(connection, stream, cut).batches
     return Step(dropped, after or ("",)) if dropped else Step(0, (uid,))

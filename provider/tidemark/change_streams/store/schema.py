@@ -31,7 +31,7 @@ change_streams = sa.Table(
     sa.Column("log_path", sa.Text, nullable=False),
     sa.Column("published_until", UtcDateTime, nullable=False),  # exclusive; only grows
     sa.Column("next_batch", sa.BigInteger, nullable=False),
-    sa.Column("trimmed_until", UtcDateTime),  # the log may lack records before it; only grows
+    sa.Column("expired_until", UtcDateTime),  # the log may lack records before it; only grows
     sa.Column("dropped_at", UtcDateTime),
 )
 sa.Index(

@@ -22,7 +22,7 @@ from tidemark.change_streams.planning.definition import require_room
 from tidemark.change_streams.planning.own_tables import OwnTables
 from tidemark.change_streams.planning.waves import tiles
 from tidemark.change_streams.store import capture_batches, change_streams, partitions
-from tidemark.change_streams.worker.looking import Look, look, still_there
+from tidemark.change_streams.worker.discovery import Discovery, discover, without_missing_tables
 from tidemark.change_streams.worker.sinks import own_tables
 from tidemark.control.store import ControlStore
 from tidemark.errors import BatchBarred, CaptureChanged, ChangeStreamRefused, DiscardedBatchCaptured
@@ -85,22 +85,24 @@ def open_batch(
         stream, waiting = store.read(lambda c: _standing(c, name))
         if waiting is not None:
             return waiting
-        wanted = _with_new_tables(store, still_there(stream, tables), new_tables) if stream.everything else stream
+        wanted = (
+            _with_new_tables(store, without_missing_tables(stream, tables), new_tables) if stream.everything else stream
+        )
         started = store.clock()
-        seen = look(wanted, tables, bounds, started=started, allowed_skew=allowed_skew)
+        found = discover(wanted, tables, bounds, started=started, allowed_skew=allowed_skew)
 
         def write(
             connection: sa.Connection,
             stream: ChangeStream = stream,
             wanted: ChangeStream = wanted,
-            seen: Look = seen,
+            found: Discovery = found,
         ) -> tuple[bool, CaptureBatch | None]:
             now, waiting = _standing(connection, name)
             if waiting is not None or now != stream:
                 return waiting is not None, waiting
             own = own_tables(connection, stream.uid)
             return True, _write_ahead(
-                connection, *_not_its_own(wanted, seen, own), split_rows, merge_rows, store.clock()
+                connection, *_not_its_own(wanted, found, own), split_rows, merge_rows, store.clock()
             )
 
         done, batch = store.write(write)
@@ -126,7 +128,7 @@ def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult)
         digest = _digest(result)
         if stored is None or stored.batch != batch or result.number != batch.number:
             raise _refused(batch, "it was not opened as it was captured")
-        if stored.state in (BatchState.CAPTURED, BatchState.TRIMMED):
+        if stored.state in (BatchState.CAPTURED, BatchState.EXPIRED):
             if stored.digest != digest:
                 raise _refused(batch, "it was closed already, with another result")
             return stream
@@ -241,29 +243,29 @@ def _has_room(stream: ChangeStream, new: WatchedTable, others: Sequence[ChangeSt
     return True
 
 
-def _not_its_own(stream: ChangeStream, seen: Look, own: OwnTables) -> tuple[ChangeStream, Look]:
+def _not_its_own(stream: ChangeStream, found: Discovery, own: OwnTables) -> tuple[ChangeStream, Discovery]:
     """FOR ALL without what change streams write: a table may have become a sink since it was looked for."""
     if not stream.everything:
-        return stream, seen
+        return stream, found
     kept = tuple(one for one in stream.tables if own.why_not(one.table, everything=True) is None)
-    ranges = tuple(one for one in seen.ranges if one.watched in kept)
-    return replace(stream, tables=kept), replace(seen, ranges=ranges)
+    ranges = tuple(one for one in found.ranges if one.watched in kept)
+    return replace(stream, tables=kept), replace(found, ranges=ranges)
 
 
 def _write_ahead(
-    connection: sa.Connection, stream: ChangeStream, seen: Look, split_rows: int, merge_rows: int, at: datetime
+    connection: sa.Connection, stream: ChangeStream, found: Discovery, split_rows: int, merge_rows: int, at: datetime
 ) -> CaptureBatch | None:
     change_streams.watch(connection, stream.uid, stream.tables, everything=stream.everything)
     discarded = capture_batches.discarded(connection, stream.uid)
-    if seen.is_empty and not discarded:  # a late capture of those would come before what is promised here
-        change_streams.publish(connection, stream.uid, batch=stream.next_batch, until=seen.safe_until)
+    if found.is_empty and not discarded:  # a late capture of those would come before what is promised here
+        change_streams.publish(connection, stream.uid, batch=stream.next_batch, until=found.safe_until)
         return None
     batch = CaptureBatch(
         stream=stream,
         number=stream.next_batch,
-        ranges=seen.ranges,
+        ranges=found.ranges,
         floor=stream.published_until,
-        safe_until=seen.safe_until,
+        safe_until=found.safe_until,
         active=partitions.active(connection, stream.uid),
         split_rows=split_rows,
         merge_rows=merge_rows,
@@ -320,7 +322,7 @@ def _require_whole(batch: CaptureBatch, result: CaptureResult) -> None:
 
 
 def _digest(result: CaptureResult) -> str:
-    """Of what readers can tell: two attempts that found the same records answer the same."""
+    """Digest of what readers can see: two attempts that found the same records answer the same."""
     rows: dict[str, int] = {}
     for one in result.load:
         rows[one.token] = rows.get(one.token, 0) + one.rows

@@ -61,7 +61,7 @@ def create_change_stream(
 ) -> ChangeStream:
     """Define a change stream over `tables`, each from behind the version that it names; without any it is suspended.
 
-    `log_path`: where its log table is to lie, or what tells that by the new stream's uid. `if_not_exists` keeps an
+    `log_path`: where its log table is to lie, or what makes that of the new stream's uid. `if_not_exists` keeps an
     existing one as it is, so a second run changes nothing. Raises ChangeStreamExists, ChangeStreamRefused (a table
     twice, a fourth stream on a column, an eleventh at all), InvalidArgument.
     """
@@ -135,7 +135,7 @@ def watch(
 
 
 def suspend(store: ControlStore, name: str, *, open_log: OpenLog = DeltaLog.open) -> ChangeStream:
-    """Watch nothing more; what was captured stays readable. What becomes of an open batch is told by `watch`. A second
+    """Watch nothing more; what was captured stays readable. `watch` says what becomes of an open batch. A second
     run changes nothing. Raises ChangeStreamNotFound.
     """
     return watch(store, name, (), everything=False, open_log=open_log)

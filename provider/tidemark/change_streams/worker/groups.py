@@ -166,7 +166,7 @@ def _end(connection: sa.Connection, store: ControlStore, group: ConsumerGroup) -
 def _start(stream: ChangeStream, start: GroupStart, now: datetime) -> datetime:
     """Raises OutOfRange, InvalidArgument."""
     latest = stream.published_until
-    kept = max(stream.created_at, now - stream.options.retention, stream.trimmed_until or stream.created_at)
+    kept = max(stream.created_at, now - stream.options.retention, stream.expired_until or stream.created_at)
     earliest = min(latest, kept)
     named: dict[object, Callable[[], datetime]] = {"earliest": lambda: earliest, "now": lambda: latest}
     if start in named:

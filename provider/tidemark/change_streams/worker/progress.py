@@ -43,7 +43,7 @@ def sight_of(connection: sa.Connection, stream: ChangeStream, group: ConsumerGro
 
 def settle(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup, *, at: datetime) -> Settled:
     """All that can be moved on without a task, also through chains of partitions without rows; no watermark stays where
-    the log was trimmed, unless rows are lost there, since a chunk from there on could not be read. A second run changes
+    the log has expired, unless rows are lost there, since a chunk from there on could not be read. A second run changes
     nothing. FINISHED of a parent and its children's rows are one store transaction, the caller's (I4).
     """
     sight = sight_of(connection, stream, group)
@@ -58,8 +58,8 @@ def settle(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup
         advanced += len(idle)
         finished += [one.token for one in ended]
         children += _bring_in(connection, stream, group, ended)
-    if stream.trimmed_until is not None:
-        advanced += group_partitions.skip_trimmed(connection, sight, stream.trimmed_until)
+    if stream.expired_until is not None:
+        advanced += group_partitions.skip_expired(connection, sight, stream.expired_until)
     return Settled(sight, advanced, tuple(finished), tuple(children))
 
 

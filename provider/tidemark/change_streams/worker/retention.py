@@ -7,7 +7,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from tidemark.change_streams.model.jobs import TRIM_CHANGE_LOG
+from tidemark.change_streams.model.jobs import EXPIRE_CHANGE_LOG
 from tidemark.change_streams.store import capture_batches, change_streams
 from tidemark.change_streams.store.old_batches import Forgotten, forget_old, read_by_all
 from tidemark.change_streams.worker.definitions import get_change_stream
@@ -15,11 +15,11 @@ from tidemark.control.store import ControlStore
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["Forgotten", "LogTrimmed", "forget", "trim", "trim_before"]
+__all__ = ["Forgotten", "LogExpired", "expire", "expire_before", "forget"]
 
 
 @dataclass(frozen=True)
-class LogTrimmed:
+class LogExpired:
     """`until`: records before it are read by nobody any more; `rows`: how many rows the log lost."""
 
     until: datetime
@@ -27,7 +27,7 @@ class LogTrimmed:
     forgotten: Forgotten
 
 
-def trim(runtime: Runtime, name: str, *, key: TransactionKey | None = None) -> LogTrimmed:
+def expire(runtime: Runtime, name: str, *, key: TransactionKey | None = None) -> LogExpired:
     """Take what is older than the retention out of the log, by a job where there is any, and out of the store.
 
     Batches go as a whole, when all of them is older. Killed anywhere, a second run does what is left. A consumer group
@@ -35,17 +35,17 @@ def trim(runtime: Runtime, name: str, *, key: TransactionKey | None = None) -> L
     reset or dropped. Raises ChangeStreamNotFound, JobError, and the errors of the job.
     """
     store = runtime.store
-    until = trim_before(store, name)
+    until = expire_before(store, name)
     stream = get_change_stream(store, name)
     rows = 0
     if store.read(lambda connection: capture_batches.has_records_until(connection, stream.uid, until)):
-        due = replace(stream, trimmed_until=until)
-        rows = runtime.run_job(TRIM_CHANGE_LOG, due, key=key).rows
-        store.write(lambda connection: capture_batches.trimmed(connection, stream.uid, until))
-    return LogTrimmed(until, rows, forget(store, name))
+        due = replace(stream, expired_until=until)
+        rows = runtime.run_job(EXPIRE_CHANGE_LOG, due, key=key).rows
+        store.write(lambda connection: capture_batches.mark_expired(connection, stream.uid, until))
+    return LogExpired(until, rows, forget(store, name))
 
 
-def trim_before(store: ControlStore, name: str) -> datetime:
+def expire_before(store: ControlStore, name: str) -> datetime:
     """The time before which records may be taken out of the log. It is written ahead: from now on no plan hands out
     what lies before it, and no group starts there. A second run may go further. Raises ChangeStreamNotFound.
     """
@@ -53,22 +53,22 @@ def trim_before(store: ControlStore, name: str) -> datetime:
     def move(connection: sa.Connection) -> datetime:
         stream = change_streams.find(connection, name)
         until = min(store.clock() - stream.options.retention, stream.published_until)
-        until = max(until, stream.trimmed_until or stream.created_at)
-        change_streams.trim(connection, stream.uid, until)
+        until = max(until, stream.expired_until or stream.created_at)
+        change_streams.expire(connection, stream.uid, until)
         return until
 
     return store.write(move)
 
 
 def forget(store: ControlStore, name: str) -> Forgotten:
-    """Remove from the store what lies before `trim_before` and before the low watermark of every group: batches, their
-    load, partitions that ended, and what groups noted of them. A group that lags holds all that back, so that nothing
-    it lost goes unnoticed. A second run changes nothing. Raises ChangeStreamNotFound.
+    """Remove from the store what lies before `expire_before` and before the low watermark of every group: batches,
+    their load, partitions that ended, and what groups noted of them. A group that lags holds all that back, so that
+    nothing it lost goes unnoticed. A second run changes nothing. Raises ChangeStreamNotFound.
     """
 
     def work(connection: sa.Connection) -> Forgotten:
         stream = change_streams.find(connection, name)
-        before = read_by_all(connection, stream, stream.trimmed_until or stream.created_at)
+        before = read_by_all(connection, stream, stream.expired_until or stream.created_at)
         return Forgotten(0, 0, 0, 0) if before is None else forget_old(connection, stream, before)
 
     return store.write(work)

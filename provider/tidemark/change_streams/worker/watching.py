@@ -80,7 +80,7 @@ def find_new_tables(
     newest one where the log has lost the first, or row tracking was turned on later.
 
     One that cannot be watched, as it has no key or no row tracking, or a group of the stream writes it, stops none of
-    the others: it is left out with a warning, and `left_out` is told its name. Nothing for any other stream.
+    the others: it is left out with a warning, and `left_out` gets its name. Nothing for any other stream.
     """
     new, left = _look_at_all(store, stream, tables)
     for one in left:
@@ -88,7 +88,7 @@ def find_new_tables(
         left_out(one.name)
     for watched in new:
         if watched.captured != BEFORE_ITS_FIRST:
-            said = "Change stream %s watches %s from version %s on; before it no change is told."
+            said = "Change stream %s watches %s from version %s on; changes before it have no record."
             log.warning(said, stream.name, watched.table.name, watched.captured)
     return new
 

@@ -107,11 +107,11 @@ def chunk_failed(store: ControlStore, chunk: Chunk, run: str, error: str) -> Non
     """The chunk could not be read or written; it stays as it is, for another run. A second run changes nothing, and
     neither does it where the sink has the chunk after all. Secrets are taken out of `error`. Raises as `begin_chunks`.
     """
-    told = store.hide(error)
+    shown = store.hide(error)
 
     def move(connection: sa.Connection) -> None:
         if _stored(connection, chunk).state is ChunkState.OPEN:
-            group_partitions.mark_failed(connection, chunk.group_uid, chunk.token, run=run, error=told)
+            group_partitions.mark_failed(connection, chunk.group_uid, chunk.token, run=run, error=shown)
 
     store.write(move)
 
@@ -239,8 +239,8 @@ def _work(connection: sa.Connection, sight: Sight) -> int:
 
 
 def _require_kept(connection: sa.Connection, asked: _Ask, sight: Sight) -> None:
-    """Nothing that is to be read was trimmed. Raises PartitionExpired."""
-    until = asked.stream.trimmed_until
+    """Nothing that is to be read has expired. Raises PartitionExpired."""
+    until = asked.stream.expired_until
     if until is None:
         return
     for one in group_partitions.expired(connection, sight, until, token=asked.token):

@@ -88,7 +88,7 @@ def test_who_follows_heartbeats_is_not_ahead_whatever_his_clock_says() -> None:
         ask(start_timestamp=NOW - HOUR + timedelta(minutes=10) + US, now=NOW - 2 * HOUR)
 
 
-def test_which_partitions_there_are_is_told_up_to_what_is_captured() -> None:
+def test_partitions_are_known_up_to_what_is_captured() -> None:
     require_captured(NOW, NOW)
     with pytest.raises(OutOfRange, match="is known after a capture later than that"):
         require_captured(NOW + US, NOW)
@@ -100,8 +100,8 @@ CHILDREN = (Partition(RIGHT, 9, 65_536, (TOKEN,), SPLIT), Partition(LEFT, 0, 9, 
 CAPTURED = NOW - HOUR
 
 
-def planned(*rows: Partition, trimmed: datetime | None = None, token: str = TOKEN, **given: Any) -> ReadRange:
-    return plan_read(ask(partition_token=token, **given), rows, CAPTURED, trimmed)
+def planned(*rows: Partition, expired: datetime | None = None, token: str = TOKEN, **given: Any) -> ReadRange:
+    return plan_read(ask(partition_token=token, **given), rows, CAPTURED, expired)
 
 
 def test_without_an_end_all_that_is_captured_is_read_and_the_heartbeat_is_there() -> None:
@@ -160,12 +160,12 @@ def test_a_partition_whose_records_are_all_too_old_is_no_longer_valid() -> None:
     assert planned(FIRST, *just, start_timestamp=NOW - 24 * HOUR).ended
 
 
-def test_what_was_trimmed_is_refused_also_where_the_retention_was_lengthened_since() -> None:
+def test_what_has_expired_is_refused_also_where_the_retention_was_lengthened_since() -> None:
     with pytest.raises(OutOfRange, match="too far in the past"):
-        planned(FIRST, trimmed=NOW - 2 * HOUR + US)
-    assert planned(FIRST, trimmed=NOW - 2 * HOUR).start == NOW - 2 * HOUR
+        planned(FIRST, expired=NOW - 2 * HOUR + US)
+    assert planned(FIRST, expired=NOW - 2 * HOUR).start == NOW - 2 * HOUR
     with pytest.raises(PartitionExpired, match="no longer valid"):
-        planned(FIRST, *CHILDREN, start_timestamp=SPLIT, trimmed=SPLIT + US)
+        planned(FIRST, *CHILDREN, start_timestamp=SPLIT, expired=SPLIT + US)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""What READ_<stream> tells of a partition: records, heartbeats, children, each with its place in the order (1.3).
+"""The records that READ_<stream> answers with: data, heartbeats, children, each with its place in the order (1.3).
 
-Such rows have the columns at (timestamp), kind (int), sequence and ChangeRecord. Heartbeats are not stored: time is cut
-into slots of the reader's heartbeat from its start on, and a slot has a heartbeat at its end if a batch of the log ends
-in it and no record of the partition stands in it.
+Such rows have the columns at (timestamp), kind (int), sequence and ChangeRecord. Sorted by the first three, the records
+of all partitions have children after their parents. Heartbeats are not stored: time is cut into slots of the reader's
+heartbeat from its start on. A slot has a heartbeat at its end if a batch of the log ends in it and no record of what is
+read, one partition or all, stands in it.
 """
 
 from __future__ import annotations
@@ -34,20 +35,29 @@ if TYPE_CHECKING:
 
     from tidemark.change_streams.model.change_streams import Partition
 
-__all__ = ["AFTER_ALL", "IN_TIME", "PLACE", "in_order", "tell_children", "tell_data", "tell_heartbeats"]
+__all__ = [
+    "CHILDREN_FIRST",
+    "IN_TIME",
+    "PLACE",
+    "child_records",
+    "data_records",
+    "ends_of_partitions",
+    "heartbeat_records",
+    "in_order",
+]
 
 PLACE = ("at", "kind", "sequence")
-IN_TIME, AFTER_ALL = 0, 1  # kinds: children come last
+CHILDREN_FIRST, IN_TIME = 0, 1  # kinds: a partition has no record at its end, where its children begin
 _CHILD = "struct<token: string, parent_partition_tokens: array<string>>"
 _CHILDREN_DDL = f"at timestamp, sequence string, children array<{_CHILD}>"
 
 
-def in_order(told: DataFrame) -> DataFrame:
+def in_order(records: DataFrame) -> DataFrame:
     """Sorted, and only the one column of READ_<stream>."""
-    return told.sort(*PLACE).select(CHANGE_RECORD)
+    return records.sort(*PLACE).select(CHANGE_RECORD)
 
 
-def tell_data(rows: DataFrame, as_json: bool, *beside: str) -> DataFrame:
+def data_records(rows: DataFrame, as_json: bool, *beside: str) -> DataFrame:
     """The records of the log's `rows`; columns `beside` stay."""
     return assembled(rows, *beside).select(
         *beside,
@@ -58,7 +68,7 @@ def tell_data(rows: DataFrame, as_json: bool, *beside: str) -> DataFrame:
     )
 
 
-def tell_heartbeats(log: LogRows, asked: ReadRange, as_json: bool) -> DataFrame:
+def heartbeat_records(log: LogRows, asked: ReadRange, as_json: bool) -> DataFrame:
     """The heartbeats of a range; that at its `last` stands unless a record has its very time."""
     start, every = F.unix_micros(F.lit(asked.start)), F.lit(asked.heartbeat // MICROSECOND)
 
@@ -85,7 +95,7 @@ def tell_heartbeats(log: LogRows, asked: ReadRange, as_json: bool) -> DataFrame:
     )
 
 
-def tell_children(
+def child_records(
     spark: SparkSession, time: datetime, records: Iterable[Iterable[Partition]], as_json: bool
 ) -> DataFrame:
     """A child partitions record for each of `records`, all at `time`, in that order."""
@@ -96,7 +106,19 @@ def tell_children(
     at, sequence = F.col("at"), F.col("sequence")
     return spark.createDataFrame(rows, _CHILDREN_DDL).select(
         at,
-        F.lit(AFTER_ALL).alias("kind"),
+        F.lit(CHILDREN_FIRST).alias("kind"),
         sequence,
         framed(CHILDREN, child_record(at, sequence, F.col("children"), as_json), as_json),
+    )
+
+
+def ends_of_partitions(log: LogRows, asked: ReadRange, as_json: bool) -> DataFrame:
+    """A child partitions record for each partition that ends in the range behind its start."""
+    at, first = F.col("ended"), F.lit(f"{0:08d}")
+    ended = log.families.where((at > F.lit(asked.start)) & (at < F.lit(asked.until)))
+    return ended.select(
+        at.alias("at"),
+        F.lit(CHILDREN_FIRST).alias("kind"),
+        F.col("token").alias("sequence"),
+        framed(CHILDREN, child_record(at, first, F.col("children"), as_json), as_json),
     )

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-__all__ = ["TrimChangeLogOperator"]
+__all__ = ["ExpireChangeLogOperator"]
 
 
-class TrimChangeLogOperator(SparkOperator):
+class ExpireChangeLogOperator(SparkOperator):
     """Takes records that are older than the change stream's retention out of its log, and out of the control store what
     was noted of them.
 
@@ -33,9 +33,9 @@ class TrimChangeLogOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """{change_stream, until, rows, partitions, batches}: rows that left the log, and what the store forgot."""
-        from tidemark.change_streams.worker.retention import trim
+        from tidemark.change_streams.worker.retention import expire
 
-        done = trim(self.runtime(), self.change_stream)
+        done = expire(self.runtime(), self.change_stream)
         self.log.info("%s rows left the log; records before %s are gone.", done.rows, done.until.isoformat())
         return {
             "change_stream": self.change_stream,

@@ -15,7 +15,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.streams.planning.bounds import Bound, within
 from tidemark.streams.worker.sources import Tables, in_order
 
-__all__ = ["Look", "look", "still_there"]
+__all__ = ["Discovery", "discover", "without_missing_tables"]
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +26,8 @@ REMEDY = (
 
 
 @dataclass(frozen=True)
-class Look:
-    """What one batch takes, and up to when nothing else will come."""
+class Discovery:
+    """The commits that one batch takes, and the time up to which no other commit will appear."""
 
     ranges: tuple[TableRange, ...]
     safe_until: datetime
@@ -38,12 +38,14 @@ class Look:
         return not self.ranges
 
 
-def look(stream: ChangeStream, tables: Tables, bound: Bound, *, started: datetime, allowed_skew: timedelta) -> Look:
+def discover(
+    stream: ChangeStream, tables: Tables, bound: Bound, *, started: datetime, allowed_skew: timedelta
+) -> Discovery:
     """The ranges of those tables that have commits which are not captured, as far as the bound lets them: `max_commits`
     counts those of each table, rows those of all.
 
-    `started` is before the first look; what appears later than that, and the skew, is not promised. Where commits wait,
-    the promise ends before the first of them, so that it keeps its time. Raises WatchedTableChanged.
+    `started` is before the first log is read; what appears later than that, and the skew, is not promised. If commits
+    wait, the promise ends before the first of them, so that it keeps its time. Raises WatchedTableChanged.
     """
     logs = [_opened(stream, watched, tables) for watched in stream.tables]
     heads = [_head(stream, watched, log) for watched, log in zip(stream.tables, logs, strict=True)]
@@ -55,12 +57,12 @@ def look(stream: ChangeStream, tables: Tables, bound: Bound, *, started: datetim
     for watched, log, end in taken:
         if end > watched.captured:
             _require_columns(stream, watched, log, end)
-    return Look(
+    return Discovery(
         tuple(TableRange(watched, watched.captured, end) for watched, _, end in taken if end > watched.captured), safe
     )
 
 
-def still_there(stream: ChangeStream, tables: Tables) -> ChangeStream:
+def without_missing_tables(stream: ChangeStream, tables: Tables) -> ChangeStream:
     """The stream without the tables that were dropped, or made anew: FOR ALL blocks neither. What such a table had that
     was not captured is gone with it.
     """

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tidemark.change_streams.driver.log_rows import LogRows
-from tidemark.change_streams.driver.log_table import LOG_COLUMNS, LOG_DDL, TOKEN_COLUMN, TRIM_TOKEN
+from tidemark.change_streams.driver.log_table import EXPIRED_TOKEN, EXPIRED_TYPES, LOG_COLUMNS, LOG_DDL, TOKEN_COLUMN
 from tidemark.change_streams.model.change_streams import EPOCH, MICROSECOND, ChangeStream
-from tidemark.change_streams.model.jobs import Trimmed
+from tidemark.change_streams.model.jobs import ExpiredRows
 from tidemark.delivery.driver.exactly_once import CONFLICTS
 from tidemark.errors import TableNotFound
 from tidemark.failpoints import failpoint
@@ -19,22 +19,22 @@ from tidemark.sql.statements import path_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["trim_change_log"]
+__all__ = ["expire_change_log"]
 
 _ATTEMPTS = 5
 
 
-def trim_change_log(
+def expire_change_log(
     spark: SparkSession,
     stream: ChangeStream,
     *,
     now: datetime,
     options: Mapping[str, str] | None = None,
     go_on: Callable[[], None] = lambda: None,
-) -> Trimmed:
+) -> ExpiredRows:
     """Remove the rows of all batches that lie before `now` less the stream's retention, and are so wholly unreadable.
 
-    Partitions stay, and the newest batch's window, by which a late retry of its capture knows it. First the log is told
+    Partitions stay, and the newest batch's window, by which a late retry of its capture knows it. First the log says
     what goes, so that no reader takes a gap for quiet. Captures may append meanwhile; VACUUM takes the files. `go_on`
     raises when the job is to stop. A second run removes what the first has left. A log that is not there has nothing to
     remove.
@@ -42,22 +42,22 @@ def trim_change_log(
     try:
         uri = DeltaLog.open(stream.log_path, options).uri
     except TableNotFound:
-        return Trimmed(None)
+        return ExpiredRows(None)
     log = LogRows.pinned(spark, uri, options)
     go_on()
     found = log.batches_until(now - stream.options.retention)
     if found is None:
-        return Trimmed(log.trimmed_until())
+        return ExpiredRows(log.expired_until())
     batch, until = found
-    if (log.trimmed_until() or EPOCH) < until:
+    if (log.expired_until() or EPOCH) < until:
         _mark(spark, uri, batch, until)
-    failpoint("trim.marked")
+    failpoint("expire.marked")
     go_on()
-    return Trimmed(until, _remove(spark, uri, batch, until, log.newest_batch()))
+    return ExpiredRows(until, _remove(spark, uri, batch, until, log.newest_batch()))
 
 
 def _mark(spark: SparkSession, uri: str, batch: int, until: datetime) -> None:
-    mark = {TOKEN_COLUMN: TRIM_TOKEN, "record_type": "trimmed", "batch": batch, "commit_timestamp": until}
+    mark = {TOKEN_COLUMN: EXPIRED_TOKEN, "record_type": "expired", "batch": batch, "commit_timestamp": until}
     row = tuple(mark.get(name) for name in LOG_COLUMNS)
     spark.createDataFrame([row], LOG_DDL).write.format("delta").mode("append").save(uri)
 
@@ -68,7 +68,7 @@ def _remove(spark: SparkSession, uri: str, batch: int, until: datetime, newest: 
     statement = (
         f"DELETE FROM {path_name(uri)} WHERE (record_type = 'data' AND batch <= {batch}) "
         f"OR (record_type = 'window' AND batch <= {batch} AND batch < {newest}) "
-        f"OR (record_type = 'trimmed' AND commit_timestamp < {earlier})"
+        f"OR (record_type IN {EXPIRED_TYPES} AND commit_timestamp < {earlier})"
     )
     for attempt in range(1, _ATTEMPTS + 1):
         try:

@@ -1,4 +1,4 @@
-"""Retention from a notebook: the log loses what is too old, a reader that is behind is told, the others go on."""
+"""Retention from a notebook: the log loses what is too old, a reader that is behind is refused, the others go on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_old_records_leave_the_log_and_nobody_loses_one_unsaid(spark: SparkSessi
         bench.lake.create_consumer_group(stream.name, group, start="earliest")
     bench.singers("1, 'a', 'b', 1", "2, 'a', 'b', 1")
     bench.capture()
-    assert bench.lake.trim_change_log(stream.name).rows == 0
+    assert bench.lake.expire_change_log(stream.name).rows == 0
     bench.spark.sql(f"CREATE TABLE {bench.name('music.Copy')} (mod_type STRING) USING delta")
 
     def read() -> int:
@@ -38,10 +38,10 @@ def test_old_records_leave_the_log_and_nobody_loses_one_unsaid(spark: SparkSessi
     store.clock = lambda: datetime.now(UTC) + timedelta(hours=25)  # type: ignore[method-assign]
     bench.capture()
     read()
-    done = bench.lake.trim_change_log(stream.name)
+    done = bench.lake.expire_change_log(stream.name)
     data = spark.read.format("delta").load(stream.log_path).where("record_type = 'data'")
     assert (done.rows, data.count(), done.forgotten.partitions) == (2, 0, 0)
-    assert bench.lake.trim_change_log(stream.name).rows == 0
+    assert bench.lake.expire_change_log(stream.name).rows == 0
     with pytest.raises(PartitionExpired, match="sleeps"):
         plan_wave(store, stream.name, "sleeps", run="r", max_chunks=9, max_rows=9)
     store.clock = lambda: datetime.now(UTC) + timedelta(hours=26)  # type: ignore[method-assign]

@@ -1,0 +1,18 @@
+"""The EXPIRE_CHANGE_LOG job: what a change stream's retention is over for leaves its log."""
+
+from __future__ import annotations
+
+from tidemark.change_streams.driver.expire import expire_change_log as expire
+from tidemark.change_streams.model.change_streams import ChangeStream
+from tidemark.change_streams.model.jobs import ExpiredRows
+from tidemark.jobs.context import JobContext
+
+__all__ = ["expire_change_log"]
+
+
+def expire_change_log(job: JobContext, ask: ChangeStream) -> ExpiredRows:
+    """Expire the records of the change stream's log up to its `expired_until`, and no further, since later ones may
+    still be handed out. A second run finds nothing to remove. Raises what `expire_change_log` of the engine does.
+    """
+    until = ask.expired_until or ask.created_at
+    return expire(job.session, ask, now=until + ask.options.retention, options=job.options, go_on=job.stop_if_due)
