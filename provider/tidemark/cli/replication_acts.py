@@ -35,7 +35,7 @@ _ACTION = Arg(  # type: ignore[no-untyped-call]
     default="start",
 )
 _AT_ONCE = Arg(  # type: ignore[no-untyped-call]
-    ("--at-once",), help="Apply nothing any more; what was captured is written after it is resumed",
+    ("--at-once",), help="Apply nothing any more; what was captured is applied after it is resumed",
     action="store_true",
 )  # fmt: skip
 _FROM = Arg(  # type: ignore[no-untyped-call]
