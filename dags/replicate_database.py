@@ -3,9 +3,9 @@
 The tables are those of a PostgreSQL that the connection `shop_database` leads to; `make demo-replication` starts one,
 fills it and keeps changing it. Each run captures what was committed since the last one; a table that is new is copied
 as of one exact position beside that, and what was captured is then applied to each target. While one run is at a long
-backfill the next ones capture and write down. Started by hand with `backfill`, a run copies these tables anew; the
-second DAG only asks, and stops those that are under way. The third one takes events out of the event log that are a
-week old and that every target has.
+backfill the next ones capture and apply. Started by hand with `backfill`, a run copies these tables anew; the second
+DAG only requests backfills, and stops those that are under way. The third one takes events out of the event log that
+are a week old and that every target has.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import DAG, Param
 
-from tidemark.operators.replication_objects import AskBackfillOperator
-from tidemark.operators.replication_retention import TrimEventLogOperator
+from tidemark.operators.replication_objects import RequestBackfillOperator
+from tidemark.operators.replication_retention import ExpireEventLogOperator
 from tidemark.operators.replications import CreateReplicationOperator
 from tidemark.task_groups.replicate import replicate
 
@@ -46,13 +46,13 @@ with DAG(
     create >> replicate(
         "replicate",
         replication=REPLICATION,
-        ask={"objects": "{{ params.backfill | tojson }}"},
+        request={"objects": "{{ params.backfill | tojson }}"},
         backfill={"max_active_tis_per_dagrun": 2},
     )
 
 with DAG(
     "replicate_database_backfills",
-    description="Asks for backfills of tables, or stops them; runs of replicate_database do them",
+    description="Requests backfills of tables, or stops them; runs of replicate_database do them",
     schedule=None,
     params={
         "backfill": TABLES,
@@ -60,8 +60,8 @@ with DAG(
     },
     tags=["tidemark", "example"],
 ) as backfills:
-    AskBackfillOperator(
-        task_id="ask",
+    RequestBackfillOperator(
+        task_id="request",
         replication=REPLICATION,
         objects="{{ params.backfill | tojson }}",
         action="{{ params.action }}",
@@ -77,4 +77,4 @@ with DAG(
     params={"keep_days": Param(7, type="number", minimum=0, description="how long events are kept at least")},
     tags=["tidemark", "example"],
 ) as retention:
-    TrimEventLogOperator(task_id="trim", replication=REPLICATION, keep_days="{{ params.keep_days }}")
+    ExpireEventLogOperator(task_id="expire", replication=REPLICATION, keep_days="{{ params.keep_days }}")

@@ -16,13 +16,13 @@ from tidemark.operators.replication_lifecycle import (
     RecoverReplicationOperator,
     ResumeReplicationOperator,
 )
-from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replication_objects import RequestBackfillOperator
 from tidemark.operators.replications import DropReplicationOperator
 
 ACTIONS = {
-    "pause": "Pause: what was captured is written down first",
+    "pause": "Pause: what was captured is applied first",
     "resume": "Resume",
-    "backfill": "Ask for backfills of the tables",
+    "backfill": "Request backfills of the tables",
     "stop_backfill": "Stop backfills of the tables",
     "recover": "Recover from the position; the tables are not backfilled again",
     "drop": "Drop: slot, publication and event log go, targets stay",
@@ -64,8 +64,8 @@ with DAG(
     act() >> [
         PauseReplicationOperator(task_id="pause", replication=replication, why=why),
         ResumeReplicationOperator(task_id="resume", replication=replication, why=why),
-        AskBackfillOperator(task_id="backfill", replication=replication, objects=tables),
-        AskBackfillOperator(task_id="stop_backfill", replication=replication, objects=tables, action="stop"),
+        RequestBackfillOperator(task_id="backfill", replication=replication, objects=tables),
+        RequestBackfillOperator(task_id="stop_backfill", replication=replication, objects=tables, action="stop"),
         RecoverReplicationOperator(
             task_id="recover", replication=replication, position="{{ params.position }}", keep=tables, why=why
         ),

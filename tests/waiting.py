@@ -89,9 +89,9 @@ RUN_NOW: dict[str, tuple[str, ...]] = {
     ),
     "tests/engine/replication/test_restored_tables.py": (
         "test_a_number_that_another_range_was_written_under_is_not_taken_for_written",
-        "test_of_an_event_log_that_lost_batches_nothing_is_written_down",
+        "test_of_an_event_log_that_lost_batches_nothing_is_applied",
     ),
-    "tests/engine/replication/test_trim_events.py": (
+    "tests/engine/replication/test_expire_events.py": (
         "test_what_the_target_has_goes_and_the_rest_is_applied_as_if_nothing_had_gone",
         "test_an_event_is_needed_from_the_place_that_is_named_on",
     ),
@@ -223,15 +223,15 @@ LATER: dict[str, dict[str, str | None]] = {
             "test_a_source_that_goes_away_in_the_middle_loses_nothing"
         ),
     },
-    "tests/engine/replication/test_write_down.py": {
+    "tests/engine/replication/test_apply_events.py": {
         "test_a_mirror_without_a_key_stops_before_what_it_cannot_follow[UPDATE-a-only one half.*Backfill the object]": (
             "test_a_mirror_without_a_key_stops_before_what_it_cannot_follow"
         ),
-        "test_what_only_a_backfill_can_tell_is_flagged[None-it has no key any more]": (
-            "test_what_only_a_backfill_can_tell_is_flagged"
+        "test_what_only_a_backfill_can_tell_needs_one[None-it has no key any more]": (
+            "test_what_only_a_backfill_can_tell_needs_one"
         ),
-        "test_what_only_a_backfill_can_tell_is_flagged[change0-column n changed its type from integer to string]": (
-            "test_what_only_a_backfill_can_tell_is_flagged"
+        "test_what_only_a_backfill_can_tell_needs_one[change0-column n changed its type from integer to string]": (
+            "test_what_only_a_backfill_can_tell_needs_one"
         ),
         "test_a_value_that_is_overwritten_in_time_harms_nobody": None,
     },

@@ -10,6 +10,7 @@ import os
 import signal
 
 __all__ = [
+    "APPLY_POINTS",
     "BACKFILL_OBJECT_POINTS",
     "CAPTURE_EVENTS_POINTS",
     "CHANGE_STREAM_POINTS",
@@ -18,7 +19,6 @@ __all__ = [
     "PARTITION_POINTS",
     "POINTS",
     "REPLICATION_POINTS",
-    "WRITE_DOWN_POINTS",
     "failpoint",
 ]
 
@@ -61,7 +61,7 @@ BACKFILL_OBJECT_POINTS = (
     "backfill.copied",
 )
 
-WRITE_DOWN_POINTS = (  # of the first two segments; later ones have their numbers
+APPLY_POINTS = (  # of the first two segments; later ones have their numbers
     "segment1.before",
     "segment1.written",
     "segment2.before",
@@ -73,7 +73,7 @@ REPLICATION_POINTS = (
     "prepare.slot",
     *CAPTURE_EVENTS_POINTS,
     *BACKFILL_OBJECT_POINTS,
-    *WRITE_DOWN_POINTS,
+    *APPLY_POINTS,
 )
 
 PARTITION_POINTS = (

@@ -16,31 +16,31 @@ from tidemark.errors import SourceUnreachable
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult
 from tidemark.model.statements import TransactionKey
-from tidemark.replication.model.jobs import WriteDownReport
-from tidemark.replication.model.replication import BackfillProgress, By, ReplicationOptions, Selection
+from tidemark.replication.model.jobs import ApplyReport
+from tidemark.replication.model.replication import Actor, BackfillProgress, ReplicationOptions, Selection
 from tidemark.replication.worker import lifecycle
+from tidemark.replication.worker.apply import run_apply
 from tidemark.replication.worker.backfill import record_progress
-from tidemark.replication.worker.write_down import run_write_down
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["FLAG", "WORST_FIRST", "MonitoredReplications", "made_in"]
+__all__ = ["REASON", "WORST_FIRST", "MonitoredReplications", "made_in"]
 
-FLAG = "column weight may have any value in rows that are older than it"
+REASON = "column weight may have any value in rows that are older than it"
 WORST_FIRST = (
     "shop.payments", "shop.stock", "shop.reviews", "shop.customers", "shop.vouchers", "shop.items", "shop.orders",
 )  # fmt: skip
 
 
-def _by(task: str) -> By:
+def _by(task: str) -> Actor:
     key = str(TransactionKey(DAG, "scheduled__2026-11-22", task))
-    return By(who=key, run=key)
+    return Actor(who=key, run=key)
 
 
 @dataclass
 class MonitoredReplications:
-    """`shop`: `payments` failed, `stock` is flagged, `reviews` cannot be replicated, `customers` is at 43 %, `vouchers`
-    waits for its backfill, `items` is behind, `orders` is current. `crm` is paused, and has no objects.
+    """`shop`: `payments` failed, `stock` needs a backfill, `reviews` cannot be replicated, `customers` is at 43 %,
+    `vouchers` waits for its backfill, `items` is behind, `orders` is current. `crm` is paused, and has no objects.
     """
 
     root: Path
@@ -62,7 +62,7 @@ class MonitoredReplications:
         shop.source.lag_bytes = 48_200_000
         for name in ("shop.orders", "shop.items", "shop.stock"):
             shop.backfill(name, by=_by("backfill"))
-        self._flag("shop.stock")
+        self._needs_backfill("shop.stock")
         with pytest.raises(SourceUnreachable):
             shop.backfill("shop.payments", Ends.ERROR, by=_by("backfill"))
         self._register_all(unsupported="row security hides rows of it from the user of the connection")
@@ -91,22 +91,22 @@ class MonitoredReplications:
         there = [found(one.name.text) for one in self.shop.objects()]
         self.shop.register(*there, found("shop.reviews", unsupported=unsupported))
 
-    def _flag(self, name: str) -> None:
+    def _needs_backfill(self, name: str) -> None:
         shop = self.shop
         shop.source.commit(f"id of {name}")
         shop.capture(by=_by("capture"))
-        stopped = WriteDownReport(at(16), columns("id", "x"), 0, 0, {}, flagged=FLAG)
-        run_write_down(
+        stopped = ApplyReport(at(16), columns("id", "x"), 0, 0, {}, needs_backfill=REASON)
+        run_apply(
             Runtime(self.store, run=lambda _: JobResult(to_plain(stopped)), paths=JobPaths("/w", "/x")),
             shop.object(name).uid,
-            by=_by("write_down"),
+            by=_by("apply"),
         )
 
     def _crm(self) -> None:
         self.shop.create("crm", Selection(include=("crm",)), event_log=(self.root / "crm").as_uri())
         lifecycle.start(self.store, "crm", by=_by("prepare"))
         lifecycle.validated(self.store, "crm", system_id="cluster-1", position=at(16), by=_by("prepare"))
-        lifecycle.pause(self.store, "crm", by=By("ana", "the CRM moves"), at_once=True)
+        lifecycle.pause(self.store, "crm", by=Actor("ana", "the CRM moves"), at_once=True)
 
 
 def made_in(root: Path) -> MonitoredReplications:

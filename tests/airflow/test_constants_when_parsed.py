@@ -25,8 +25,8 @@ from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, RecoverReplicationOperator
-from tidemark.operators.replication_objects import AskBackfillOperator, BackfillObjectOperator
-from tidemark.operators.replication_retention import TrimEventLogOperator
+from tidemark.operators.replication_objects import BackfillObjectOperator, RequestBackfillOperator
+from tidemark.operators.replication_retention import ExpireEventLogOperator
 from tidemark.operators.replications import (
     CreateReplicationOperator,
     DropReplicationOperator,
@@ -217,17 +217,22 @@ REPLICATE = {"replication": "r", "source_conn_id": "shop", "target": "mirror"}
         (
             lambda **a: CreateReplicationOperator(**REPLICATE, **a),
             "options",
-            [None, {"max_events": "5"}, {"unfit_values": "null"}, {"max_events": "{{ n }}"}],
-            [{"max_event": 5}, {"max_events": 0}, {"unfit_values": "drop"}, {"backfill": "perhaps"}],
+            [None, {"max_events": "5"}, {"invalid_values": "null"}, {"max_events": "{{ n }}"}],
+            [{"max_event": 5}, {"max_events": 0}, {"invalid_values": "drop"}, {"backfill": "perhaps"}],
         ),
         (lambda **a: PrepareReplicationOperator(replication="r", **a), "slot_patience_seconds", [0, "9"], [-1, "long"]),
-        (lambda **a: FinishReplicationOperator(replication="r", **a), "fail_on_flagged", [True], ["perhaps"]),
+        (lambda **a: FinishReplicationOperator(replication="r", **a), "fail_on_needs_backfill", [True], ["perhaps"]),
         (lambda **a: DropReplicationOperator(replication="r", **a), "without_source", [True, "{{ x }}"], ["perhaps"]),
         (lambda **a: CaptureEventsOperator(replication="r", **a), "skip_when_empty", [True], ["perhaps"]),
         (lambda **a: PauseReplicationOperator(replication="r", **a), "at_once", [True, "{{ x }}"], ["perhaps"]),
         (lambda **a: RecoverReplicationOperator(replication="r", position="now", **a), "keep", [["a.b"]], [5]),
-        (lambda **a: AskBackfillOperator(**{"replication": "r", "objects": "a.b", **a}), "action", ["stop"], ["end"]),
-        (lambda **a: TrimEventLogOperator(replication="r", **a), "keep_days", [0, "7", "{{ d }}"], [-1, "long"]),
+        (
+            lambda **a: RequestBackfillOperator(**{"replication": "r", "objects": "a.b", **a}),
+            "action",
+            ["stop"],
+            ["end"],
+        ),
+        (lambda **a: ExpireEventLogOperator(replication="r", **a), "keep_days", [0, "7", "{{ d }}"], [-1, "long"]),
         (lambda **a: CreateChangeStreamOperator(**{**WATCH, **a}), "change_stream", ["{{ c }}"], ["my stream", "", 5]),
         (
             lambda **a: CreateChangeStreamOperator(change_stream="c", **a),

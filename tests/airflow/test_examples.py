@@ -350,13 +350,13 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     from tests.airflow.examples.shop_replication import (
         backfills_of_shop,
         drop_shop_replication,
+        expire_shop_events,
         hold_shop_replication,
         recover_shop_replication,
         release_shop_replication,
         shop_is_replicated,
         shop_replication,
         shop_replication_in_steps,
-        trim_shop_events,
     )
     from tests.airflow.replicated_shop import ReplicatedShop, events_of
 
@@ -365,19 +365,19 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     database.sql("DELETE FROM shop.orders WHERE id = 3")
     assert run_dag(shop_replication_in_steps).state == "success"
     in_steps = [kind for kind, _ in events_of("shop", "shop.orders", dag_id="shop_replication_in_steps")]
-    assert in_steps == ["write_down"]
+    assert in_steps == ["apply"]
     target = lake.spark.read.format("delta").load(str(tmp_path / "lake" / "replicated" / "shop_orders"))
     assert (target.count(), target.where("id = 3").count()) == (29, 0)
     customers = lake.spark.read.format("delta").load(str(tmp_path / "lake" / "replicated" / "shop_customers"))
     assert "credit" not in customers.columns
-    assert run_dag(backfills_of_shop).task("ask") == "skipped"
+    assert run_dag(backfills_of_shop).task("request") == "skipped"
     assert run_dag(shop_is_replicated).state == "success"
     database.sql("DELETE FROM shop.orders WHERE id = 4")
     assert run_dag(shop_replication).state == "success"
-    assert run_dag(trim_shop_events).returned("trim")["events"] == 0  # nothing is a week old
-    monkeypatch.setattr(trim_shop_events.get_task("trim"), "keep_days", "0")
-    trimmed = run_dag(trim_shop_events).returned("trim")
-    assert (trimmed["events"] > 0, trimmed["held"]) == (True, {})
+    assert run_dag(expire_shop_events).returned("expire")["events"] == 0  # nothing is a week old
+    monkeypatch.setattr(expire_shop_events.get_task("expire"), "keep_days", "0")
+    expired = run_dag(expire_shop_events).returned("expire")
+    assert (expired["events"] > 0, expired["held"]) == (True, {})
     assert run_dag(hold_shop_replication).returned("pause")["state"] in ("draining", "paused")
     assert run_dag(release_shop_replication).returned("resume")["state"] == "running"
     (slot,), _ = database.in_source()

@@ -13,14 +13,14 @@ from fastapi import FastAPI
 
 from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
 from tests.airflow.monitored import DAG
-from tests.airflow.monitored_replications import FLAG, WORST_FIRST, MonitoredReplications, made_in
+from tests.airflow.monitored_replications import REASON, WORST_FIRST, MonitoredReplications, made_in
 from tests.control.replication_model import ME, found
 from tidemark.errors import SourceUnreachable
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.plugins.monitor.actors import actor
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS, object_answer
 from tidemark.replication.worker import lifecycle
-from tidemark.replication.worker.objects import ask_backfill
+from tidemark.replication.worker.objects import request_backfill
 from tidemark.replication.worker.status import describe
 
 pytestmark = pytest.mark.airflow
@@ -59,7 +59,7 @@ def test_replications_come_with_state_lag_and_alerts(ask: Caller) -> None:
     assert shop["lag_bytes"] == 48_200_000
     assert shop["captured_at"].endswith(("Z", "+00:00"))
     assert shop["alert_count"] == len(shop["alerts"]) == 3
-    assert f"shop.stock is to be backfilled: {FLAG}" in shop["alerts"]
+    assert f"shop.stock is to be backfilled: {REASON}" in shop["alerts"]
 
 
 def test_the_objects_of_a_replication_come_worst_first(ask: Caller) -> None:
@@ -68,7 +68,7 @@ def test_the_objects_of_a_replication_come_worst_first(ask: Caller) -> None:
     found = {one["name"]: one for one in answer.json()["objects"]}
     assert found["shop.payments"]["state"] == "failed"
     assert "it went away" in found["shop.payments"]["problem"]
-    assert (found["shop.stock"]["flagged"], found["shop.stock"]["problem"]) == (FLAG, None)
+    assert (found["shop.stock"]["needs_backfill"], found["shop.stock"]["problem"]) == (REASON, None)
     assert "row security" in found["shop.reviews"]["problem"]
     assert (found["shop.items"]["behind"], found["shop.orders"]["behind"]) == (True, False)
     assert found["shop.orders"]["target"] == "lake.shop_orders"
@@ -93,11 +93,11 @@ def test_without_statistics_of_the_source_a_backfill_has_rows_alone(
     assert (one["progress"]["done"], one["progress"]["expected"], one["progress"]["percent"]) == (7, None, None)
 
 
-def test_a_flagged_object_that_is_asked_for_is_not_among_the_worst_any_more(
+def test_an_object_that_needs_a_requested_backfill_is_not_among_the_worst_any_more(
     app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
     made = made_in(tmp_path).fill()
-    ask_backfill(made.store, "shop", ["shop.stock"], by=ME)
+    request_backfill(made.store, "shop", ["shop.stock"], by=ME)
     use(made.url)
     found = objects(Caller(app)("/api/replication", name="shop"))
     assert found.index("shop.customers") < found.index("shop.stock") < found.index("shop.items")
@@ -167,7 +167,7 @@ def test_errors_are_shown_to_those_who_may_read_the_dags_of_the_runs_that_met_th
 ) -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
-    met = ("it went away", FLAG, "row security")
+    met = ("it went away", REASON, "row security")
     seen = [ask(route, **asked).text for route, asked in ROUTES]
     assert all(words in text for words in met for text in seen)
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
@@ -176,7 +176,7 @@ def test_errors_are_shown_to_those_who_may_read_the_dags_of_the_runs_that_met_th
     shop = hidden[0].json()["replications"][1]
     assert (shop["alert_count"], shop["alerts"][0]) == (3, f"shop.payments: {FOR_OTHERS}")
     objects = {one["name"]: one for one in hidden[1].json()["objects"]}
-    assert (objects["shop.stock"]["flagged"], objects["shop.payments"]["problem"]) == (FOR_OTHERS, FOR_OTHERS)
+    assert (objects["shop.stock"]["needs_backfill"], objects["shop.payments"]["problem"]) == (FOR_OTHERS, FOR_OTHERS)
     assert objects["shop.orders"]["problem"] is None
 
 
@@ -201,13 +201,13 @@ def test_errors_are_shown_to_nobody_where_no_run_is_known_that_may_have_met_them
 
 def test_secrets_are_taken_out_of_errors_before_they_are_stored(tmp_path: Path) -> None:
     made = made_in(tmp_path)
-    made.store.hide = lambda text: re.sub(f"it went away|row security|{re.escape(FLAG)}", "***", text)
+    made.store.hide = lambda text: re.sub(f"it went away|row security|{re.escape(REASON)}", "***", text)
     made.fill()
     lifecycle.settle(made.store, "shop", error=SourceUnreachable(source="shop", problem="it went away"), by=ME)
     status = describe(made.store, "shop")
     said = [str(status.replication.error), *status.alerts, *(str(one.object.problem) for one in status.objects)]
     assert sum("***" in text for text in said) >= 6
-    assert not any(secret in text for text in said for secret in ("it went away", "row security", FLAG))
+    assert not any(secret in text for text in said for secret in ("it went away", "row security", REASON))
 
 
 def test_the_store_of_a_task_hides_what_airflow_masks(hook: TidemarkHook) -> None:

@@ -15,7 +15,7 @@ from tests.airflow.runs import Outcome
 from tests.postgresql import PostgresServer
 from tests.tiers import nightly
 from tidemark.assets import replicated_alias
-from tidemark.operators.replication_objects import BackfillObjectOperator, WriteDownOperator
+from tidemark.operators.replication_objects import ApplyEventsOperator, BackfillObjectOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -39,10 +39,10 @@ def test_the_graph_shows_what_waits_for_what(dag: DAG) -> None:
     upstream = {task.task_id: task.upstream_task_ids for task in dag.tasks}
     group = "replicate"
     assert upstream[f"{group}.capture"] == {f"{group}.prepare"}
-    assert upstream[f"{group}.ask"] == {f"{group}.prepare"}
-    assert upstream[f"{group}.objects_to_do"] == {f"{group}.ask"}
+    assert upstream[f"{group}.request"] == {f"{group}.prepare"}
+    assert upstream[f"{group}.objects_to_do"] == {f"{group}.request"}
     assert upstream[f"{group}.objects.backfill"] == {f"{group}.objects_to_do"}
-    assert {f"{group}.objects.backfill", f"{group}.capture_ended"} <= upstream[f"{group}.objects.write_down"]
+    assert {f"{group}.objects.backfill", f"{group}.capture_ended"} <= upstream[f"{group}.objects.apply"]
     assert f"{group}.capture" not in upstream[f"{group}.objects.backfill"]
 
 
@@ -79,19 +79,19 @@ def test_targets_are_their_tables_as_of_what_was_captured_while_the_source_is_wr
     assert {one.object.applied for one in status.objects} == {status.replication.captured}
     assert second.returned("replicate.capture")["events"] > 0
     assert events_of("shop", "shop.visits") == [
-        ("backfill", first.run.run_id), ("write_down", second.run.run_id),
+        ("backfill", first.run.run_id), ("apply", second.run.run_id),
     ]  # fmt: skip
 
 
 def test_backfills_are_asked_for_beside_it_and_its_runs_may_overlap(dag: DAG) -> None:
     backfills: DAG = importlib.import_module("replicate_database").backfills
-    assert [task.task_id for task in backfills.tasks] == ["ask"]
+    assert [task.task_id for task in backfills.tasks] == ["request"]
     assert (dag.max_active_runs, dag.get_task("replicate.capture").max_active_tis_per_dag) == (3, 1)
-    assert dag.get_task("replicate.objects.write_down").max_active_tis_per_dag is None
+    assert dag.get_task("replicate.objects.apply").max_active_tis_per_dag is None
 
 
 def test_a_task_outside_the_group_tells_of_its_object_too() -> None:
     task = BackfillObjectOperator(task_id="b", replication="shop", object_name="shop.orders")
     assert task.outlets == [AssetAlias(replicated_alias("shop"))]
-    assert WriteDownOperator(task_id="w", replication="{{ params.name }}", object_name="shop.orders").outlets == []
-    assert WriteDownOperator(task_id="v", replication="shop", object_name="shop.orders", outlets=[]).outlets == []
+    assert ApplyEventsOperator(task_id="w", replication="{{ params.name }}", object_name="shop.orders").outlets == []
+    assert ApplyEventsOperator(task_id="v", replication="shop", object_name="shop.orders", outlets=[]).outlets == []

@@ -15,7 +15,7 @@ from tests.airflow.runs import Outcome
 from tests.postgresql import PostgresServer
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
-from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replication_objects import RequestBackfillOperator
 from tidemark.operators.replications import CreateReplicationOperator, DropReplicationOperator
 from tidemark.replication.model.replication import ObjectState, ReplicationState
 from tidemark.task_groups.replicate import replicate
@@ -73,13 +73,14 @@ def test_backfill_then_changes_then_a_pause_while_the_source_is_written_to(
         second = run_dag(replicating(**few))
         assert second.state == "success"
         assert states(second, "backfill") == dict.fromkeys(EVERY, "skipped")
-        assert states(second, "write_down") == dict.fromkeys(EVERY, "success")
+        assert states(second, "apply") == dict.fromkeys(EVERY, "success")
         agree(shop, spark)
         applied = {one.object.applied for one in shop.status().objects}
         assert applied == {shop.status().replication.captured}
         asked = run_dag(
             replicating(
-                lambda: AskBackfillOperator(task_id="ask", replication=REPLICATION, objects="shop.order_items"), **few
+                lambda: RequestBackfillOperator(task_id="request", replication=REPLICATION, objects="shop.order_items"),
+                **few,
             )
         )
         assert states(asked, "backfill") == {**dict.fromkeys(EVERY, "skipped"), "shop.order_items": "success"}
@@ -123,7 +124,7 @@ def test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended(
     assert failed.state == "failed"
     others = {"shop.customers": "success", "shop.order_items": "success"}
     assert states(failed, "backfill") == {**others, "shop.orders": "failed"}
-    assert states(failed, "write_down") == {**others, "2": "upstream_failed"}  # it did not run, so it has no label
+    assert states(failed, "apply") == {**others, "2": "upstream_failed"}  # it did not run, so it has no label
     assert failed.task("run.all_done") == "upstream_failed"
     kept = {one.object.name.text: one.object for one in shop.status().objects}["shop.orders"]
     assert kept.state is ObjectState.FAILED
@@ -135,7 +136,7 @@ def test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended(
     agree(shop, spark)
 
 
-def test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_written_down(
+def test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_applied(
     run_dag: RunDag, shop: ReplicatedShop, spark: SparkSession, warm_spark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import json
@@ -152,7 +153,7 @@ def test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_writte
     assert (failed.state, failed.task("run.prepare"), failed.task("run.capture")) == (
         "failed", "failed", "upstream_failed",
     )  # fmt: skip
-    assert states(failed, "write_down") == {"shop.orders": "success"}
+    assert states(failed, "apply") == {"shop.orders": "success"}
     assert shop.status().replication.state is ReplicationState.FAILED
     assert spark.read.format("delta").load(shop.status().objects[0].object.target.path).count() == 40
     healed = run_dag(replicating(**create))

@@ -84,7 +84,7 @@ def test_a_replication_is_paused_and_resumed_and_a_second_run_changes_nothing(wo
     assert moves == [("resume", ""), ("drained", "holidays"), ("pause", "holidays")]
 
 
-def test_what_was_captured_is_written_down_before_a_pause_unless_it_is_to_be_at_once(world: World) -> None:
+def test_what_was_captured_is_applied_before_a_pause_unless_it_is_to_be_at_once(world: World) -> None:
     world.source.commit("id of s.orders")
     world.capture()
     assert [rows("pause", "r")[0]["after"] for _ in range(2)] == ["draining", "draining"]
@@ -224,10 +224,10 @@ def test_a_recovery_is_told_in_advance_then_done_once_for_a_position(shop: Repli
     (done,) = rows(*recover)
     assert {**done, "done": "False"} == told
     assert (done["after"], done["captured"]) == ("running", place)
-    assert done["flagged"] == "shop.customers, shop.order_items, shop.orders"
+    assert done["needs_backfill"] == "shop.customers, shop.order_items, shop.orders"
     (again,) = rows(*recover)
     assert {**again, "before": "failed"} == done
-    kept = {one.name.text: one.flagged for one in objects_of(store, REPLICATION)}
+    kept = {one.name.text: one.needs_backfill for one in objects_of(store, REPLICATION)}
     assert [name for name, flag in kept.items() if flag is None] == ["shop.visits"]
     assert get_replication(store, REPLICATION).captured != at(0)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 
-from tests.airflow.monitored_replications import FLAG, made_in
+from tests.airflow.monitored_replications import REASON, made_in
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
 from tests.control.replication_model import ME
@@ -18,16 +18,16 @@ from tests.postgresql import PostgresServer
 from tidemark import metrics
 from tidemark.errors import InvalidArgument
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
-from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replication_objects import RequestBackfillOperator
 from tidemark.operators.replications import (
     CreateReplicationOperator,
     DropReplicationOperator,
     FinishReplicationOperator,
     PrepareReplicationOperator,
 )
-from tidemark.replication.model.replication import ObjectState, ReplicationState, UnfitValues, WriteMode
+from tidemark.replication.model.replication import InvalidValues, ObjectState, ReplicationState, WriteMode
 from tidemark.replication.worker.definitions import get_replication, list_replications
-from tidemark.replication.worker.objects import ask_backfill, objects_of
+from tidemark.replication.worker.objects import objects_of, request_backfill
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]
@@ -125,16 +125,16 @@ def test_a_paused_replication_skips_its_run_and_a_resumed_one_goes_on(run_dag: R
     assert (resumed.returned("resume")["state"], resumed.task("prepare")) == ("running", "success")
 
 
-def test_unfit_values_max_events_and_hidden_columns_may_be_changed_later_and_the_mode_may_not(
+def test_invalid_values_max_events_and_hidden_columns_may_be_changed_later_and_the_mode_may_not(
     run_dag: RunDag, shop: ReplicatedShop
 ) -> None:
     run_dag(dag_of(create))
-    options = {"unfit_values": "null", "max_events": 10, "mask_columns": "shop.orders.note, *.*.phone"}
+    options = {"invalid_values": "null", "max_events": 10, "mask_columns": "shop.orders.note, *.*.phone"}
     for _ in range(2):
         done = run_dag(dag_of(lambda: create(mode="append_only", options=options)))
         assert done.returned("create")["created"] is False
     kept = get_replication(shop.hook.open_store(), REPLICATION).options
-    assert (kept.unfit_values, kept.max_events, kept.mode) == (UnfitValues.NULL, 10, WriteMode.MERGE)
+    assert (kept.invalid_values, kept.max_events, kept.mode) == (InvalidValues.NULL, 10, WriteMode.MERGE)
     assert kept.mask_columns == ("shop.orders.note", "*.*.phone")
 
 
@@ -146,17 +146,19 @@ def test_backfills_are_asked_for_and_stopped_by_name_and_no_name_asks_for_none(
     def ask(objects: Any, action: str = "start") -> Outcome:
         return run_dag(
             dag_of(
-                lambda: AskBackfillOperator(task_id="ask", replication=REPLICATION, objects=objects, action=action),
+                lambda: RequestBackfillOperator(
+                    task_id="request", replication=REPLICATION, objects=objects, action=action
+                ),
                 lambda: FinishReplicationOperator(task_id="finish", replication=REPLICATION),
             )
         )
 
-    assert ask("[]").task("ask") == "skipped"
+    assert ask("[]").task("request") == "skipped"
     asked = ask("shop.orders, shop.visits")
-    assert asked.returned("ask")["objects"] == {"shop.orders": "pending", "shop.visits": "pending"}
+    assert asked.returned("request")["objects"] == {"shop.orders": "pending", "shop.visits": "pending"}
     assert asked.returned("finish")["objects"]["shop.orders"]["state"] == "pending"
-    assert ask(["shop.orders"], "stop").returned("ask")["objects"] == {"shop.orders": "stopped"}
-    assert ask("shop.nothing").task("ask") == "failed"
+    assert ask(["shop.orders"], "stop").returned("request")["objects"] == {"shop.orders": "stopped"}
+    assert ask("shop.nothing").task("request") == "failed"
     with pytest.raises(InvalidArgument, match="start, restart, stop"):
         ask("shop.orders", "begin")
 
@@ -180,7 +182,7 @@ def test_dropping_takes_slot_and_publication_with_it(run_dag: RunDag, shop: Repl
         ({"replication": " "}, "name"),
         ({"include": ["a.b.c.d"]}, "include"),
         ({"options": {"speed": 1}}, "there is no option speed"),
-        ({"options": {"unfit_values": "round"}}, "must be one of fail, null"),
+        ({"options": {"invalid_values": "round"}}, "must be one of fail, null"),
         ({"options": {"mask_columns": "shop.orders"}}, r"schema\.table\.column"),
         ({"options": {"hash_columns": ["shop.orders.id"]}}, "has none. Give it the extra"),
         ({"mode": "upsert"}, "must be one of merge, append_only"),
@@ -208,20 +210,20 @@ def test_a_run_may_fail_where_a_table_waits_for_a_backfill_that_nobody_asked_for
     monkeypatch.setenv("TIDEMARK_CONTROL_STORE", monitored.url)
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DATABASE", "postgres://nobody:known@127.0.0.1:1/nowhere")
     finish = FinishReplicationOperator(task_id="finish", replication="shop")
-    assert finish.execute({"ti": _instance()})["objects"]["shop.stock"]["flagged"] == FLAG  # type: ignore[arg-type]
-    finish.fail_on_flagged = fails
+    assert finish.execute({"ti": _instance()})["objects"]["shop.stock"]["needs_backfill"] == REASON  # type: ignore[arg-type]
+    finish.fail_on_needs_backfill = fails
     with pytest.raises(BackfillNeeded, match=r"shop\.stock") as needed:
         finish.execute({"ti": _instance()})  # type: ignore[arg-type]
-    assert FLAG in str(needed.value)
-    ask_backfill(finish.hook.open_store(), "shop", ["shop.stock"], by=ME)
+    assert REASON in str(needed.value)
+    request_backfill(finish.hook.open_store(), "shop", ["shop.stock"], by=ME)
     assert finish.execute({"ti": _instance()})["state"] == "running"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("days", ["a week", -1, "nan"])
 def test_days_that_are_none_are_named_before_a_job_is_made(shop: ReplicatedShop, days: float | str) -> None:
-    from tidemark.operators.replication_retention import TrimEventLogOperator
+    from tidemark.operators.replication_retention import ExpireEventLogOperator
 
-    operator = TrimEventLogOperator(task_id="trim", replication="shop", keep_days="{{ params.days }}")
+    operator = ExpireEventLogOperator(task_id="expire", replication="shop", keep_days="{{ params.days }}")
     operator.keep_days = days  # as Airflow renders it
     with pytest.raises(InvalidArgument, match="keep_days"):
         operator.execute({"ti": _instance()})  # type: ignore[arg-type]

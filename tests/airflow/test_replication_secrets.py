@@ -69,7 +69,7 @@ def test_a_run_leaves_no_password_in_specs_arguments_logs_xcom_fields_or_the_sto
     environments = [file.read_text() for file in kept.glob("*.environment")]
     assert any(CANARY in text for text in environments)
     assert {json.loads(file.read_text())["kind"] for file in kept.glob("*.spec")} == {
-        "backfill_object", "capture_events", "write_down",
+        "backfill_object", "capture_events", "apply_events",
     }  # fmt: skip
     places = [file for pattern in ("*.spec", "*.processes") for file in kept.glob(pattern)]
     places += [airflow_home / "airflow.db", *airflow_home.glob("airflow.db-*"), warm_spark]

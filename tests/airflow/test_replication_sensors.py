@@ -59,7 +59,7 @@ def test_one_that_needs_no_backfill_is_done(root: Path) -> None:
     world = world_at(root, backfill=False)
     world.start("s.a")
     assert done()
-    objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+    objects.request_backfill(world.store, "r", ["s.a"], by=ME)
     assert not done()
 
 
@@ -87,7 +87,7 @@ def test_an_alarm_rings_over_a_limit_and_below_waits_for_the_opposite(root: Path
     assert (alarm(lag_bytes=5), alarm(lag_bytes=5, below=True)) == (False, True)
     world.backfill("s.a")
     world.capture()
-    world.write_down("s.a")
+    world.apply("s.a")
     assert (alarm(lag_seconds=3600), alarm(lag_seconds=3600, below=True)) == (False, True)
     assert (alarm(lag_seconds=0), alarm(lag_seconds=0, below="true")) == (True, False)
     with pytest.raises(InvalidArgument, match="lag_seconds"):

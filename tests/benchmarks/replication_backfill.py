@@ -30,7 +30,7 @@ from tidemark.model.spark import DELTA_PACKAGE, POSTGRESQL_PACKAGE
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.backfill import backfill_object
 from tidemark.replication.model.jobs import BackfillObject
-from tidemark.replication.model.replication import ObjectName, ObjectState, Replicated, UnfitValues, WriteMode
+from tidemark.replication.model.replication import InvalidValues, ObjectName, ObjectState, ReplicatedObject, WriteMode
 from tidemark.replication.sources.postgresql.catalog import columns_of
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, jdbc_properties, jdbc_url
@@ -63,10 +63,10 @@ class Ways:
             schema = columns_of(connection, oid)
         target = TableRef("t", str(self.home / "backfill"), "")
         name = ObjectName("public", "t")
-        one = Replicated("o", "r", name, str(oid), schema, WriteMode.MERGE, target, ObjectState.ACTIVE)
+        one = ReplicatedObject("o", "r", name, str(oid), schema, WriteMode.MERGE, target, ObjectState.ACTIVE)
         log = str(self.home / "events")
         ask = BackfillObject(
-            "r", "s", one, SourceKind.POSTGRESQL, 1, log, "1", UnfitValues.FAIL, self.rows, self.partitions, 0
+            "r", "s", one, SourceKind.POSTGRESQL, 1, log, "1", InvalidValues.FAIL, self.rows, self.partitions, 0
         )
         with Workspace(f"file://{self.home}/_tidemark", "benchmark") as workspace:
             return backfill_object(

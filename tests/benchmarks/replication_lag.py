@@ -3,7 +3,7 @@
     python -m tests.benchmarks.replication_lag --seconds 120 --rate 1000 --tables 1
 
 Writers change `rate` rows a second in transactions of 10 (6 updates, 3 inserts, 1 delete), evenly over the tables.
-Beside them run after run: capture, then the write-down of each table, at the level of transactions, without Airflow, in
+Beside them run after run: capture, then the apply of each table, at the level of transactions, without Airflow, in
 one Spark session that is warm; a run begins when the one before has ended. Lag of a change: from the source's time of
 its commit to the time of the Delta commit that has it.
 """
@@ -34,7 +34,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.spark import DELTA_PACKAGE, POSTGRESQL_PACKAGE
 from tidemark.replication.model.marks import parse_object_mark
-from tidemark.replication.model.replication import Replicated
+from tidemark.replication.model.replication import ReplicatedObject
 from tidemark.testing import local_spark
 
 ROWS = 100_000  # in each table at the start
@@ -90,7 +90,7 @@ def _transaction(table: str, newest: int, number: int) -> str:
     )
 
 
-def lags(events: DataFrame, objects: Iterable[Replicated], since: datetime) -> list[tuple[float, float]]:
+def lags(events: DataFrame, objects: Iterable[ReplicatedObject], since: datetime) -> list[tuple[float, float]]:
     """Of each change that committed after `since` and has come: when it was, and seconds until it had."""
     found: list[tuple[float, float]] = []
     for one in objects:
@@ -129,7 +129,7 @@ def measured(spark: SparkSession, home: Path, seconds: int, rate: int, count: in
                 world.run_id = f"run {len(runs)}"
                 world.capture()
                 for table in world.tables:
-                    world.write_down(table.name)
+                    world.apply(table.name)
                 runs.append(time.monotonic() - began)
             changes = (done[0] - first) / (time.monotonic() - ends + seconds)
         world.catch_up()

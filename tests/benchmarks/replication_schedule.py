@@ -28,7 +28,7 @@ from tests.guarantees.replication_writers import opened
 from tests.postgresql import LOGICAL, running_postgresql
 from tidemark.control.store import ControlStore
 from tidemark.model.source_address import SourceAddress
-from tidemark.replication.model.replication import LogPosition, Replicated
+from tidemark.replication.model.replication import LogPosition, ReplicatedObject
 from tidemark.replication.sources.open import open_source
 from tidemark.replication.worker.definitions import get_replication
 from tidemark.replication.worker.objects import objects_of
@@ -68,7 +68,7 @@ def _runs(deployment: Deployment) -> list[dict[str, Any]]:
     return [run for run in deployment.runs(DAG) if run["start_date"] is not None]
 
 
-def _has(one: Replicated, position: LogPosition) -> bool:
+def _has(one: ReplicatedObject, position: LogPosition) -> bool:
     return one.applied is not None and one.applied >= position
 
 

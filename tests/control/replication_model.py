@@ -25,26 +25,26 @@ from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.jobs import (
+    APPLY_EVENTS,
     BACKFILL_OBJECT,
     CAPTURE_EVENTS,
-    TRIM_EVENTS,
-    WRITE_DOWN,
+    EXPIRE_EVENTS,
+    ApplyEvents,
+    ApplyReport,
     BackfillObject,
     BackfillReport,
     CaptureEvents,
     CaptureReport,
-    TrimEvents,
-    TrimReport,
-    WriteDown,
-    WriteDownReport,
+    ExpireEvents,
+    ExpireReport,
 )
 from tidemark.replication.model.replication import (
-    By,
+    Actor,
     Column,
     FoundObject,
     LogPosition,
     ObjectName,
-    Replicated,
+    ReplicatedObject,
     Replication,
     ReplicationOptions,
     Selection,
@@ -53,18 +53,18 @@ from tidemark.replication.model.replication import (
     UnifiedType,
 )
 from tidemark.replication.worker import lifecycle
+from tidemark.replication.worker.apply import ApplyOutcome, run_apply
 from tidemark.replication.worker.backfill import BackfillOutcome, run_backfill
 from tidemark.replication.worker.capture import capture
 from tidemark.replication.worker.definitions import create_replication, get_replication
 from tidemark.replication.worker.objects import Registered, get_object, objects_of, register
-from tidemark.replication.worker.retention import EventsTrimmed, trim_events
-from tidemark.replication.worker.write_down import WriteDownOutcome, run_write_down
+from tidemark.replication.worker.retention import EventsExpired, expire_events
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["ME", "Ends", "Source", "WorkerDied", "World", "at", "columns", "found"]
 
-ME = By("me", "because", "dag/run-1/task/-1")
+ME = Actor("me", "because", "dag/run-1/task/-1")
 OF_S = Selection(include=("s",))
 LONG = UnifiedType(TypeKind.LONG)
 
@@ -200,7 +200,7 @@ class World:
     name: str = "r"
     source_conn_id: str = "pg"
     selection: Selection = OF_S
-    by: By = ME
+    by: Actor = ME
 
     def __post_init__(self) -> None:
         self.store.clock = self.clock
@@ -230,11 +230,11 @@ class World:
     def register(self, *there: FoundObject) -> Registered:
         return register(self.store, self.name, there, targets=_target, by=self.by)
 
-    def capture(self, ends: Ends = Ends.WELL, by: By = ME) -> CaptureReport | None:
+    def capture(self, ends: Ends = Ends.WELL, by: Actor = ME) -> CaptureReport | None:
         paths = JobPaths("/w", "/x")
         return capture(Runtime(self.store, run=self.runner(ends), paths=paths), self.name, source=self.source, by=by)
 
-    def backfill(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> BackfillOutcome:
+    def backfill(self, name: str, ends: Ends = Ends.WELL, by: Actor = ME, **how: Any) -> BackfillOutcome:
         return run_backfill(
             Runtime(self.store, run=how.pop("run", None) or self.runner(ends), paths=JobPaths("/w", "/x")),
             self.object(name).uid,
@@ -244,17 +244,17 @@ class World:
             **how,
         )
 
-    def write_down(self, name: str, ends: Ends = Ends.WELL, by: By = ME, **how: Any) -> WriteDownOutcome:
-        return run_write_down(
+    def apply(self, name: str, ends: Ends = Ends.WELL, by: Actor = ME, **how: Any) -> ApplyOutcome:
+        return run_apply(
             Runtime(self.store, run=how.pop("run", None) or self.runner(ends), paths=JobPaths("/w", "/x")),
             self.object(name).uid,
             by=by,
         )
 
-    def trim(self, ends: Ends = Ends.WELL) -> EventsTrimmed:
+    def expire(self, ends: Ends = Ends.WELL) -> EventsExpired:
         """Everything is old."""
         paths = JobPaths("/w", "/x")
-        return trim_events(Runtime(self.store, run=self.runner(ends), paths=paths), self.name, keep=timedelta(0))
+        return expire_events(Runtime(self.store, run=self.runner(ends), paths=paths), self.name, keep=timedelta(0))
 
     def replicated(self, *names: str) -> None:
         """Started, backfilled and captured."""
@@ -266,10 +266,10 @@ class World:
     def replication(self) -> Replication:
         return get_replication(self.store, self.name)
 
-    def object(self, name: str) -> Replicated:
+    def object(self, name: str) -> ReplicatedObject:
         return get_object(self.store, self.name, name)
 
-    def objects(self) -> tuple[Replicated, ...]:
+    def objects(self) -> tuple[ReplicatedObject, ...]:
         return objects_of(self.store, self.name)
 
     # what jobs do
@@ -308,8 +308,8 @@ class World:
         jobs: dict[Job[Any, Any], Callable[[Any], Any]] = {
             CAPTURE_EVENTS: self._capture,
             BACKFILL_OBJECT: self._backfill,
-            WRITE_DOWN: self._write_down,
-            TRIM_EVENTS: self._trim,
+            APPLY_EVENTS: self._apply,
+            EXPIRE_EVENTS: self._expire,
         }
         job = next(one for one in jobs if one.name == spec.kind)
         try:
@@ -360,8 +360,8 @@ class World:
         ref = TableRef(one.target.name, one.target.path, f"table of {one.name.text}")
         return BackfillReport(target.base, target.end, 3, one.schema, ref, found=there)
 
-    def _write_down(self, ask: WriteDown) -> WriteDownReport:
-        self.given.append((ask.object_uid, ask.number, "write_down"))
+    def _apply(self, ask: ApplyEvents) -> ApplyReport:
+        self.given.append((ask.object_uid, ask.number, "apply"))
         target = self.targets.setdefault(ask.object_uid, Target(0, ask.start, ask.start))
         if target.number > ask.number:
             raise TargetMovedOn(target=ask.target.name, found=target.number, number=ask.number)
@@ -372,19 +372,19 @@ class World:
             self._compare(ask, target, source_id, held)
             target.number, target.end = ask.number, ask.end
         elif target.end != ask.end:
-            self.wrongs.append(f"write-down {ask.number} of {ask.name.text} was given other bounds")
-        return WriteDownReport(ask.end, ask.schema, 1, len(held), {"inserted": len(held)})
+            self.wrongs.append(f"apply {ask.number} of {ask.name.text} was given other bounds")
+        return ApplyReport(ask.end, ask.schema, 1, len(held), {"inserted": len(held)})
 
-    def _trim(self, ask: TrimEvents) -> TrimReport:
+    def _expire(self, ask: ExpireEvents) -> ExpireReport:
         """Whatever may go, goes."""
         log = self.log(ask.event_log)
         old = [(n, one) for n, one in log.events if log.batch_of[n] < ask.batches]
         held = [(n, one) for n, one in old if one in ask.needed and at(n) >= ask.needed[one]]
         log.events = [*held, *(event for event in log.events if event not in old)]
-        return TrimReport(len(old) - len(held), Counter(one for _, one in held))
+        return ExpireReport(len(old) - len(held), Counter(one for _, one in held))
 
-    def _compare(self, ask: WriteDown, target: Target, source_id: str, held: list[int]) -> None:
-        who = f"write-down {ask.number} of {ask.name.text}, [{ask.start.commit}, {ask.end.commit}),"
+    def _compare(self, ask: ApplyEvents, target: Target, source_id: str, held: list[int]) -> None:
+        who = f"apply {ask.number} of {ask.name.text}, [{ask.start.commit}, {ask.end.commit}),"
         if ask.start < target.end:
             self.wrongs.append(f"{who} applies events again: its target has them up to {target.end.commit}")
         if self.source.of(source_id, target.end, ask.start):

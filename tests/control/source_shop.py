@@ -16,7 +16,7 @@ from tidemark.model.streams import TableRef
 from tidemark.replication.model.replication import (
     ObjectName,
     ObjectState,
-    Replicated,
+    ReplicatedObject,
     Replication,
     ReplicationOptions,
     Selection,
@@ -81,7 +81,7 @@ class Shop:
         with connect(self.server.address(self.database)) as connection:
             return bool(connection.server_version >= GENERATED)
 
-    def object(self, name: str) -> Replicated:
+    def object(self, name: str) -> ReplicatedObject:
         return next(one for one in objects_of(self.store, "r") if one.name.text == name)
 
     def sql(self, *texts: str) -> None:

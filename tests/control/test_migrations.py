@@ -21,7 +21,7 @@ from tidemark.control.schema import all_tables
 from tidemark.control.store import ControlStore
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import BaseOffset, StreamMode, TableRef
-from tidemark.replication.model.replication import By, HeldTable, ObjectName, ReplicationOptions, Selection
+from tidemark.replication.model.replication import Actor, HeldTable, ObjectName, ReplicationOptions, Selection
 from tidemark.replication.store import replications
 from tidemark.replication.worker.definitions import create_replication, get_replication
 from tidemark.streams.worker.streams import create_stream, get_stream
@@ -111,11 +111,11 @@ def test_a_replication_of_an_earlier_release_has_nothing_excluded_yet(url: str) 
         selection=Selection(exclude=("s.t",)),
         options=ReplicationOptions(target="lake"),
         event_log="/nowhere",
-        by=By("me"),
+        by=Actor("me"),
     )
     name = ObjectName("s", "t")
     held = (HeldTable("1", name, (name,)),)
-    store.write(lambda connection: replications.note_held_tables(connection, made.uid, held))
+    store.write(lambda connection: replications.record_held_tables(connection, made.uid, held))
     assert store.read(lambda connection: replications.held_tables(connection, made.uid)) == held
 
     def back_and_forth(connection: sa.Connection) -> None:

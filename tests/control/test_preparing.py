@@ -20,7 +20,7 @@ from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.replication import (
     ObjectState,
-    Replicated,
+    ReplicatedObject,
     Replication,
     ReplicationOptions,
     ReplicationState,
@@ -89,7 +89,7 @@ class Shop:
             other.execute(f"LOCK {table} IN SHARE MODE")
             yield
 
-    def objects(self) -> dict[str, Replicated]:
+    def objects(self) -> dict[str, ReplicatedObject]:
         return {one.name.text: one for one in objects.objects_of(self.store, "r")}
 
     def published(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Objects of a replication in the store: found, backfilled, written down, stopped; what a capture tells of them."""
+"""Objects of a replication in the store: found, backfilled, applied, stopped; what a capture tells of them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tidemark.errors import (
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.streams import TableRef
-from tidemark.replication.model.jobs import BackfillObject, CaptureEvents, CaptureReport, WriteDown, WriteDownReport
+from tidemark.replication.model.jobs import ApplyEvents, ApplyReport, BackfillObject, CaptureEvents, CaptureReport
 from tidemark.replication.model.replication import (
+    Actor,
     BackfillProgress,
-    By,
     ObjectState,
     ReplicationOptions,
     Selection,
@@ -35,7 +35,7 @@ from tidemark.replication.model.replication import (
 from tidemark.replication.worker import definitions, lifecycle, objects, status
 from tidemark.replication.worker.backfill import record_progress
 
-OTHER = By("scheduler", "", "dag/run-2/task/-1")
+OTHER = Actor("scheduler", "", "dag/run-2/task/-1")
 EVERY_MOMENT = 0.05
 
 
@@ -72,10 +72,10 @@ class TestFinding:
         assert (one.state, one.snapshot, one.applied) == (ObjectState.NOT_STARTED, None, at(16))
         world.source.commit("id of s.a")
         world.capture()
-        report = world.write_down("s.a").report
+        report = world.apply("s.a").report
         assert report is not None
         assert (report.events, world.object("s.a").applied) == (1, at(17))
-        assert "no backfill is asked for" in str(world.backfill("s.a").reason)
+        assert "no backfill is requested" in str(world.backfill("s.a").reason)
 
     def test_two_objects_for_one_target_are_refused_and_nothing_is_taken_up(self, world: World) -> None:
         world.create("all", Selection())
@@ -112,8 +112,8 @@ class TestFinding:
         assert world.object("s.a").state is ObjectState.UNSUPPORTED
         assert [one.name.text for one in objects.to_work_at(world.store, "r")] == ["s.b"]
         with pytest.raises(ObjectNotReplicable, match="no key"):
-            objects.ask_backfill(world.store, "r", ["s.b", "s.a"], by=ME)
-        assert world.backfill("s.a").reason == world.write_down("s.a").reason == "no key: ALTER TABLE …"
+            objects.request_backfill(world.store, "r", ["s.b", "s.a"], by=ME)
+        assert world.backfill("s.a").reason == world.apply("s.a").reason == "no key: ALTER TABLE …"
         world.register(found("s.a"), found("s.b"))
         assert (world.object("s.a").state, world.object("s.a").problem) == (ObjectState.PENDING, None)
 
@@ -125,15 +125,15 @@ class TestFinding:
         seen = world.register(found("s.a"), found("s.b"))
         assert seen.deselected == ("s.a",)
         assert (world.object("s.a").state, world.object("s.a").selected) == (ObjectState.STOPPED, False)
-        assert "names it no more" in str(world.write_down("s.a").reason)
+        assert "names it no more" in str(world.apply("s.a").reason)
         assert world.register(found("s.a"), found("s.b")).deselected == ()
         definitions.alter_selection(world.store, "r", Selection(), by=ME)
         assert world.register(found("s.a"), found("s.b")).selected_again == ("s.a",)
         again = world.object("s.a")
         assert again.state is ObjectState.PENDING
-        assert "the selection did not name it" in str(world.write_down("s.a").reason)
+        assert "the selection did not name it" in str(world.apply("s.a").reason)
         world.backfill("s.a")
-        assert world.write_down("s.a").reason is None
+        assert world.apply("s.a").reason is None
 
     def test_one_that_is_gone_gets_its_last_events(self, world: World) -> None:
         world.replicated("s.a")
@@ -142,10 +142,10 @@ class TestFinding:
         assert world.register().gone == ("s.a",)
         assert world.register().gone == ()
         assert [one.name.text for one in objects.to_work_at(world.store, "r")] == ["s.a"]
-        assert world.write_down("s.a").report is not None
+        assert world.apply("s.a").report is not None
         assert objects.to_work_at(world.store, "r") == ()
         with pytest.raises(ObjectNotReplicable, match="has it no more"):
-            objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+            objects.request_backfill(world.store, "r", ["s.a"], by=ME)
 
     def test_one_that_was_made_anew_keeps_its_target_until_a_backfill_is_asked_for(self, world: World) -> None:
         world.replicated("s.a")
@@ -154,14 +154,14 @@ class TestFinding:
         assert world.register(found("s.a", "new id")).recreated == ("s.a",)
         one = world.object("s.a")
         assert (one.state, one.source_id) == (ObjectState.COMPLETED, "new id")
-        assert "was dropped in the source and made anew" in str(world.write_down("s.a").reason)
-        assert "no backfill is asked for" in str(world.backfill("s.a", by=OTHER).reason)
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        assert "was dropped in the source and made anew" in str(world.apply("s.a").reason)
+        assert "no backfill is requested" in str(world.backfill("s.a", by=OTHER).reason)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
         world.source.commit("new id")
         world.backfill("s.a", by=OTHER)
         world.source.commit("new id")
         world.capture()
-        report = world.write_down("s.a").report
+        report = world.apply("s.a").report
         assert report is not None
         assert report.events == 1
 
@@ -169,7 +169,7 @@ class TestFinding:
         world.replicated("s.a")
         seen = world.register(found("s.old", "id of s.a"), found("s.a", "a later table"))
         assert (seen.renamed, seen.taken, seen.new) == ({"s.a": "s.old"}, ("s.a",), ())
-        assert world.object("s.a").flagged is None
+        assert world.object("s.a").needs_backfill is None
 
 
 class TestBackfill:
@@ -189,7 +189,7 @@ class TestBackfill:
         again = world.backfill("s.a").report
         assert first is not None
         assert again == replace(first, found=True)
-        assert "no backfill is asked for" in str(world.backfill("s.a", by=OTHER).reason)
+        assert "no backfill is requested" in str(world.backfill("s.a", by=OTHER).reason)
         assert world.jobs == 1
 
     def test_the_first_copy_is_told_whose_target_it_takes_over(self, world: World) -> None:
@@ -207,7 +207,7 @@ class TestBackfill:
 
         world.backfill("s.a", run=run)
         assert told == [(before.uid,)]
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
         world.backfill("s.a", run=run)
         assert told == [(before.uid,), ()]  # by then it is its own
 
@@ -260,25 +260,25 @@ class TestBackfill:
         assert report is not None
         assert (report.found, world.object("s.a").writes) == (True, 1)
 
-    def test_a_failed_one_of_an_old_target_keeps_it_written_down(self, world: World) -> None:
+    def test_a_failed_one_of_an_old_target_keeps_it_applied(self, world: World) -> None:
         world.replicated("s.a")
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
         with pytest.raises(SourceUnreachable):
             world.backfill("s.a", Ends.ERROR)
         world.source.commit("id of s.a")
         world.capture()
-        assert world.write_down("s.a").report is not None
+        assert world.apply("s.a").report is not None
 
     def test_an_old_target_that_may_have_a_copy_waits_for_the_answer(self, world: World) -> None:
         world.replicated("s.a")
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
         with pytest.raises(JobDied):
             world.backfill("s.a", Ends.JOB_DIED_AFTER)
         world.source.commit("id of s.a")
         world.capture()
-        assert "may be in the target" in str(world.write_down("s.a").reason)
+        assert "may be in the target" in str(world.apply("s.a").reason)
         world.backfill("s.a")
-        assert world.write_down("s.a").report is not None
+        assert world.apply("s.a").report is not None
 
     def test_a_stop_ends_the_job_and_a_stopped_one_is_begun_only_when_asked_for(self, world: World) -> None:
         world.start("s.a")
@@ -293,7 +293,7 @@ class TestBackfill:
         assert "it was stopped" in str(outcome.reason)
         assert world.object("s.a").state is ObjectState.STOPPED
         assert "it is stopped" in str(world.backfill("s.a").reason)
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
         assert world.backfill("s.a").report is not None
 
     def test_a_stop_that_comes_too_late_leaves_it_complete(self, world: World) -> None:
@@ -308,19 +308,19 @@ class TestBackfill:
 
     def test_one_that_is_begun_again_meanwhile_counts_for_nothing(self, world: World) -> None:
         world.replicated("s.a")
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
 
         def run(spec: JobSpec) -> JobResult:
-            objects.ask_backfill(world.store, "r", ["s.a"], by=OTHER)
+            objects.request_backfill(world.store, "r", ["s.a"], by=OTHER)
             assert world.object("s.a").state is ObjectState.ACTIVE  # only a restart begins it again
-            objects.ask_backfill(world.store, "r", ["s.a"], by=OTHER, restart=True)
+            objects.request_backfill(world.store, "r", ["s.a"], by=OTHER, restart=True)
             return world.work(spec)
 
         assert "begun again" in str(world.backfill("s.a", run=run).reason)
         assert world.object("s.a").state is ObjectState.PENDING
-        assert "cut off" in str(world.write_down("s.a").reason)
+        assert "cut off" in str(world.apply("s.a").reason)
         world.backfill("s.a")
-        assert (world.object("s.a").writes, world.object("s.a").flagged) == (3, None)
+        assert (world.object("s.a").writes, world.object("s.a").needs_backfill) == (3, None)
 
     def test_progress_is_stored_while_the_job_runs_and_its_lease_renewed(self, world: World) -> None:
         world.start("s.a")
@@ -352,7 +352,7 @@ class TestBackfill:
 
     def test_a_new_backfill_begins_without_the_progress_of_the_last_one(self, world: World) -> None:
         world.replicated("s.a")
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
         assert world.object("s.a").progress is not None
 
         def run(spec: JobSpec) -> JobResult:
@@ -364,7 +364,7 @@ class TestBackfill:
     def test_it_belongs_to_a_run(self, world: World) -> None:
         world.start("s.a")
         with pytest.raises(InvalidArgument, match="belongs to a run"):
-            world.backfill("s.a", by=By("me"))
+            world.backfill("s.a", by=Actor("me"))
 
     def test_an_object_is_found_by_its_whole_name(self, world: World) -> None:
         world.create("dotted", Selection())
@@ -383,7 +383,7 @@ class TestBackfill:
     def test_an_unknown_object_is_named_with_those_there_are(self, world: World) -> None:
         world.start("s.a")
         with pytest.raises(ObjectNotFound, match=r"those it has: s\.a"):
-            objects.ask_backfill(world.store, "r", ["s.x"], by=ME)
+            objects.request_backfill(world.store, "r", ["s.x"], by=ME)
 
 
 class TestCapture:
@@ -393,11 +393,11 @@ class TestCapture:
         assert world.capture() is None
         assert world.replication.captured == at(world.source.head)
         assert (world.source.slot, world.jobs) == (world.source.head, 1)
-        assert world.write_down("s.a").report is None
+        assert world.apply("s.a").report is None
         assert (world.object("s.a").applied, world.jobs) == (at(world.source.head), 1)
 
     @pytest.mark.parametrize("ends", [Ends.WORKER_DIED_AFTER, Ends.JOB_DIED_AFTER])
-    def test_what_a_dead_attempt_has_captured_is_written_down_although_nobody_said_of_which_object(
+    def test_what_a_dead_attempt_has_captured_is_applied_although_nobody_said_of_which_object(
         self, world: World, ends: Ends
     ) -> None:
         world.replicated("s.a", "s.b")
@@ -407,7 +407,7 @@ class TestCapture:
         assert world.source.slot == world.source.head  # further than the store
         world.capture()
         assert world.replication.batches == 1
-        report = world.write_down("s.a").report
+        report = world.apply("s.a").report
         assert report is not None
         assert report.events == 1
 
@@ -435,7 +435,7 @@ class TestCapture:
         assert report is not None
         assert report.events == {"s.a": 2}
         jobs = world.jobs
-        assert world.write_down("s.b").report is None
+        assert world.apply("s.b").report is None
         assert world.jobs == jobs
         assert [one.behind for one in status.describe(world.store, "r").objects] == [True, False]
 
@@ -467,7 +467,7 @@ class TestCapture:
         assert world.object("s.a").schema == columns("id", "x")  # as of what is applied
 
 
-class TestWriteDown:
+class TestApply:
     def ready(self, world: World) -> None:
         world.replicated("s.a")
         world.source.commit("id of s.a")
@@ -477,16 +477,16 @@ class TestWriteDown:
     def test_a_retry_has_the_same_number_and_bounds_and_then_goes_on(self, world: World, ends: Ends) -> None:
         self.ready(world)
         with pytest.raises((WorkerDied, JobDied, JobFailed, SourceUnreachable)):
-            world.write_down("s.a", ends)
+            world.apply("s.a", ends)
         world.source.commit("id of s.a", "id of s.a")
         world.capture()
-        asks: list[WriteDown] = []
+        asks: list[ApplyEvents] = []
 
         def run(spec: JobSpec) -> JobResult:
-            asks.append(from_plain(WriteDown, spec.request))
+            asks.append(from_plain(ApplyEvents, spec.request))
             return world.work(spec)
 
-        report = world.write_down("s.a", run=run, by=OTHER).report
+        report = world.apply("s.a", run=run, by=OTHER).report
         assert [(one.number, one.start, one.end) for one in asks] == [(2, at(16), at(17)), (3, at(17), at(19))]
         assert report is not None
         assert (report.events, report.segments, report.applied) == (3, 2, at(19))
@@ -499,20 +499,20 @@ class TestWriteDown:
     ) -> None:
         self.ready(world)
         with pytest.raises(WorkerDied):
-            world.write_down("s.a", Ends.WORKER_DIED_AFTER)
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME, restart=restart)
+            world.apply("s.a", Ends.WORKER_DIED_AFTER)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME, restart=restart)
         if begun:
             with pytest.raises(SourceUnreachable):
                 world.backfill("s.a", Ends.ERROR)
         world.source.commit("id of s.a")
         world.capture()
-        asks: list[WriteDown] = []
+        asks: list[ApplyEvents] = []
 
         def run(spec: JobSpec) -> JobResult:
-            asks.append(from_plain(WriteDown, spec.request))
+            asks.append(from_plain(ApplyEvents, spec.request))
             return world.work(spec)
 
-        world.write_down("s.a", run=run, by=OTHER)
+        world.apply("s.a", run=run, by=OTHER)
         next_one = 4 if begun else 3
         assert [(one.number, one.start, one.end) for one in asks] == [(2, at(16), at(17)), (next_one, at(17), at(18))]
         assert world.wrongs == []
@@ -522,11 +522,11 @@ class TestWriteDown:
         self.ready(world)
 
         def run(spec: JobSpec) -> JobResult:
-            inner = world.write_down("s.a", by=OTHER).report
+            inner = world.apply("s.a", by=OTHER).report
             assert inner is not None
             return world.work(spec)
 
-        outer = world.write_down("s.a", run=run).report
+        outer = world.apply("s.a", run=run).report
         assert outer is not None
         assert (outer.applied, world.object("s.a").writes) == (at(17), 2)
 
@@ -534,40 +534,40 @@ class TestWriteDown:
         self.ready(world)
 
         def run(spec: JobSpec) -> JobResult:
-            objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+            objects.request_backfill(world.store, "r", ["s.a"], by=ME)
             world.backfill("s.a", by=OTHER)
             answer = world.work(spec)
             assert answer.error is not None
-            return JobResult(to_plain(WriteDownReport(at(17), columns("id"), 1, 1, {})))
+            return JobResult(to_plain(ApplyReport(at(17), columns("id"), 1, 1, {})))
 
-        outcome = world.write_down("s.a", run=run)
+        outcome = world.apply("s.a", run=run)
         assert outcome.reason == "a backfill of it has begun meanwhile"
         assert world.object("s.a").schema == columns("id", "x")
 
-    def test_one_that_needs_a_backfill_is_flagged_where_it_stopped(self, world: World) -> None:
+    def test_one_that_needs_a_backfill_needs_a_backfill_where_it_stopped(self, world: World) -> None:
         self.ready(world)
-        stopped = WriteDownReport(at(16), columns("id", "x"), 0, 0, {}, flagged="column y may have any value")
-        outcome = world.write_down("s.a", run=lambda spec: JobResult(to_plain(stopped)))
+        stopped = ApplyReport(at(16), columns("id", "x"), 0, 0, {}, needs_backfill="column y may have any value")
+        outcome = world.apply("s.a", run=lambda spec: JobResult(to_plain(stopped)))
         assert (outcome.report, outcome.reason) == (stopped, "column y may have any value")
         assert world.object("s.a").applied == at(16)
         assert "column y may have any value" in status.describe(world.store, "r").alerts[0]
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
         world.backfill("s.a", by=OTHER)
         assert status.describe(world.store, "r").alerts == ()
 
     def test_while_a_backfill_runs_nothing_is_written(self, world: World) -> None:
         self.ready(world)
-        objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.a"], by=ME)
 
         def run(spec: JobSpec) -> JobResult:
-            assert world.write_down("s.a").reason == "its backfill is under way"
+            assert world.apply("s.a").reason == "its backfill is under way"
             return world.work(spec)
 
         assert world.backfill("s.a", run=run).report is not None
 
     def test_the_lag_is_the_age_of_what_the_target_shows(self, world: World) -> None:
         self.ready(world)
-        world.write_down("s.a")
+        world.apply("s.a")
         world.clock.go(timedelta(seconds=90))
         stands = status.describe(world.store, "r")
         assert (stands.lag_seconds, stands.objects[0].lag_seconds) == (90.0, 90.0)
@@ -578,7 +578,7 @@ class TestWriteDown:
 
     def test_one_that_nothing_feeds_shows_an_older_and_older_state(self, world: World) -> None:
         self.ready(world)
-        world.write_down("s.a")
+        world.apply("s.a")
         definitions.alter_selection(world.store, "r", Selection(include=("s.b",)), by=ME)
         world.register(found("s.a"), found("s.b"))
         world.clock.go(timedelta(seconds=90))
@@ -596,5 +596,5 @@ class TestWriteDown:
 
         world.runner = lambda ends: run  # type: ignore[method-assign]
         self.ready(world)
-        world.write_down("s.a")
-        assert kinds == ["backfill_object", "capture_events", "write_down"]
+        world.apply("s.a")
+        assert kinds == ["backfill_object", "capture_events", "apply_events"]

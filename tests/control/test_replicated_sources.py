@@ -37,7 +37,9 @@ def shop(copied_store: ControlStore, source_server: PostgresServer) -> Iterator[
     made.drop()
 
 
-def test_a_table_that_comes_back_into_the_publication_is_flagged(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_comes_back_into_the_publication_needs_a_backfill(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop.replicated()
     shop.select(Selection(include=("public",), exclude=("public.t",)))
     with monkeypatch.context() as killed:
@@ -52,8 +54,8 @@ def test_a_table_that_comes_back_into_the_publication_is_flagged(shop: Shop, mon
             shop.prepare()
     shop.prepare()
     one = shop.object("public.t")
-    assert (one.state, "publication did not have it" in str(one.flagged)) == (ObjectState.PENDING, True)
-    assert shop.object("public.u").flagged is None
+    assert (one.state, "publication did not have it" in str(one.needs_backfill)) == (ObjectState.PENDING, True)
+    assert shop.object("public.u").needs_backfill is None
 
 
 @pytest.mark.parametrize(
@@ -61,25 +63,25 @@ def test_a_table_that_comes_back_into_the_publication_is_flagged(shop: Shop, mon
     ["DROP TABLE t", "SET TABLE t WHERE (id > 5), u", "SET TABLE t (id), u", "SET (publish = 'insert')"],
     ids=["out", "rows", "columns", "kinds"],
 )
-def test_what_somebody_takes_out_of_the_publication_is_flagged(shop: Shop, act: str) -> None:
+def test_what_somebody_takes_out_of_the_publication_needs_a_backfill(shop: Shop, act: str) -> None:
     shop.replicated()
     shop.prepare()
-    assert shop.object("public.t").flagged is None
+    assert shop.object("public.t").needs_backfill is None
     shop.sql(f"ALTER PUBLICATION {shop.replication.publication} {act}")
     shop.prepare()
-    assert "publication did not have it" in str(shop.object("public.t").flagged)
-    assert (shop.object("public.u").flagged is None) == ("publish" not in act)
+    assert "publication did not have it" in str(shop.object("public.t").needs_backfill)
+    assert (shop.object("public.u").needs_backfill is None) == ("publish" not in act)
 
 
-def test_a_table_whose_excluded_column_is_selected_again_is_flagged(shop: Shop) -> None:
+def test_a_table_whose_excluded_column_is_selected_again_needs_a_backfill(shop: Shop) -> None:
     shop.select(Selection(include=("public",), exclude=("public.t.secret",)))
     shop.replicated()
     shop.prepare()
-    assert shop.object("public.t").flagged is None
+    assert shop.object("public.t").needs_backfill is None
     shop.select(EVERYTHING)
     shop.prepare()
     one = shop.object("public.t")
-    assert (one.state, "(secret)" in str(one.flagged)) == (ObjectState.PENDING, True)
+    assert (one.state, "(secret)" in str(one.needs_backfill)) == (ObjectState.PENDING, True)
 
 
 def test_a_recovery_that_is_refused_leaves_slot_and_publication(shop: Shop) -> None:
@@ -110,7 +112,7 @@ def test_another_cluster_is_known_by_the_names_of_its_tables(shop: Shop) -> None
     prepared = shop.prepare()
     assert prepared.registered is not None
     assert (prepared.registered.renamed, prepared.registered.recreated) == ({}, ())
-    assert [shop.object(name).flagged for name in ids] == [None, None]
+    assert [shop.object(name).needs_backfill for name in ids] == [None, None]
 
 
 def test_a_source_that_was_set_back_fails_for_good_and_keeps_its_changes(shop: Shop) -> None:

@@ -20,17 +20,17 @@ from tidemark.errors import (
     SourceUnreachable,
 )
 from tidemark.replication.model.replication import (
-    By,
+    Actor,
+    InvalidValues,
     ObjectState,
     ReplicationOptions,
     ReplicationState,
     Selection,
-    UnfitValues,
 )
 from tidemark.replication.planning.lifecycle import ObjectAct
 from tidemark.replication.worker import definitions, lifecycle, objects, status
 
-OTHER = By("scheduler", "", "dag/run-2/task/-1")
+OTHER = Actor("scheduler", "", "dag/run-2/task/-1")
 S = ReplicationState
 NO_BACKFILL = ReplicationOptions(target="lake", backfill=False)
 
@@ -60,11 +60,11 @@ class TestDefinitions:
     def test_how_values_and_batches_are_handled_can_be_altered_and_nothing_else(self, world: World) -> None:
         made = world.replication
         wanted = ReplicationOptions(
-            target="other", unfit_values=UnfitValues.NULL, max_events=7, backfill=False, gives_way_after=60.0
+            target="other", invalid_values=InvalidValues.NULL, max_events=7, backfill=False, gives_way_after=60.0
         )
         for _ in range(2):
             altered = definitions.alter_options(world.store, "R", wanted, by=ME)
-            options = replace(made.options, unfit_values=UnfitValues.NULL, max_events=7, gives_way_after=60.0)
+            options = replace(made.options, invalid_values=InvalidValues.NULL, max_events=7, gives_way_after=60.0)
             assert altered == world.replication == replace(made, options=options)
         assert acts(world).count("alter options") == 1
         with pytest.raises(InvalidArgument, match="max_events"):
@@ -101,7 +101,7 @@ class TestDefinitions:
         for begins in (lambda: lifecycle.start(world.store, "r", by=ME), world.capture):
             with pytest.raises(ReplicationRefused, match="being dropped"):
                 begins()
-        assert "being dropped" in str(world.write_down("s.a").reason)
+        assert "being dropped" in str(world.apply("s.a").reason)
         definitions.drop_replication(world.store, "r", by=ME)
         with pytest.raises(ReplicationNotFound):
             definitions.begin_drop(world.store, "r", by=ME)
@@ -153,15 +153,15 @@ class TestLife:
         assert world.capture() is None
         assert lifecycle.drained(world.store, "r", by=ME).state is S.DRAINING
         for name in ("s.a", "s.b"):
-            world.write_down(name)
+            world.apply(name)
         assert lifecycle.drained(world.store, "r", by=ME).state is S.PAUSED
         assert objects.to_work_at(world.store, "r") == ()
         assert lifecycle.resume(world.store, "r", by=ME).state is S.RUNNING
         world.capture()
-        world.write_down("s.a")
+        world.apply("s.a")
         assert world.object("s.a").applied == at(world.source.head)
 
-    def test_what_has_nothing_left_to_write_down_is_paused_at_once(self, world: World) -> None:
+    def test_what_has_nothing_left_to_apply_is_paused_at_once(self, world: World) -> None:
         world.replicated("s.a")
         for _ in range(2):
             assert lifecycle.let_drain(world.store, "r", by=ME).state is S.PAUSED
@@ -176,27 +176,27 @@ class TestLife:
     def test_what_cannot_go_on_holds_no_pause_up(self, world: World) -> None:
         world.replicated("s.a", "s.b", "s.c")
         world.register(found("s.a", "another"), found("s.b"), found("s.c"))
-        objects.ask_backfill(world.store, "r", ["s.b"], by=ME)
+        objects.request_backfill(world.store, "r", ["s.b"], by=ME)
         with pytest.raises(WorkerDied):
             world.backfill("s.b", Ends.WORKER_DIED_AFTER)
         world.source.commit("id of s.c")
         world.capture()
-        world.write_down("s.c")
+        world.apply("s.c")
         lifecycle.pause(world.store, "r", by=ME)
         assert lifecycle.drained(world.store, "r", by=ME).state is S.DRAINING  # s.b may be at it
         world.clock.go(timedelta(minutes=11))
         assert lifecycle.drained(world.store, "r", by=ME).state is S.PAUSED
 
-    def test_a_pause_at_once_writes_down_afterwards(self, world: World) -> None:
+    def test_a_pause_at_once_applies_afterwards(self, world: World) -> None:
         world.replicated("s.a")
         world.source.commit("id of s.a")
         world.capture()
         assert lifecycle.pause(world.store, "r", by=ME, at_once=True).state is S.PAUSED
-        assert "paused" in str(world.write_down("s.a").reason)
+        assert "paused" in str(world.apply("s.a").reason)
         with pytest.raises(ReplicationRefused, match="resume it"):
             lifecycle.start(world.store, "r", by=ME)
         lifecycle.resume(world.store, "r", by=ME)
-        assert world.write_down("s.a").report is not None
+        assert world.apply("s.a").report is not None
 
     def test_a_failed_run_is_healed_by_the_next_good_one(self, world: World) -> None:
         world.replicated("s.a")
@@ -227,7 +227,7 @@ class TestLife:
             with pytest.raises(ReplicationRefused, match="recover it from an explicit position"):
                 refused(world.store, "r", by=ME)
 
-    def test_a_recovery_flags_all_but_what_is_kept(self, world: World) -> None:
+    def test_a_recovery_needs_a_backfill_of_all_but_what_is_kept(self, world: World) -> None:
         world.replicated("s.a", "s.b")
         world.source.slot = None
         with pytest.raises(SlotLost):
@@ -241,17 +241,21 @@ class TestLife:
         for _ in range(2):
             again = lifecycle.recover(world.store, "r", position=position, system_id="cluster-1", keep=["s.b"], by=ME)
             assert (again.state, again.captured, again.error) == (S.RUNNING, position, None)
-        flagged, kept = world.objects()
-        assert (flagged.state, kept.state, kept.flagged) == (ObjectState.PENDING, ObjectState.COMPLETED, None)
-        assert "not captured is lost" in str(world.write_down("s.a").reason)
+        needs_backfill, kept = world.objects()
+        assert (needs_backfill.state, kept.state, kept.needs_backfill) == (
+            ObjectState.PENDING,
+            ObjectState.COMPLETED,
+            None,
+        )
+        assert "not captured is lost" in str(world.apply("s.a").reason)
         world.backfill("s.a")
-        assert world.object("s.a").flagged is None
+        assert world.object("s.a").needs_backfill is None
 
     def test_another_cluster_begins_a_new_event_log(self, world: World) -> None:
         world.replicated("s.a", "s.b")
         world.source.commit("id of s.a")
         world.capture()
-        world.write_down("s.b")
+        world.apply("s.b")
         lifecycle.failed_permanently(world.store, "r", error="it is another", by=ME)
         with pytest.raises(ReplicationRefused, match="new one"):
             lifecycle.recover(world.store, "r", position=at(3), system_id="c2", by=ME)

@@ -26,7 +26,7 @@ from tests.control.replication_model import ME, Ends, WorkerDied, World, at, fou
 from tests.tiers import some
 from tidemark.control.store import ControlStore
 from tidemark.errors import TidemarkError
-from tidemark.replication.model.replication import By, LogPosition, ObjectState, ReplicationOptions, ReplicationState
+from tidemark.replication.model.replication import Actor, LogPosition, ObjectState, ReplicationOptions, ReplicationState
 from tidemark.replication.planning.lifecycle import Act, ObjectAct, leads_to, object_leads_to
 from tidemark.replication.worker import lifecycle, objects, status
 
@@ -35,7 +35,7 @@ names = st.sampled_from(TABLES[:2])
 ends = st.sampled_from([*Ends, Ends.WELL, Ends.WELL, Ends.WELL])
 a_few = st.lists(st.sampled_from(TABLES), min_size=1, max_size=3)
 several = st.lists(ends, min_size=7, max_size=7)
-runs = st.sampled_from([By("w", "", "dag/1/t/-1"), By("w", "", "dag/2/t/-1")])
+runs = st.sampled_from([Actor("w", "", "dag/1/t/-1"), Actor("w", "", "dag/2/t/-1")])
 
 
 class Replications(RuleBasedStateMachine):
@@ -77,7 +77,7 @@ class Replications(RuleBasedStateMachine):
     def commit_to(self, names: list[str]) -> None:
         self.world.source.commit(*(self.ids[name] for name in names))
 
-    def run(self, names: list[str], how: list[Ends], by: By) -> None:
+    def run(self, names: list[str], how: list[Ends], by: Actor) -> None:
         """What one run of a DAG does, each task with an end of its own; somebody has mended what was broken."""
         self.recover()
         self.resume()
@@ -86,15 +86,15 @@ class Replications(RuleBasedStateMachine):
         self.capture_once(how[0], by)
         for number, name in enumerate(TABLES, 1):
             self.backfill_once(name, how[number], by)
-            self.write_down_once(name, how[-number], by)
-        self.trim_once(how[-1])
+            self.apply_once(name, how[-number], by)
+        self.expire_once(how[-1])
 
     @rule(names=a_few, how=several, by=runs)
-    def run_once(self, names: list[str], how: list[Ends], by: By) -> None:
+    def run_once(self, names: list[str], how: list[Ends], by: Actor) -> None:
         self.run(names, how, by)
 
     @rule(names=a_few, more=a_few, how=several, again=several, by=runs)
-    def run_twice(self, names: list[str], more: list[str], how: list[Ends], again: list[Ends], by: By) -> None:
+    def run_twice(self, names: list[str], more: list[str], how: list[Ends], again: list[Ends], by: Actor) -> None:
         self.run(names, how, by)
         self.run(more, again, by)
 
@@ -108,29 +108,29 @@ class Replications(RuleBasedStateMachine):
         self.ids[name] = f"{name} {number}"
 
     @rule(ends=ends, by=runs)
-    def capture_once(self, ends: Ends, by: By) -> None:
+    def capture_once(self, ends: Ends, by: Actor) -> None:
         with suppress(TidemarkError, WorkerDied):
             self.world.capture(ends, by)
 
     @rule(name=names, ends=ends, by=runs)
-    def backfill_once(self, name: str, ends: Ends, by: By) -> None:
+    def backfill_once(self, name: str, ends: Ends, by: Actor) -> None:
         with suppress(TidemarkError, WorkerDied):
             self.world.backfill(name, ends, by)
 
     @rule(name=st.sampled_from(TABLES), ends=ends, by=runs)
-    def write_down_once(self, name: str, ends: Ends, by: By) -> None:
+    def apply_once(self, name: str, ends: Ends, by: Actor) -> None:
         with suppress(TidemarkError, WorkerDied):
-            self.world.write_down(name, ends, by)
+            self.world.apply(name, ends, by)
 
     @rule(ends=ends)
-    def trim_once(self, ends: Ends) -> None:
+    def expire_once(self, ends: Ends) -> None:
         with suppress(TidemarkError, WorkerDied):
-            self.world.trim(ends)
+            self.world.expire(ends)
 
     @rule(name=st.sampled_from(TABLES), restart=st.booleans())
     def ask(self, name: str, restart: bool) -> None:
         with suppress(TidemarkError):
-            objects.ask_backfill(self.world.store, "r", [name], by=ME, restart=restart)
+            objects.request_backfill(self.world.store, "r", [name], by=ME, restart=restart)
 
     @rule(name=names)
     def stop(self, name: str) -> None:
@@ -192,7 +192,7 @@ class Replications(RuleBasedStateMachine):
     @invariant()
     def a_target_has_what_the_store_says_that_it_has(self) -> None:
         for one in self.world.objects():
-            if one.applied is not None and one.flagged is None:
+            if one.applied is not None and one.needs_backfill is None:
                 target = self.world.targets.get(one.uid)
                 end = self.began.setdefault(one.uid, one.applied) if target is None else target.end
                 assert self.world.source.of(one.source_id, end, one.applied) == []
@@ -225,17 +225,17 @@ class Replications(RuleBasedStateMachine):
                 world.capture()
             self.recover()
         self.look()
-        objects.ask_backfill(world.store, "r", TABLES, by=ME)
+        objects.request_backfill(world.store, "r", TABLES, by=ME)
         world.capture()
         for name in TABLES:
             assert world.backfill(name).report is not None
         world.source.commit(*self.ids.values())
         world.capture()
         for name in TABLES:
-            world.write_down(name)
+            world.apply(name)
             one = world.object(name)
             assert one.applied == world.replication.captured == at(world.source.head)
-            assert (one.flagged, one.problem, one.state) == (None, None, ObjectState.COMPLETED)
+            assert (one.needs_backfill, one.problem, one.state) == (None, None, ObjectState.COMPLETED)
             assert world.targets[one.uid].end == one.applied
         self.nothing_is_lost_or_applied_twice()
 

@@ -1,4 +1,4 @@
-"""Events applied one by one in plain Python, as the event log's columns promise: the simplest write-down there is."""
+"""Events applied one by one in plain Python, as the event log's columns promise: the simplest apply there is."""
 
 from __future__ import annotations
 

@@ -27,21 +27,21 @@ from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress, SourceKind
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.replication.model.replication import (
-    By,
+    Actor,
     ObjectName,
-    Replicated,
+    ReplicatedObject,
     Replication,
     ReplicationOptions,
     Selection,
 )
 from tidemark.replication.sources.open import open_source
+from tidemark.replication.worker.apply import run_apply
 from tidemark.replication.worker.backfill import run_backfill
 from tidemark.replication.worker.capture import capture
 from tidemark.replication.worker.definitions import create_replication, get_replication
-from tidemark.replication.worker.objects import ask_backfill, objects_of
+from tidemark.replication.worker.objects import objects_of, request_backfill
 from tidemark.replication.worker.preparing import Prepared, prepare
-from tidemark.replication.worker.retention import trim_events
-from tidemark.replication.worker.write_down import run_write_down
+from tidemark.replication.worker.retention import expire_events
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 
@@ -80,7 +80,7 @@ class ReplicationWorld:
         self.paths = JobPaths(f"{home}/work", f"{home}/jobs")
         self.run_id = "first"
         self.said: Callable[[str], None] = lambda _: None  # hears what the jobs say, as they go
-        self.trimmed: list[DataFrame] = []
+        self.expired: list[DataFrame] = []
         with opened(address) as connection:
             self.before = {tx for table in tables if not table.key for tx in history_of(connection, table)}
         create_replication(
@@ -95,9 +95,9 @@ class ReplicationWorld:
             if_not_exists=True,
         )
 
-    def by(self, task: str = "prepare") -> By:
+    def by(self, task: str = "prepare") -> Actor:
         """A task of the DAG run under way; with another `run_id` it is another run's."""
-        return By("a test", run=f"replicate/{self.run_id}/{task}/-1")
+        return Actor("a test", run=f"replicate/{self.run_id}/{task}/-1")
 
     def job(self, spec: JobSpec) -> JobResult:
         return run(self.spark, spec, source=self.address, say=self.said)
@@ -106,7 +106,7 @@ class ReplicationWorld:
     def replication(self) -> Replication:
         return get_replication(self.store, NAME)
 
-    def objects(self) -> dict[str, Replicated]:
+    def objects(self) -> dict[str, ReplicatedObject]:
         """By the table's name."""
         return {one.name.table: one for one in objects_of(self.store, NAME)}
 
@@ -138,17 +138,17 @@ class ReplicationWorld:
                 partitions=1,
             )
 
-    def write_down(self, name: str) -> None:
-        by = self.by(f"write_down_{name}")
-        run_write_down(Runtime(self.store, run=self.job, paths=self.paths), self.objects()[name].uid, by=by)
-        if self.objects()[name].flagged:
-            ask_backfill(self.store, NAME, [f"{SCHEMA}.{name}"], by=by)
+    def apply(self, name: str) -> None:
+        by = self.by(f"apply_{name}")
+        run_apply(Runtime(self.store, run=self.job, paths=self.paths), self.objects()[name].uid, by=by)
+        if self.objects()[name].needs_backfill:
+            request_backfill(self.store, NAME, [f"{SCHEMA}.{name}"], by=by)
 
-    def trim(self) -> None:
+    def expire(self) -> None:
         """Whatever may go goes, however young; `_events` remembers it."""
         before = self._log()
-        trim_events(Runtime(self.store, run=self.job, paths=self.paths), NAME, keep=timedelta(0))
-        self.trimmed.append(before.exceptAll(self._log()))
+        expire_events(Runtime(self.store, run=self.job, paths=self.paths), NAME, keep=timedelta(0))
+        self.expired.append(before.exceptAll(self._log()))
 
     def _log(self) -> DataFrame:
         """The event log as it is now."""
@@ -157,33 +157,35 @@ class ReplicationWorld:
 
     def _events(self) -> DataFrame:
         """Every event that the log ever had."""
-        return reduce(lambda all_, gone: all_.unionAll(gone), self.trimmed, self._log())
+        return reduce(lambda all_, gone: all_.unionAll(gone), self.expired, self._log())
 
     def turn(self, run_id: str, chance: random.Random | None = None, share: float = 1.0) -> None:
-        """A DAG run: capture, then each object's backfill and write-down; by chance only a share of the steps, and
-        capture amid them; the event log is trimmed by chance then, too.
+        """A DAG run: capture, then each object's backfill and apply; by chance only a share of the steps, and
+        capture amid them; the event log is expired by chance then, too.
         """
         self.run_id, chance = run_id, chance or random.Random(0)
         self.prepare()
-        steps = [(step, name) for name in self.objects() for step in (self.backfill, self.write_down)]
+        steps = [(step, name) for name in self.objects() for step in (self.backfill, self.apply)]
         before = chance.randrange(len(steps)) if share < 1 else 0
         for number, (step, name) in enumerate(steps):
             if number == before:
                 self.capture()
                 if share < 1:
-                    self.trim()
+                    self.expire()
             if chance.random() < share:
                 step(name)
         if share < 1:
-            self.trim()
+            self.expire()
 
     def catch_up(self) -> None:
-        """Until every object shows what is committed now; writers must be at rest. A flagged object takes two turns."""
+        """Until every object shows what is committed now; writers are at rest. A needed backfill takes two turns."""
         for number in range(3):
             self.turn(f"last {number}")
             if all(one.applied == self.replication.captured for one in self.objects().values()):
                 return
-        raise AssertionError([(one.name.text, one.state, one.flagged, one.applied) for one in self.objects().values()])
+        raise AssertionError(
+            [(one.name.text, one.state, one.needs_backfill, one.applied) for one in self.objects().values()]
+        )
 
     # What must hold.
 

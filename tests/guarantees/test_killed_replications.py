@@ -1,4 +1,4 @@
-"""Kill -9 at any step of capture, backfill and write-down, or of the source's server, then go on: source = target, and
+"""Kill -9 at any step of capture, backfill and apply, or of the source's server, then go on: source = target, and
 each event of a history is there once.
 
 One process with a JVM of its own dies, as the whole of a worker and its job would; its run is tried again, then others
@@ -23,7 +23,7 @@ from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
 from tests.tiers import nightly, some
 from tidemark.errors import TidemarkError
 from tidemark.failpoints import KILL_AT, REPLICATION_POINTS
-from tidemark.replication.worker.objects import ask_backfill
+from tidemark.replication.worker.objects import request_backfill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
     world = ReplicationWorld(spark, address, tables, tmp_path, max_events=40)
     try:
         world.turn("first")
-        ask_backfill(world.store, NAME, [f"{SCHEMA}.lines"], by=world.by())
+        request_backfill(world.store, NAME, [f"{SCHEMA}.lines"], by=world.by())
         writers.run(60)
         writers.settle()
         if point.startswith("segment2"):
@@ -85,7 +85,7 @@ def test_a_server_that_was_killed_costs_a_run_and_nothing_else(
     writers.settle()
     world = ReplicationWorld(spark, address, tables, tmp_path)
     world.turn("first")
-    ask_backfill(world.store, NAME, [f"{SCHEMA}.{table.name}" for table in tables], by=world.by())
+    request_backfill(world.store, NAME, [f"{SCHEMA}.{table.name}" for table in tables], by=world.by())
     failures: list[TidemarkError] = []
 
     def go_on() -> None:

@@ -98,6 +98,6 @@ def test_a_replication_lives_and_ends_with_these_rights(as_task: ControlStore, t
     world.replicated("s.a", "s.b")
     world.source.commit("id of s.a")
     world.capture()
-    world.write_down("s.a")
-    world.trim()
+    world.apply("s.a")
+    world.expire()
     assert world.wrongs == []

@@ -79,7 +79,7 @@ def test_keys_that_move_while_the_table_is_read_are_read_where_they_were(world: 
 
 
 def test_parts_that_are_read_as_they_are_lose_rows_that_moved_and_this_is_noticed(world: ReplicationWorld) -> None:
-    """Why a backfill is pinned: on rows that were read part by part the same events cannot be written down."""
+    """Why a backfill is pinned: on rows that were read part by part the same events cannot be applied."""
     world.prepare()
     world.backfill("orders")
     upper = run(world, "SELECT id FROM shop.orders WHERE id > 20")
@@ -92,7 +92,7 @@ def test_parts_that_are_read_as_they_are_lose_rows_that_moved_and_this_is_notice
     part.write.format("delta").mode("overwrite").save(path)
     world.capture()
     with pytest.raises(ObjectFailed, match="leaves out values"):
-        world.write_down("orders")
+        world.apply("orders")
     lacking = difference(world)
     assert lacking is not None
     assert "lacks 10 rows of 40" in lacking

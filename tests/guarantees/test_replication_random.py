@@ -1,4 +1,4 @@
-"""A replication at random: writers of every kind while objects are backfilled, events captured and written down; when
+"""A replication at random: writers of every kind while objects are backfilled, events captured and applied; when
 they rest, every target is its source, row by row, and what has no key has each event of its history once.
 
 One run, 200 by `make test-all`. A failing run is repeated by its seed alone, but for

@@ -11,7 +11,7 @@ from airflow.cli.cli_config import Arg
 if TYPE_CHECKING:
     from tidemark.control.store import ControlStore
     from tidemark.hooks.tidemark import TidemarkHook
-    from tidemark.replication.model.replication import By
+    from tidemark.replication.model.replication import Actor
 
 __all__ = ["DRY_RUN", "IF_EXISTS", "WHY", "by_me", "confirm", "store_of"]
 
@@ -24,11 +24,11 @@ IF_EXISTS = Arg(  # type: ignore[no-untyped-call]
 )
 
 
-def by_me(why: str = "") -> By:
+def by_me(why: str = "") -> Actor:
     """The person at the command line."""
-    from tidemark.replication.model.replication import By
+    from tidemark.replication.model.replication import Actor
 
-    return By(who=getpass.getuser(), why=why)
+    return Actor(who=getpass.getuser(), why=why)
 
 
 def store_of(hook: TidemarkHook, *, dry_run: bool) -> ControlStore:

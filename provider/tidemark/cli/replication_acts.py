@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from tidemark.control.store import ControlStore
-    from tidemark.replication.model.replication import LogPosition, Replicated, Replication
+    from tidemark.replication.model.replication import LogPosition, ReplicatedObject, Replication
     from tidemark.replication.sources.open import Source
 
 __all__ = ["replication_acts"]
@@ -35,7 +35,7 @@ _ACTION = Arg(  # type: ignore[no-untyped-call]
     default="start",
 )
 _AT_ONCE = Arg(  # type: ignore[no-untyped-call]
-    ("--at-once",), help="Write nothing down any more; what was captured is written after it is resumed",
+    ("--at-once",), help="Apply nothing any more; what was captured is applied after it is resumed",
     action="store_true",
 )  # fmt: skip
 _FROM = Arg(  # type: ignore[no-untyped-call]
@@ -78,7 +78,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
         ),
         ActionCommand(
             name="backfill",
-            help="Ask for backfills, which the next run does; a second run changes nothing",
+            help="Request backfills, which the next run does; a second run changes nothing",
             func=backfill,
             args=(_NAME, _TABLES, _ALL, _ACTION, WHY, *_ANSWERS),
         ),
@@ -93,7 +93,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def pause(args: Namespace) -> None:
-    """What was captured is still written down, by the next run. A second run changes nothing."""
+    """What was captured is still applied, by the next run. A second run changes nothing."""
     from tidemark.replication.worker.definitions import get_replication
     from tidemark.replication.worker.lifecycle import let_drain
 
@@ -119,14 +119,14 @@ def resume(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def recover(args: Namespace) -> None:
-    """Tables but those of `--keep` are backfilled again, or flagged where they are not backfilled by themselves. A
+    """Tables but those of `--keep` are backfilled again, or need a backfill where that is not done by itself. A
     second run from the same position changes nothing until more is captured; `now` is another time then, and refused.
     """
     from tidemark.hooks.replication import source_of
     from tidemark.replication.model.replication import ReplicationState
     from tidemark.replication.worker.definitions import get_replication
     from tidemark.replication.worker.objects import objects_of
-    from tidemark.replication.worker.recovering import look_at_recovery
+    from tidemark.replication.worker.recovering import plan_recovery
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
@@ -134,31 +134,31 @@ def recover(args: Namespace) -> None:
         before = get_replication(store, args.name)
         source, keep = source_of(before), tuple(args.keep or ())
         if args.dry_run:
-            found = look_at_recovery(store, before.name, position=args.position, source=source, keep=keep)
+            found = plan_recovery(store, before.name, position=args.position, source=source, keep=keep)
             after = replace(before, state=ReplicationState.RUNNING, captured=found.start)
-            flagged = [name for name, act in found.acts.items() if act is not None]
+            needs_backfill = [name for name, act in found.acts.items() if act is not None]
         else:
             after = _recovered(hook, store, before, source, args)
-            flagged = [one.name.text for one in objects_of(store, before.name) if one.flagged is not None]
-    print_rows([{**_moved("recover", args, before, after), "flagged": ", ".join(flagged)}], args.output)
+            needs_backfill = [one.name.text for one in objects_of(store, before.name) if one.needs_backfill is not None]
+    print_rows([{**_moved("recover", args, before, after), "needs_backfill": ", ".join(needs_backfill)}], args.output)
 
 
 @suppress_logs_and_warning
 def backfill(args: Namespace) -> None:
-    """One row per table, before and after. The next run does what is asked for; asking again changes nothing, but a
+    """One row per table, before and after. The next run does what is requested; a second request changes nothing, but a
     `restart` begins one anew that is under way. With `--all`, what cannot be backfilled is named on standard error.
     """
-    from tidemark.replication.worker.objects import ask_backfill, objects_of, stop_backfill
+    from tidemark.replication.worker.objects import objects_of, request_backfill, stop_backfill
 
     with errors_in_words():
         store = store_of(TidemarkHook(args.conn_id), dry_run=args.dry_run)
-        tables, by = _asked_tables(store, args), by_me(args.why)
+        tables, by = _requested_tables(store, args), by_me(args.why)
         before = {one.name.text: one for one in objects_of(store, args.name)}
         if args.action == "stop":
             after = stop_backfill(store, args.name, tables, by=by)
         else:
-            after = ask_backfill(store, args.name, tables, by=by, restart=args.action == "restart")
-    print_rows([_asked(args, before[one.name.text], one) for one in after], args.output)
+            after = request_backfill(store, args.name, tables, by=by, restart=args.action == "restart")
+    print_rows([_requested(args, before[one.name.text], one) for one in after], args.output)
 
 
 @suppress_logs_and_warning
@@ -214,7 +214,7 @@ def _recovered(
     )
 
 
-def _asked_tables(store: ControlStore, args: Namespace) -> Sequence[str]:
+def _requested_tables(store: ControlStore, args: Namespace) -> Sequence[str]:
     """Raises InvalidArgument, ReplicationNotFound."""
     from tidemark.errors import InvalidArgument
     from tidemark.replication.worker.objects import can_be_backfilled
@@ -241,7 +241,7 @@ def _moved(act: str, args: Namespace, before: Replication, after: Replication) -
     }
 
 
-def _asked(args: Namespace, before: Replicated, after: Replicated) -> dict[str, Any]:
+def _requested(args: Namespace, before: ReplicatedObject, after: ReplicatedObject) -> dict[str, Any]:
     return {
         "replication": args.name,
         "object": after.name.text,

@@ -15,7 +15,7 @@ from tidemark.hooks.tidemark import TidemarkHook
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from tidemark.replication.model.replication import ReplicationMove
+    from tidemark.replication.model.replication import ReplicationTransition
     from tidemark.replication.worker.status import ObjectStatus, ReplicationStatus
 
 __all__ = ["replication_commands"]
@@ -110,11 +110,11 @@ def _object(one: ObjectStatus) -> dict[str, Any]:
         "lag_seconds": None if one.lag_seconds is None else round(one.lag_seconds),
         "behind": one.behind,
         "selected": one.object.selected,
-        "problem": one.object.flagged or one.object.problem or "; ".join(one.notices) or None,
+        "problem": one.object.needs_backfill or one.object.problem or "; ".join(one.notices) or None,
     }
 
 
-def _move(move: ReplicationMove, names: Mapping[str, str]) -> dict[str, Any]:
+def _move(move: ReplicationTransition, names: Mapping[str, str]) -> dict[str, Any]:
     return {
         "moved_at": move.at.isoformat(timespec="seconds"),
         "object": None if move.object_uid is None else names.get(move.object_uid, move.object_uid),

@@ -65,8 +65,8 @@ class ObjectNotReplicable(ReplicationError):
 
 
 class BackfillNeeded(ReplicationError):
-    """Objects of replication {replication} get no more changes until they are backfilled: {objects}. Ask for it with
-    AskBackfillOperator.
+    """Objects of replication {replication} get no more changes until they are backfilled: {objects}. Request it with
+    RequestBackfillOperator.
     """
 
 
@@ -166,7 +166,7 @@ class TargetMovedOn(ReplicationError):
 
 class ValueDoesNotFit(ReplicationError):
     """{object}: the value {value!r} of column {column} does not fit {type}, at {position}. Mend it in the source and
-    backfill the object, or let the replication write NULL for such values (unfit_values="null").
+    backfill the object, or let the replication write NULL for such values (invalid_values="null").
     """
 
 

@@ -54,10 +54,10 @@ def address_of(connection: Connection) -> SourceAddress:
     """
     kind = _KINDS.get(connection.conn_type or "")
     if kind is None:
-        raise _unfit(connection, f"its type is {connection.conn_type!r}; give one of type postgres")
+        raise _invalid(connection, f"its type is {connection.conn_type!r}; give one of type postgres")
     if not connection.login or not connection.schema:
         missing = "login" if not connection.login else "schema, which is the name of the database"
-        raise _unfit(connection, f"it lacks its {missing}")
+        raise _invalid(connection, f"it lacks its {missing}")
     return SourceAddress(
         kind=kind,
         host=connection.host or "localhost",
@@ -76,7 +76,7 @@ def _parameters(connection: Connection, extra: Mapping[str, Any]) -> dict[str, s
     asked = [name for name in unknown if extra[name] not in (None, "", False)]
     if asked:
         known = ", ".join(sorted({*PASSED_ON, HASH_SECRET}))
-        raise _unfit(connection, f"its extra {', '.join(asked)} is not supported here; those that are: {known}")
+        raise _invalid(connection, f"its extra {', '.join(asked)} is not supported here; those that are: {known}")
     return {name: _text(value) for name, value in extra.items() if name in PASSED_ON and value not in (None, "")}
 
 
@@ -89,5 +89,5 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def _unfit(connection: Connection, problem: str) -> InvalidArgument:
+def _invalid(connection: Connection, problem: str) -> InvalidArgument:
     return InvalidArgument(argument="source_conn_id", value=connection.conn_id, problem=problem)

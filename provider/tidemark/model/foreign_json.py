@@ -21,7 +21,7 @@ from tidemark.model.codec import from_plain
 __all__ = ["foreign_object", "foreign_value", "parsed", "plain_text", "whole_number"]
 
 T = TypeVar("T")
-_MISFITS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+_INVALID = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 _WHOLE = re.compile("[0-9]{1,18}")  # so it has 64 bits
 _BITS = 2**63
 _hints = functools.cache(typing.get_type_hints)
@@ -51,7 +51,7 @@ def foreign_value(kind: type[T], text: str | None, name: str) -> T | None:
     try:
         value = from_plain(kind, foreign_object(text)[name])
         return value if _is_of(kind, value) else None
-    except _MISFITS:
+    except _INVALID:
         return None
 
 

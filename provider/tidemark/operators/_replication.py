@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidemark.model.source_address import SourceAddress
     from tidemark.model.streams import TableRef
     from tidemark.replication.model.replication import (
-        By,
+        Actor,
         LogPosition,
         ObjectName,
         ReplicationOptions,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Move",
     "ReplicationOperator",
+    "Transfer",
     "by_of",
     "default_outlets",
     "names_of",
@@ -48,7 +48,7 @@ __all__ = [
 
 Names = str | Sequence[str] | None
 _OPTIONS = (
-    "unfit_values",
+    "invalid_values",
     "backfill",
     "backfill_exclude",
     "numeric_as",
@@ -67,7 +67,7 @@ class ReplicationOperator(TidemarkOperator):
 
 
 @dataclass(frozen=True)
-class Move:
+class Transfer:
     """What a task has moved, for lineage. `tables`: of the source, where `address` is there; else `read` was read."""
 
     written: str
@@ -77,12 +77,12 @@ class Move:
     tables: tuple[str, ...] = ()
 
     @classmethod
-    def from_source(cls, address: SourceAddress, tables: Sequence[str], written: str, rows: int) -> Move:
+    def from_source(cls, address: SourceAddress, tables: Sequence[str], written: str, rows: int) -> Transfer:
         """Rows of tables of the database."""
         return cls(written, rows, address=address, tables=tuple(tables))
 
     @classmethod
-    def from_log(cls, event_log: str, written: str, rows: int) -> Move:
+    def from_log(cls, event_log: str, written: str, rows: int) -> Transfer:
         """Rows that events of the event log have touched."""
         return cls(written, rows, read=event_log)
 
@@ -95,12 +95,12 @@ class Move:
         return lineage_of_move([*inputs, *([name_of(self.read)] if self.read else [])], self.written, self.rows)
 
 
-def by_of(context: Context, why: str = "") -> By:
+def by_of(context: Context, why: str = "") -> Actor:
     """The task; the run tells a retry of it from another run."""
-    from tidemark.replication.model.replication import By
+    from tidemark.replication.model.replication import Actor
 
     key = str(key_of(context))
-    return By(who=key, why=why, run=key)
+    return Actor(who=key, why=why, run=key)
 
 
 def default_outlets(replication: str) -> list[AssetAlias]:
@@ -166,10 +166,10 @@ def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> Repli
 
 
 def _option(name: str, value: Any) -> Any:
-    from tidemark.replication.model.replication import UnfitValues, WriteMode
+    from tidemark.replication.model.replication import InvalidValues, WriteMode
 
     read: Mapping[str, Callable[[], Any]] = {
-        "unfit_values": lambda: _one_of(name, value, UnfitValues),
+        "invalid_values": lambda: _one_of(name, value, InvalidValues),
         "backfill": lambda: flag_of(name, value),
         "backfill_exclude": lambda: names_of(name, value),
         "numeric_as": lambda: str(value),

@@ -10,10 +10,10 @@ from tidemark.operators._replication import place_text
 if TYPE_CHECKING:
     from tidemark.replication.worker.status import ObjectStatus, ReplicationStatus
 
-__all__ = ["in_words", "told", "told_of"]
+__all__ = ["in_words", "report_object", "report_status"]
 
 
-def told(status: ReplicationStatus, *, of_source: Sequence[str] = ()) -> dict[str, Any]:
+def report_status(status: ReplicationStatus, *, of_source: Sequence[str] = ()) -> dict[str, Any]:
     """The whole of it; `of_source`: alerts that the source itself has."""
     replication = status.replication
     return {
@@ -23,11 +23,11 @@ def told(status: ReplicationStatus, *, of_source: Sequence[str] = ()) -> dict[st
         "lag_seconds": status.lag_seconds,
         "lag_bytes": status.lag_bytes,
         "alerts": [*status.alerts, *of_source],
-        "objects": {one.object.name.text: told_of(one) for one in status.objects},
+        "objects": {one.object.name.text: report_object(one) for one in status.objects},
     }
 
 
-def told_of(one: ObjectStatus) -> dict[str, Any]:
+def report_object(one: ObjectStatus) -> dict[str, Any]:
     """One object; `rows` and `percent` of its last backfill."""
     progress = one.object.progress
     return {
@@ -35,7 +35,7 @@ def told_of(one: ObjectStatus) -> dict[str, Any]:
         "applied": place_text(one.object.applied),
         "lag_seconds": one.lag_seconds,
         "behind": one.behind,
-        "flagged": one.object.flagged,
+        "needs_backfill": one.object.needs_backfill,
         "problem": one.object.problem,
         "notices": list(one.notices),
         "rows": progress.done if progress else None,
@@ -48,6 +48,6 @@ def in_words(one: ObjectStatus) -> str:
     lag = "" if one.lag_seconds is None else f", as of {one.lag_seconds:.0f} s ago"
     rows = "" if one.object.progress is None else f", {one.object.progress.done:,} rows at its backfill"
     behind = ", behind what was captured" if one.behind else ""
-    flagged = f", needs a backfill: {one.object.flagged}" if one.object.flagged else ""
+    needs_backfill = f", needs a backfill: {one.object.needs_backfill}" if one.object.needs_backfill else ""
     noticed = "".join(f"; {notice}" for notice in one.notices)
-    return f"{one.object.name.text}: {one.object.state}{rows}{lag}{behind}{flagged}{noticed}"
+    return f"{one.object.name.text}: {one.object.state}{rows}{lag}{behind}{needs_backfill}{noticed}"

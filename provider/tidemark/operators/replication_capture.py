@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from tidemark.hooks.replication import event_log_of
 from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
-from tidemark.operators._replication import Move, ReplicationOperator, by_of, place_text
+from tidemark.operators._replication import ReplicationOperator, Transfer, by_of, place_text
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ class CaptureEventsOperator(SparkOperator, ReplicationOperator):
         self.replication = replication
         self.skip_when_empty = skip_when_empty
         check_constants(self, skip_when_empty=flag_of)
-        self._moved: Move | None = None
+        self._transfer: Transfer | None = None
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
         """The tables that had events, and the event log; None where nothing was captured."""
-        return None if self._moved is None else self._moved.lineage()
+        return None if self._transfer is None else self._transfer.lineage()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was captured; of nothing new {replication, captured, transactions: 0, events: 0, …}."""
@@ -72,14 +72,14 @@ class CaptureEventsOperator(SparkOperator, ReplicationOperator):
             self.log.info(why)
         else:
             named = [name for name, events in report.events.items() if events]
-            self._moved = Move.from_source(address, named, replication.event_log, sum(report.events.values()))
-        return {"replication": replication.name, "captured": place_text(replication.captured), **_told(report)}
+            self._transfer = Transfer.from_source(address, named, replication.event_log, sum(report.events.values()))
+        return {"replication": replication.name, "captured": place_text(replication.captured), **_report(report)}
 
     def _capture(self, context: Context, runtime: Runtime, source: Source) -> CaptureReport | None:
         """Raises AirflowSkipException where another run is at it; SlotBusy where it is nobody of ours."""
         from tidemark.errors import SlotBusy
         from tidemark.replication.worker.capture import capture
-        from tidemark.replication.worker.overlapping import is_captured_now
+        from tidemark.replication.worker.concurrent_runs import is_captured_now
 
         try:
             return capture(
@@ -96,7 +96,7 @@ class CaptureEventsOperator(SparkOperator, ReplicationOperator):
             raise AirflowSkipException(f"Another run captures now; the next one takes what is left. {busy}") from busy
 
 
-def _told(report: CaptureReport | None) -> dict[str, Any]:
+def _report(report: CaptureReport | None) -> dict[str, Any]:
     if report is None:
         return {"transactions": 0, "events": 0, "objects": {}, "lag_bytes": 0}
     return {

@@ -25,14 +25,14 @@ __all__ = ["PauseReplicationOperator", "RecoverReplicationOperator", "ResumeRepl
 
 
 class PauseReplicationOperator(ReplicationOperator):
-    """Lets a replication drain: nothing new is captured, what was captured is still written down, then it is paused.
-    The next run writes down; where there is nothing left it is paused at once. No Spark.
+    """Lets a replication drain: nothing new is captured, what was captured is still applied, then it is paused.
+    The next run applies; where there is nothing left it is paused at once. No Spark.
 
     The slot stays, so nothing is lost, and the source keeps its log for as long as the pause lasts. A second run
     changes nothing. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused.
 
     :param replication: its name. (templated)
-    :param at_once: write nothing down any more; what was captured is written after it is resumed. (templated)
+    :param at_once: apply nothing any more; what was captured is applied after it is resumed. (templated)
     :param why: a reason, which the history keeps. (templated)
     """
 
@@ -52,7 +52,7 @@ class PauseReplicationOperator(ReplicationOperator):
         at_once = flag_of("at_once", self.at_once)
         after = let_drain(self.hook.open_store(), self.replication, by=by_of(context, self.why), at_once=at_once)
         self.log.info("Replication %s is %s.", after.name, after.state)
-        return _told(after)
+        return _report(after)
 
 
 class ResumeReplicationOperator(ReplicationOperator):
@@ -78,14 +78,14 @@ class ResumeReplicationOperator(ReplicationOperator):
 
         after = resume(self.hook.open_store(), self.replication, by=by_of(context, self.why))
         self.log.info("Replication %s is %s.", after.name, after.state)
-        return _told(after)
+        return _report(after)
 
 
 class RecoverReplicationOperator(ReplicationOperator):
     """Lets a replication that failed go on from an explicit position; one that failed for good goes on by nothing else.
     No Spark.
 
-    What was committed before the position and was not captured is lost, so every object is flagged, and backfilled
+    What was committed before the position and was not captured is lost, so every object needs a backfill, and gets one
     by the next run where it is backfilled by itself; those that `keep` names go on as they are. `now` drops its slot
     and makes a new one, and is refused where only the last run failed: nothing is lost then, and the next one tries
     again by itself. A position can only be one that the slot still has. A second run changes nothing for a position;
@@ -127,7 +127,7 @@ class RecoverReplicationOperator(ReplicationOperator):
             by=by_of(context, self.why),
         )
         self.log.warning("Replication %s goes on from %s.", after.name, place_text(after.captured))
-        return _told(after)
+        return _report(after)
 
 
 def _require_position(_: str, value: str) -> None:
@@ -138,7 +138,7 @@ def _require_position(_: str, value: str) -> None:
         parse_lsn(str(value))
 
 
-def _told(replication: Replication) -> dict[str, Any]:
+def _report(replication: Replication) -> dict[str, Any]:
     return {
         "replication": replication.name,
         "state": replication.state.value,

@@ -1,4 +1,4 @@
-"""The objects of a replication: backfilled, written down, asked for."""
+"""The objects of a replication: backfilled, applied, requested."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tidemark.operators._base import key_of, one_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._partitions import number_of
 from tidemark.operators._replication import (
-    Move,
     Names,
     ReplicationOperator,
+    Transfer,
     by_of,
     default_outlets,
     names_of,
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from tidemark.replication.model.replication import Replicated
+    from tidemark.replication.model.replication import ReplicatedObject
 
     Lineage = OperatorLineage[Any, Any]
 
-__all__ = ["AskBackfillOperator", "BackfillObjectOperator", "WriteDownOperator"]
+__all__ = ["ApplyEventsOperator", "BackfillObjectOperator", "RequestBackfillOperator"]
 
 _ACTIONS = ("start", "restart", "stop")
 
@@ -47,13 +47,13 @@ class _OfObject(SparkOperator, ReplicationOperator):
         super().__init__(**kwargs)
         self.replication = replication
         self.object_name = object_name
-        self._moved: Move | None = None
+        self._transfer: Transfer | None = None
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
         """What was read and written; None where nothing was."""
-        return None if self._moved is None else self._moved.lineage()
+        return None if self._transfer is None else self._transfer.lineage()
 
-    def _object(self) -> Replicated:
+    def _object(self) -> ReplicatedObject:
         from tidemark.replication.worker.objects import get_object
 
         return get_object(self.hook.open_store(), self.replication, self.object_name)
@@ -73,10 +73,10 @@ class _OfObject(SparkOperator, ReplicationOperator):
 class BackfillObjectOperator(_OfObject):
     """Copies one object as of one exact position of the source's log, while the source and its capture go on.
 
-    It runs where a backfill was asked for, failed, or was begun by this run; else it ends as skipped and says why. Rows
+    It runs where a backfill was requested, failed, or was begun by this run; else it ends as skipped and says why. Rows
     and percent are said in the task's log and kept in the control store. A target that is ahead already never goes
     back: the copy catches up first and then takes its place. A retry begins from the start, under a new number; what a
-    late double of it writes is known as old. Stopping it (AskBackfillOperator) ends its job. Returns {replication,
+    late double of it writes is known as old. Stopping it (RequestBackfillOperator) ends its job. Returns {replication,
     object, rows, snapshot, applied, found}. Raises ReplicationNotFound, ObjectNotFound, ObjectNotReplicable,
     BackfillInterrupted, TargetMovedOn, TargetLost, TargetNotDelta, ReplicationRefused, ObjectFailed, ValueDoesNotFit,
     SlotBlocked, SourceIsAnother, SourceUnreachable, SourceRefused, InvalidArgument.
@@ -124,21 +124,21 @@ class BackfillObjectOperator(_OfObject):
             "applied": place_text(report.applied),
             "found": report.found,
         }
-        self._moved = Move.from_source(address, [self.object_name], report.target.path, report.rows)
+        self._transfer = Transfer.from_source(address, [self.object_name], report.target.path, report.rows)
         self.log.info("%s: %s rows as of %s", self.object_name, report.rows, facts["snapshot"])
         self._announce(context, {**facts, "kind": "backfill"})
         return facts
 
 
-class WriteDownOperator(_OfObject):
+class ApplyEventsOperator(_OfObject):
     """Applies what was captured of one object to its target: in the order of commits, folded by key, each event once.
 
     The range is written ahead; each piece of it is one commit with a mark that is read back. So a retry, a clear and a
     late double apply nothing twice. Where nothing is new no JVM starts; an object that cannot go on until it is
-    backfilled, or that another run writes down now, ends as skipped and says why. Returns {replication, object, from,
-    to, events, rows, segments, found, lag_seconds, flagged}; `flagged`: why only a backfill goes on from there. Raises
-    ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetLost,
-    TargetNotDelta, ReplicationRefused, EventLogChanged.
+    backfilled, or that another run applies now, ends as skipped and says why. Returns {replication, object, from, to,
+    events, rows, segments, found, lag_seconds, needs_backfill}; `needs_backfill`: why only a backfill goes on from
+    there. Raises ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn,
+    TargetLost, TargetNotDelta, ReplicationRefused, EventLogChanged.
 
     :param replication: its name. (templated)
     :param object_name: `schema.table` in the source. (templated)
@@ -146,15 +146,15 @@ class WriteDownOperator(_OfObject):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was applied; of nothing new the same with `events` 0."""
+        from tidemark.replication.worker.apply import run_apply
+        from tidemark.replication.worker.concurrent_runs import find_concurrent_runs
         from tidemark.replication.worker.definitions import get_replication
-        from tidemark.replication.worker.overlapping import look_elsewhere
-        from tidemark.replication.worker.write_down import run_write_down
 
         store, before = self.hook.open_store(), self._object()
-        other = look_elsewhere(store, self.replication, key=key_of(context)).written_down.get(before.uid)
+        other = find_concurrent_runs(store, self.replication, key=key_of(context)).applied.get(before.uid)
         if other is not None:
-            raise AirflowSkipException(f"{self.object_name}: run {other} writes it down now, up to what was captured.")
-        outcome = run_write_down(self.runtime(), before.uid, by=by_of(context), key=key_of(context))
+            raise AirflowSkipException(f"{self.object_name}: run {other} applies it now, up to what was captured.")
+        outcome = run_apply(self.runtime(), before.uid, by=by_of(context), key=key_of(context))
         if outcome.reason is not None and outcome.report is None:
             raise AirflowSkipException(f"{self.object_name}: {outcome.reason}")
         after, report = self._object(), outcome.report
@@ -168,17 +168,17 @@ class WriteDownOperator(_OfObject):
             "segments": report.segments if report else 0,
             "found": report.found if report else 0,
             "lag_seconds": self._lag_seconds(),
-            "flagged": after.flagged,
+            "needs_backfill": after.needs_backfill,
         }
         if report is None:
             self.log.info("%s: nothing new, %s", self.object_name, facts["to"])
             return facts
         event_log = get_replication(store, self.replication).event_log
-        self._moved = Move.from_log(event_log, after.target.path, sum(report.rows.values()))
+        self._transfer = Transfer.from_log(event_log, after.target.path, sum(report.rows.values()))
         self.log.info("%s: %s events to %s, rows %s", self.object_name, facts["events"], facts["to"], facts["rows"])
-        if after.flagged:
-            self.log.warning("%s needs a backfill: %s", self.object_name, after.flagged)
-        self._announce(context, {**facts, "kind": "write_down"})
+        if after.needs_backfill:
+            self.log.warning("%s needs a backfill: %s", self.object_name, after.needs_backfill)
+        self._announce(context, {**facts, "kind": "apply"})
         return facts
 
     def _lag_seconds(self) -> float | None:
@@ -187,14 +187,14 @@ class WriteDownOperator(_OfObject):
         return describe_object(self.hook.open_store(), self.replication, self.object_name).lag_seconds
 
 
-class AskBackfillOperator(ReplicationOperator):
-    """Asks for backfills of single objects, begins them anew, or stops them. No Spark.
+class RequestBackfillOperator(ReplicationOperator):
+    """Requests backfills of single objects, begins them anew, or stops them. No Spark.
 
     `start` has the next run backfill them; one that is under way is left alone, which `restart` begins again. `stop`
-    ends them; a stopped one begins from the start when it is asked for again. The same objects a second time change
+    ends them; a stopped one begins from the start when it is requested again. The same objects a second time change
     nothing. Without objects it ends as skipped, so it may stand in front of every run. Returns {replication, action,
     objects: {name: state}}. Raises ReplicationNotFound, ObjectNotFound, ObjectNotReplicable, InvalidArgument; nothing
-    is asked for then.
+    is requested then.
 
     :param replication: its name. (templated)
     :param objects: `schema.table`, a list of them, or as text separated by commas. (templated)
@@ -212,16 +212,16 @@ class AskBackfillOperator(ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The state of each object after it."""
-        from tidemark.replication.worker.objects import ask_backfill, stop_backfill
+        from tidemark.replication.worker.objects import request_backfill, stop_backfill
 
         names, action = names_of("objects", self.objects), one_of(_ACTIONS, "action", self.action)
         if not names:
             raise AirflowSkipException("No object was named.")
         store, by = self.hook.open_store(), by_of(context)
         if action == "stop":
-            asked = stop_backfill(store, self.replication, names, by=by)
+            requested = stop_backfill(store, self.replication, names, by=by)
         else:
-            asked = ask_backfill(store, self.replication, names, by=by, restart=action == "restart")
-        states = {one.name.text: one.state.value for one in asked}
+            requested = request_backfill(store, self.replication, names, by=by, restart=action == "restart")
+        states = {one.name.text: one.state.value for one in requested}
         self.log.info("%s: %s", action, states)
         return {"replication": self.replication, "action": action, "objects": states}

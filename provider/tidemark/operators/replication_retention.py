@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-__all__ = ["TrimEventLogOperator"]
+__all__ = ["ExpireEventLogOperator"]
 
 
-class TrimEventLogOperator(SparkOperator, ReplicationOperator):
+class ExpireEventLogOperator(SparkOperator, ReplicationOperator):
     """Takes out of a replication's event log what was captured long ago and every target has.
 
     No event goes that an object's target does not have, or that a backfill under way may ask for: an object that lags,
-    is flagged or cannot be written holds back its own events, and no others. VACUUM takes the files. Of a replication
-    that has captured nothing no JVM starts. A retry does what is left. Returns {replication, before, events, held}:
-    `events` went, `held` are as old and still needed, by object. Raises ReplicationNotFound, ReplicationRefused,
-    EventLogChanged, InvalidArgument.
+    needs a backfill or cannot be written holds back its own events, and no others. VACUUM takes the files. Of a
+    replication that has captured nothing no JVM starts. A retry does what is left. Returns {replication, before,
+    events, held}: `events` went, `held` are as old and still needed, by object. Raises ReplicationNotFound,
+    ReplicationRefused, EventLogChanged, InvalidArgument.
 
     :param replication: its name. (templated)
     :param keep_days: how long events are kept at least after they were captured; a fraction is fine. (templated)
@@ -40,10 +40,10 @@ class TrimEventLogOperator(SparkOperator, ReplicationOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What went, and what is held back."""
-        from tidemark.replication.worker.retention import trim_events
+        from tidemark.replication.worker.retention import expire_events
 
         keep = days_of("keep_days", self.keep_days)
-        done = trim_events(self.runtime(), self.replication, keep=keep, key=key_of(context))
+        done = expire_events(self.runtime(), self.replication, keep=keep, key=key_of(context))
         self.log.info("%s events that were captured before %s have gone.", done.events, done.before.isoformat())
         for name, count in sorted(done.held.items()):
             self.log.warning("%s holds back %s events that are as old: its target does not have them.", name, count)

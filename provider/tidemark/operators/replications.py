@@ -41,7 +41,7 @@ class CreateReplicationOperator(ReplicationOperator):
     """Defines a replication of chosen tables of a database, or keeps the one of that name. No Spark; nothing is made in
     the source before it is prepared.
 
-    One that is there takes this selection, `unfit_values`, `max_events`, `gives_way_after`, `mask_columns` and
+    One that is there takes this selection, `invalid_values`, `max_events`, `gives_way_after`, `mask_columns` and
     `hash_columns` from now on; the rest stays as it was made. `hash_columns` needs the extra `hash_secret` of the
     source's connection.
     Raises InvalidArgument for a name, a pattern, an option or a connection that cannot be; nothing is written then.
@@ -55,7 +55,7 @@ class CreateReplicationOperator(ReplicationOperator):
     :param exclude: patterns of what is not; a table stays out when it is renamed, too, see "Columns that nobody may
         see". (templated)
     :param mode: `merge`, a mirror, or `append_only`, a row for every event. (templated)
-    :param options: unfit_values, backfill, backfill_exclude, numeric_as, max_events, gives_way_after, without_key,
+    :param options: invalid_values, backfill, backfill_exclude, numeric_as, max_events, gives_way_after, without_key,
         mask_columns, hash_columns.
         (templated)
     """
@@ -203,35 +203,35 @@ class FinishReplicationOperator(ReplicationOperator):
 
     The source is asked about its slot in every state, since it keeps its log for one that is paused, too; one that is
     away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name:
-    {state, applied, lag_seconds, behind, flagged, problem, notices, rows, percent}}}. A second run says it anew. Raises
-    ReplicationNotFound; BackfillNeeded where that is wanted.
+    {state, applied, lag_seconds, behind, needs_backfill, problem, notices, rows, percent}}}. A second run says it anew.
+    Raises ReplicationNotFound; BackfillNeeded where that is wanted.
 
     :param replication: its name. (templated)
-    :param fail_on_flagged: fail where an object gets no more changes until it is backfilled, and nobody has asked for
-        that yet; else it is an alert. (templated)
+    :param fail_on_needs_backfill: fail where an object gets no more changes until it is backfilled, and nobody has
+        requested that yet; else it is an alert. (templated)
     """
 
-    template_fields: Sequence[str] = ("replication", "fail_on_flagged", "conn_id")
+    template_fields: Sequence[str] = ("replication", "fail_on_needs_backfill", "conn_id")
 
-    def __init__(self, *, replication: str, fail_on_flagged: bool | str = False, **kwargs: Any) -> None:
+    def __init__(self, *, replication: str, fail_on_needs_backfill: bool | str = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.replication = replication
-        self.fail_on_flagged = fail_on_flagged
-        check_constants(self, fail_on_flagged=flag_of)
+        self.fail_on_needs_backfill = fail_on_needs_backfill
+        check_constants(self, fail_on_needs_backfill=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """How it stands now."""
         from tidemark.errors import BackfillNeeded
-        from tidemark.operators._replication_status import in_words, told
+        from tidemark.operators._replication_status import in_words, report_status
         from tidemark.replication.model.replication import ObjectState
         from tidemark.replication.worker.lifecycle import drained
         from tidemark.replication.worker.status import describe
 
-        fails = flag_of("fail_on_flagged", self.fail_on_flagged)
+        fails = flag_of("fail_on_needs_backfill", self.fail_on_needs_backfill)
         store = self.hook.open_store()
         drained(store, self.replication, by=by_of(context))
         status = describe(store, self.replication)
-        facts = told(status, of_source=_alerts_of_source(status.replication))
+        facts = report_status(status, of_source=_alerts_of_source(status.replication))
         for alert in facts["alerts"]:
             self.log.warning(alert)
         for one in status.objects:
@@ -243,8 +243,8 @@ class FinishReplicationOperator(ReplicationOperator):
             failed_objects=sum(one.object.state is ObjectState.FAILED for one in status.objects),
         )
         if fails and status.to_backfill:
-            told_of = "; ".join(f"{name} ({why})" for name, why in status.to_backfill.items())
-            raise BackfillNeeded(replication=status.replication.name, objects=told_of)
+            needed = "; ".join(f"{name} ({why})" for name, why in status.to_backfill.items())
+            raise BackfillNeeded(replication=status.replication.name, objects=needed)
         return facts
 
 

@@ -17,7 +17,7 @@ from tidemark.operators._replication import names_of
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.replication.model.replication import Replicated
+    from tidemark.replication.model.replication import ReplicatedObject
     from tidemark.replication.worker.status import ObjectStatus, ReplicationStatus
 
 __all__ = ["BackfillDoneSensor", "ReplicationLagSensor"]
@@ -176,12 +176,12 @@ def _require_limit(lag_seconds: float | str | None, lag_bytes: int | str | None)
     return seconds, most
 
 
-def _has_target(one: Replicated) -> bool:
+def _has_target(one: ReplicatedObject) -> bool:
     """Whether its backfill is done, or none is needed: it began with what was captured from then on."""
     from tidemark.replication.model.replication import ObjectState
 
     if one.state is ObjectState.NOT_STARTED:
-        return one.applied is not None and one.flagged is None
+        return one.applied is not None and one.needs_backfill is None
     return one.state is ObjectState.COMPLETED
 
 

@@ -1,4 +1,4 @@
-"""A database replicated: capture beside backfills, and behind both the write-down of each object, by mapped tasks."""
+"""A database replicated: capture beside backfills, and behind both the apply of each object, by mapped tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.hooks.tidemark import DEFAULT_CONN_ID
 from tidemark.operators._base import key_of
 from tidemark.operators._replication import ReplicationOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
-from tidemark.operators.replication_objects import AskBackfillOperator, BackfillObjectOperator, WriteDownOperator
+from tidemark.operators.replication_objects import ApplyEventsOperator, BackfillObjectOperator, RequestBackfillOperator
 from tidemark.operators.replications import FinishReplicationOperator, PrepareReplicationOperator
 
 if TYPE_CHECKING:
@@ -28,22 +28,22 @@ def replicate(
     prepare: Mapping[str, Any] | None = None,
     capture: Mapping[str, Any] | None = None,
     backfill: Mapping[str, Any] | None = None,
-    write_down: Mapping[str, Any] | None = None,
-    ask: Mapping[str, Any] | None = None,
+    apply: Mapping[str, Any] | None = None,
+    request: Mapping[str, Any] | None = None,
     finish: Mapping[str, Any] | None = None,
     conn_id: str = DEFAULT_CONN_ID,
     **group: Any,
 ) -> TaskGroup:
-    """One run of a replication: prepare, then capture, and for each object its backfill; a write-down of an object
+    """One run of a replication: prepare, then capture, and for each object its backfill; an apply of an object
     begins when capture has ended and the object's own backfill has not failed; finish says how all stands.
 
-    An object that fails stops no other. What was captured before is written down though the source cannot be reached,
+    An object that fails stops no other. What was captured before is applied though the source cannot be reached,
     or this run's capture failed. The run fails at the end where a task did.
 
     Put `max_active_runs=3` on the DAG, so that a run captures while others backfill; runs prepare and capture one after
     another. A backfill that another run has is left to it, and one run always begins none: it is there to capture.
-    `prepare`, `capture`, `backfill`, `write_down` and `finish` are further arguments of their operators, and Airflow's,
-    such as `pool`. `ask`, arguments of AskBackfillOperator, has the run begin by asking for backfills, once the
+    `prepare`, `capture`, `backfill`, `apply` and `finish` are further arguments of their operators, and Airflow's,
+    such as `pool`. `request`, arguments of RequestBackfillOperator, has the run begin by requesting backfills, once the
     replication is prepared; a name that is not there fails the run, and costs it nothing else.
 
     :param group_id: id of the task group.
@@ -51,10 +51,11 @@ def replicate(
     :param prepare: further arguments of PrepareReplicationOperator.
     :param capture: further arguments of CaptureEventsOperator.
     :param backfill: further arguments of BackfillObjectOperator, such as `pool` and `max_active_tis_per_dagrun`.
-    :param write_down: further arguments of WriteDownOperator.
-    :param ask: arguments of an AskBackfillOperator between `prepare` and `objects_to_do`: what the run is to backfill;
+    :param apply: further arguments of ApplyEventsOperator.
+    :param request: arguments of a RequestBackfillOperator between `prepare` and `objects_to_do`: what the run is to
+        backfill;
         without it there is no such task.
-    :param finish: further arguments of FinishReplicationOperator, such as `fail_on_flagged`.
+    :param finish: further arguments of FinishReplicationOperator, such as `fail_on_needs_backfill`.
     :param conn_id: the Airflow connection of type `tidemark`; the default one need not exist.
     """
     of_all, alone = {"replication": replication, "conn_id": conn_id}, {"max_active_tis_per_dag": 1}
@@ -64,36 +65,34 @@ def replicate(
             task_id="prepare", **{"trigger_rule": TriggerRule.NONE_FAILED, **alone, **of_all, **(prepare or {})}
         )
         captured = CaptureEventsOperator(task_id="capture", **{**alone, **of_all, **(capture or {})})
-        # Whatever became of them: what the event log has can be written down.
+        # Whatever became of them: what the event log has can be applied.
         capture_ended = EmptyOperator(task_id="capture_ended", trigger_rule=TriggerRule.ALL_DONE)
         to_do = _ObjectsToDo(task_id="objects_to_do", trigger_rule=TriggerRule.ALL_DONE, **of_all)
-        objects = _of_each_object(of_all, capture_ended, backfill or {}, write_down or {}).expand(
-            object_name=to_do.output
-        )
+        objects = _of_each_object(of_all, capture_ended, backfill or {}, apply or {}).expand(object_name=to_do.output)
         finished = FinishReplicationOperator(
             task_id="finish", **{"trigger_rule": TriggerRule.ALL_DONE, **of_all, **(finish or {})}
         )
         # Whatever failed is seen in the run's state, though later steps ran.
         all_done = EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
         prepared >> captured >> capture_ended
-        asked = [] if ask is None else [AskBackfillOperator(task_id="ask", **{**of_all, **ask})]
-        chain(prepared, *asked, to_do)
+        requested = [] if request is None else [RequestBackfillOperator(task_id="request", **{**of_all, **request})]
+        chain(prepared, *requested, to_do)
         [objects, capture_ended] >> finished
-        [prepared, captured, *asked, to_do, objects, finished] >> all_done
+        [prepared, captured, *requested, to_do, objects, finished] >> all_done
     return replicating
 
 
 def _of_each_object(
-    of_all: Mapping[str, Any], capture_ended: EmptyOperator, backfill: Mapping[str, Any], write_down: Mapping[str, Any]
+    of_all: Mapping[str, Any], capture_ended: EmptyOperator, backfill: Mapping[str, Any], apply: Mapping[str, Any]
 ) -> Any:
-    """The group that is expanded over the objects: a backfill, and the write-down behind it."""
+    """The group that is expanded over the objects: a backfill, and the apply behind it."""
 
     @task_group(group_id="objects")
     def objects(object_name: str) -> None:
         of_object = {**of_all, "object_name": object_name}
         copied = BackfillObjectOperator(task_id="backfill", **{**of_object, **backfill})
-        applied = WriteDownOperator(
-            task_id="write_down", **{**of_object, "trigger_rule": TriggerRule.NONE_FAILED, **write_down}
+        applied = ApplyEventsOperator(
+            task_id="apply", **{**of_object, "trigger_rule": TriggerRule.NONE_FAILED, **apply}
         )
         [copied, capture_ended] >> applied
 
@@ -103,8 +102,8 @@ def _of_each_object(
 class _ObjectsToDo(ReplicationOperator):
     """Which objects the run has something to do for, as the control store knows them: also where the source is away.
 
-    One that another run backfills is that run's, with its write-down. Where so many runs of the DAG do backfills that
-    only one more may be active, this one begins none: it captures, and writes down what is backfilled.
+    One that another run backfills is that run's, with its apply. Where so many runs of the DAG do backfills that
+    only one more may be active, this one begins none: it captures, and applies what is backfilled.
     """
 
     template_fields = ("replication", "conn_id")
@@ -116,11 +115,11 @@ class _ObjectsToDo(ReplicationOperator):
     def execute(self, context: Context) -> list[str]:
         """Names; [] where there is nothing to do. Raises ReplicationNotFound, InvalidArgument."""
         from tidemark.operators._replication import require_room
+        from tidemark.replication.worker.concurrent_runs import find_concurrent_runs
         from tidemark.replication.worker.objects import is_due, to_work_at
-        from tidemark.replication.worker.overlapping import look_elsewhere
 
         store = self.hook.open_store()
-        elsewhere = look_elsewhere(store, self.replication, key=key_of(context))
+        elsewhere = find_concurrent_runs(store, self.replication, key=key_of(context))
         due = to_work_at(store, self.replication)
         mine = [one for one in due if one.uid not in elsewhere.backfilled]
         if elsewhere.runs >= max(1, self.dag.max_active_runs - 1):

@@ -12,8 +12,8 @@ from tidemark.operators.replication_lifecycle import (
     RecoverReplicationOperator,
     ResumeReplicationOperator,
 )
-from tidemark.operators.replication_objects import AskBackfillOperator, BackfillObjectOperator, WriteDownOperator
-from tidemark.operators.replication_retention import TrimEventLogOperator
+from tidemark.operators.replication_objects import ApplyEventsOperator, BackfillObjectOperator, RequestBackfillOperator
+from tidemark.operators.replication_retention import ExpireEventLogOperator
 from tidemark.operators.replications import (
     CreateReplicationOperator,
     DropReplicationOperator,
@@ -48,7 +48,7 @@ with DAG(
     create >> replicate(
         "replicate",
         replication="shop",
-        ask={"objects": "{{ params.backfill | tojson }}"},
+        request={"objects": "{{ params.backfill | tojson }}"},
         backfill={"max_active_tis_per_dagrun": 2},
     )
 # [END shop_replication]
@@ -59,14 +59,14 @@ with DAG(
     schedule=None,
     params={"backfill": Param([], type="array", items={"type": "string"}), "action": Param("start")},
 ) as backfills_of_shop:
-    # [START ask]
-    ask = AskBackfillOperator(
-        task_id="ask",
+    # [START request]
+    request = RequestBackfillOperator(
+        task_id="request",
         replication="shop",
         objects="{{ params.backfill | tojson }}",
         action="{{ params.action }}",
     )
-    # [END ask]
+    # [END request]
 # [END backfills_of_shop]
 
 # [START shop_replication_in_steps]
@@ -83,17 +83,17 @@ with DAG("shop_replication_in_steps", schedule=None, catchup=False, max_active_r
     backfill = BackfillObjectOperator(task_id="backfill", replication="shop", object_name="shop.orders", partitions=2)
     # [END backfill]
 
-    # [START write_down]
-    write_down = WriteDownOperator(
-        task_id="write_down", replication="shop", object_name="shop.orders", trigger_rule=TriggerRule.NONE_FAILED
+    # [START apply]
+    apply = ApplyEventsOperator(
+        task_id="apply", replication="shop", object_name="shop.orders", trigger_rule=TriggerRule.NONE_FAILED
     )
-    # [END write_down]
+    # [END apply]
 
     # [START finish]
     finish = FinishReplicationOperator(task_id="finish", replication="shop")
     # [END finish]
 
-    prepare >> [capture, backfill] >> write_down >> finish
+    prepare >> [capture, backfill] >> apply >> finish
 # [END shop_replication_in_steps]
 
 # [START shop_is_replicated]
@@ -119,10 +119,10 @@ with DAG("shop_is_replicated", schedule=None, catchup=False) as shop_is_replicat
     done >> fresh
 # [END shop_is_replicated]
 
-# [START trim_shop_events]
-with DAG("trim_shop_events", schedule="@daily", catchup=False, max_active_runs=1) as trim_shop_events:
-    trim = TrimEventLogOperator(task_id="trim", replication="shop", keep_days=7)
-# [END trim_shop_events]
+# [START expire_shop_events]
+with DAG("expire_shop_events", schedule="@daily", catchup=False, max_active_runs=1) as expire_shop_events:
+    expire = ExpireEventLogOperator(task_id="expire", replication="shop", keep_days=7)
+# [END expire_shop_events]
 
 with DAG("hold_shop_replication", schedule=None, catchup=False) as hold_shop_replication:
     # [START pause]

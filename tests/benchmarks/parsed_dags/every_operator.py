@@ -34,8 +34,8 @@ from tidemark.operators.replication_lifecycle import (
     RecoverReplicationOperator,
     ResumeReplicationOperator,
 )
-from tidemark.operators.replication_objects import AskBackfillOperator, BackfillObjectOperator, WriteDownOperator
-from tidemark.operators.replication_retention import TrimEventLogOperator
+from tidemark.operators.replication_objects import ApplyEventsOperator, BackfillObjectOperator, RequestBackfillOperator
+from tidemark.operators.replication_retention import ExpireEventLogOperator
 from tidemark.operators.replications import (
     CreateReplicationOperator,
     DropReplicationOperator,
@@ -101,18 +101,18 @@ with DAG(
     readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions >> expire
     shop = {"replication": "shop"}
     define = CreateReplicationOperator(task_id="define", **shop, source_conn_id="shop_db", target="shop")
-    ask = AskBackfillOperator(task_id="ask", **shop, objects="{{ params.objects }}")
+    ask = RequestBackfillOperator(task_id="ask", **shop, objects="{{ params.objects }}")
     prepare = PrepareReplicationOperator(task_id="prepare", **shop)
     events = CaptureEventsOperator(task_id="events", **shop)
     copy = BackfillObjectOperator.partial(task_id="copy", **shop).expand(object_name=prepare.output)
-    apply = WriteDownOperator.partial(task_id="apply", **shop).expand(object_name=prepare.output)
+    apply = ApplyEventsOperator.partial(task_id="apply", **shop).expand(object_name=prepare.output)
     finished = FinishReplicationOperator(task_id="finished", **shop)
     done = BackfillDoneSensor(task_id="done", **shop)
     behind = ReplicationLagSensor(task_id="behind", **shop, lag_seconds=3600)
     hold = PauseReplicationOperator(task_id="hold", **shop)
     go_on = ResumeReplicationOperator(task_id="go_on", **shop)
     recover = RecoverReplicationOperator(task_id="recover", **shop, position="now")
-    let_go = TrimEventLogOperator(task_id="let_go", **shop)
+    let_go = ExpireEventLogOperator(task_id="let_go", **shop)
     end = DropReplicationOperator(task_id="end", **shop)
     whole = replicate("whole", **shop)
     (

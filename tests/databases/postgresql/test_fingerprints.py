@@ -151,7 +151,7 @@ FILLED = "INSERT INTO x VALUES (21)"
 
 
 @pytest.mark.parametrize(
-    ("texts", "flagged", "told"),
+    ("texts", "needs_backfill", "told"),
     [
         (("DROP TABLE t_1",), None, "dropped or detached since its last backfill (public.t_1)"),
         (("ALTER TABLE t DETACH PARTITION t_2",), None, "dropped or detached since its last backfill (public.t_21, "),
@@ -176,13 +176,13 @@ FILLED = "INSERT INTO x VALUES (21)"
     ],
 )  # fmt: skip
 def test_what_becomes_of_a_single_partition_is_seen(
-    looks: Looks, texts: tuple[str, ...], flagged: str | None, told: str
+    looks: Looks, texts: tuple[str, ...], needs_backfill: str | None, told: str
 ) -> None:
     looks.sql(*PARTITIONED)
     before = looks.look()
     looks.sql(*texts)
     after = looks.look(before)
-    assert str(why_unlike(before, after, lambda _: True)).startswith(str(flagged))
+    assert str(why_unlike(before, after, lambda _: True)).startswith(str(needs_backfill))
     assert [told in notice for notice in parts_notices(after)] == ([True] if told else [])
     again = looks.look(after)
     assert why_unlike(after, again, lambda _: True) is None

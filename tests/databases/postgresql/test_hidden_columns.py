@@ -148,14 +148,14 @@ def test_a_default_of_a_hidden_column_is_in_no_schema(world: SourceWorld) -> Non
     assert PRIVATE not in str((schema, event))
     assert event["payload"] == {"id": "2", "m": "****", "h": hashed(PRIVATE)}
     change = change_of(known, from_plain(TableSchema, schema["payload"]))
-    assert change.flag == "column m was added with a default that its log does not tell"
+    assert change.needs_backfill == "column m was added with a default that its log does not tell"
 
 
 def test_a_column_that_is_hidden_from_now_on_asks_for_a_backfill(world: SourceWorld) -> None:
     world.sql(MAKE, ROW_OF_T)
     plain = looked_at(world, ColumnRules())
     for rules, how in ((ColumnRules(mask=("public.t.ssn",)), "masked"), (ColumnRules(hash=("*.t.ssn",)), "hashed")):
-        assert change_of(plain, looked_at(world, rules)).flag == f"column ssn is {how} now, and was plain"
+        assert change_of(plain, looked_at(world, rules)).needs_backfill == f"column ssn is {how} now, and was plain"
 
 
 def test_a_key_that_comes_to_have_a_masked_or_excluded_column_is_none(world: SourceWorld) -> None:
@@ -164,6 +164,6 @@ def test_a_key_that_comes_to_have_a_masked_or_excluded_column_is_none(world: Sou
         known = looked_at(world, rules)
         world.sql("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id, ssn)", ROW_OF_T, "DELETE FROM t")
         schemas = [row["payload"] for row in told(world) if row["change"] == "SCHEMA"]
-        assert change_of(known, from_plain(TableSchema, schemas[-1])).flag == "it has no key any more"
+        assert change_of(known, from_plain(TableSchema, schemas[-1])).needs_backfill == "it has no key any more"
         assert PRIVATE not in str(told(world))
         world.sql("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id)")

@@ -57,10 +57,12 @@ def change(world: SourceWorld) -> SchemaChange:
 DEFAULT = ("ALTER TABLE t ADD c int DEFAULT 5", "ALTER TABLE t ALTER c DROP DEFAULT")
 
 
-def test_a_default_that_was_dropped_before_a_rewrite_is_flagged_and_not_taken_for_null(world: SourceWorld) -> None:
+def test_a_default_that_was_dropped_before_a_rewrite_needs_a_backfill_and_is_not_taken_for_null(
+    world: SourceWorld,
+) -> None:
     look(world)
     world.sql(*DEFAULT, "VACUUM FULL t", "INSERT INTO t VALUES (2)")
-    assert change(world).flag == UNKNOWN
+    assert change(world).needs_backfill == UNKNOWN
 
 
 def test_without_a_look_nothing_tells_of_the_rewrite(world: SourceWorld) -> None:
@@ -69,7 +71,7 @@ def test_without_a_look_nothing_tells_of_the_rewrite(world: SourceWorld) -> None
     (oid,) = world.captured
     world.captured[oid] = replace(world.captured[oid], seen=None)
     world.sql(*DEFAULT, "VACUUM FULL t", "INSERT INTO t VALUES (2)")
-    assert change(world).flag is None
+    assert change(world).needs_backfill is None
 
 
 def test_a_look_before_the_rewrite_remembers_the_value(world: SourceWorld) -> None:
@@ -80,7 +82,7 @@ def test_a_look_before_the_rewrite_remembers_the_value(world: SourceWorld) -> No
     look(world)
     world.sql("INSERT INTO t VALUES (2)")
     told = change(world)
-    assert (told.flag, [(one.name, one.filled) for one in told.added]) == (None, [("c", "5")])
+    assert (told.needs_backfill, [(one.name, one.filled) for one in told.added]) == (None, [("c", "5")])
 
 
 @pytest.mark.parametrize(
@@ -101,14 +103,14 @@ def test_a_column_that_got_its_default_later_is_null_in_old_rows_without_a_doubt
         look(world)
     world.sql(*texts, "INSERT INTO t VALUES (2, 2, 2)")
     told = change(world)
-    assert (told.flag, [(one.name, one.filled) for one in told.added]) == (None, [("c", None)])
+    assert (told.needs_backfill, [(one.name, one.filled) for one in told.added]) == (None, [("c", None)])
 
 
-def test_a_type_that_a_rewrite_made_is_flagged_and_one_without_is_not(world: SourceWorld) -> None:
+def test_a_type_that_a_rewrite_made_needs_a_backfill_and_one_without_does_not(world: SourceWorld) -> None:
     world.sql("ALTER TABLE t ADD v varchar(3)")
     look(world)
     world.sql("ALTER TABLE t ALTER v TYPE text", "INSERT INTO t VALUES (2)")
-    assert change(world).flag is None
+    assert change(world).needs_backfill is None
     world.sql("ALTER TABLE t ALTER n TYPE bigint USING n * 100", "INSERT INTO t VALUES (3)")
     told = change(world)
-    assert told.flag == "column n changed its type from integer to bigint, and its rows were rewritten"
+    assert told.needs_backfill == "column n changed its type from integer to bigint, and its rows were rewritten"

@@ -41,7 +41,7 @@ def now(world: SourceWorld) -> TableSchema:
 
 
 def changes(world: SourceWorld, known: TableSchema, *, in_the_log: bool = True) -> list[SchemaChange]:
-    """Of each SCHEMA event, as a write-down that has `known` sees it."""
+    """Of each SCHEMA event, as an apply that has `known` sees it."""
     (oid,) = world.captured
     if not in_the_log:
         world.captured[oid] = replace(world.captured[oid], registered=known)
@@ -70,7 +70,7 @@ def test_a_last_column_that_was_made_anew_asks_for_a_backfill(
     known = table(world, "CREATE TABLE t (id int PRIMARY KEY, c int)", "INSERT INTO t VALUES (1, 10)")
     world.sql(*before, "ALTER TABLE t DROP c, ADD c int DEFAULT 7", "INSERT INTO t VALUES (4, 40)")
     (told,) = [one for one in changes(world, known, in_the_log=in_the_log) if one.is_something]
-    assert told.flag is not None
+    assert told.needs_backfill is not None
     assert [one.number for one in told.added] == [3]
     again = now(world)  # as a backfill finds it
     assert not change_of(again, told.new).is_something
@@ -85,9 +85,9 @@ def test_a_name_that_went_to_another_column_in_one_backlog_is_the_old_column_unt
         "ALTER TABLE t ADD v int", "INSERT INTO t VALUES (3, 30, 1, 7)",
     )  # fmt: skip
     came, renamed = changes(world, known)
-    assert ([one.name for one in came.added], came.dropped, came.flag) == (["z"], (), None)
+    assert ([one.name for one in came.added], came.dropped, came.needs_backfill) == (["z"], (), None)
     assert [(old.name, new.name) for old, new in renamed.renamed] == [("v", "v_old")]
-    assert ([one.number for one in renamed.added], renamed.dropped, renamed.flag) == ([4], (), None)
+    assert ([one.number for one in renamed.added], renamed.dropped, renamed.needs_backfill) == ([4], (), None)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_ordinary_change_in_the_midst_of_a_backlog_asks_for_nothing(
     world.sql("INSERT INTO t DEFAULT VALUES", *texts, "INSERT INTO t DEFAULT VALUES")
     told = changes(world, known)
     assert [[column.name for column in one.new.columns] for one in told] == names
-    assert {one.flag for one in told} == {None}
+    assert {one.needs_backfill for one in told} == {None}
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_a_new_column_whose_old_rows_the_catalog_does_not_tell_asks_for_a_backfi
         "INSERT INTO t VALUES (1)",
     )
     world.sql(*texts, "INSERT INTO t (id) VALUES (3)" if "uuid" not in texts[0] else "DELETE FROM t")
-    assert changes(world, known)[0].flag is not None
+    assert changes(world, known)[0].needs_backfill is not None
 
 
 def test_the_last_events_of_a_table_that_is_gone_are_of_the_columns_that_were_known(world: SourceWorld) -> None:
     known = table(world, "CREATE TABLE t (id int PRIMARY KEY, v int)")
     world.sql("INSERT INTO t VALUES (1, 1)", "ALTER TABLE t DROP v", "INSERT INTO t VALUES (2)", "DROP TABLE t")
     (dropped,) = changes(world, known)
-    assert ([one.name for one in dropped.dropped], dropped.added, dropped.flag) == (["v"], (), None)
+    assert ([one.name for one in dropped.dropped], dropped.added, dropped.needs_backfill) == (["v"], (), None)
 
 
 def test_a_column_that_is_not_excluded_any_more_asks_for_a_backfill(world: SourceWorld) -> None:
@@ -145,7 +145,7 @@ def test_a_column_that_is_not_excluded_any_more_asks_for_a_backfill(world: Sourc
     world.sql("INSERT INTO t VALUES (2, 's')")
     without = TableSchema(tuple(one for one in known.columns if one.name != "secret"))
     (told,) = changes(world, without)
-    assert told.flag == "column secret was added with a default that its log does not tell"
+    assert told.needs_backfill == "column secret was added with a default that its log does not tell"
 
 
 def test_the_key_of_a_whole_row_is_the_catalogs_and_one_that_is_less_sure_asks_for_a_backfill(
@@ -160,14 +160,17 @@ def test_the_key_of_a_whole_row_is_the_catalogs_and_one_that_is_less_sure_asks_f
         "ALTER TABLE t DROP CONSTRAINT pk, ADD CONSTRAINT pk PRIMARY KEY (tenant, id)", "INSERT INTO t VALUES (2, 1)"
     )
     (wider,) = changes(world, known)
-    assert (wider.new.keys, wider.rekeyed, wider.flag) == (("tenant", "id"), True, None)
+    assert (wider.new.keys, wider.rekeyed, wider.needs_backfill) == (("tenant", "id"), True, None)
     world.sql("ALTER TABLE t DROP CONSTRAINT pk, ADD CONSTRAINT pk PRIMARY KEY (id)", "INSERT INTO t VALUES (2, 2)")
     (narrower,) = changes(world, wider.new)
-    assert (narrower.new.keys, narrower.flag) == (("id",), "its key changed at a time that its log does not tell")
+    assert (narrower.new.keys, narrower.needs_backfill) == (
+        ("id",),
+        "its key changed at a time that its log does not tell",
+    )
     assert not change_of(now(world), narrower.new).is_something
     world.sql("ALTER TABLE t DROP CONSTRAINT pk", "INSERT INTO t VALUES (2, 2)")
     (keyless,) = changes(world, narrower.new)
-    assert keyless.flag == "it has no key any more"
+    assert keyless.needs_backfill == "it has no key any more"
 
 
 def test_a_deferrable_key_is_no_key(world: SourceWorld) -> None:

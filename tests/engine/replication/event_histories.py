@@ -15,20 +15,20 @@ from pyspark.sql import SparkSession
 from tidemark.model.codec import to_json
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.event_log import EVENT_COLUMNS, EVENT_DDL
-from tidemark.replication.model.jobs import WriteDown
+from tidemark.replication.model.jobs import ApplyEvents
 from tidemark.replication.model.replication import (
     START,
     Column,
+    InvalidValues,
     LogPosition,
     ObjectName,
     TableSchema,
     TypeKind,
-    UnfitValues,
     UnifiedType,
     WriteMode,
 )
 
-__all__ = ["STORE", "SourceTable", "column", "schema_of", "write_down_of", "write_events"]
+__all__ = ["STORE", "SourceTable", "apply_events_of", "column", "schema_of", "write_events"]
 
 STORE = "store"
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -167,7 +167,7 @@ def write_events(spark: SparkSession, path: Path | str, events: Sequence[Mapping
     spark.createDataFrame(rows, EVENT_DDL).write.format("delta").mode("append").partitionBy("object").save(str(path))
 
 
-def write_down_of(
+def apply_events_of(
     table: SourceTable,
     *,
     target: Path | str,
@@ -177,11 +177,11 @@ def write_down_of(
     start: LogPosition = START,
     end: LogPosition | None = None,
     mode: WriteMode = WriteMode.MERGE,
-    unfit: UnfitValues = UnfitValues.FAIL,
+    invalid_values: InvalidValues = InvalidValues.FAIL,
     batches: int = 0,
-) -> WriteDown:
+) -> ApplyEvents:
     """The ask to apply the events of `table` that are in the log; `schema` as of `start`."""
-    return WriteDown(
+    return ApplyEvents(
         replication_uid="r",
         object_uid="o",
         stream="s",
@@ -193,7 +193,7 @@ def write_down_of(
         mode=mode,
         target=TableRef("lake.orders", str(target), ""),
         event_log=str(event_log),
-        unfit_values=unfit,
+        invalid_values=invalid_values,
         batches=batches,
         source_id=table.source_id,
     )

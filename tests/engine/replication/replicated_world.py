@@ -17,17 +17,17 @@ from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
+from tidemark.replication.driver.apply import apply_events
 from tidemark.replication.driver.backfill import backfill_object
-from tidemark.replication.driver.write_down import write_down
-from tidemark.replication.model.jobs import BackfillObject, BackfillReport, WriteDown, WriteDownReport
+from tidemark.replication.model.jobs import ApplyEvents, ApplyReport, BackfillObject, BackfillReport
 from tidemark.replication.model.replication import (
     BackfillProgress,
+    InvalidValues,
     LogPosition,
     ObjectName,
     ObjectState,
-    Replicated,
+    ReplicatedObject,
     TableSchema,
-    UnfitValues,
     WriteMode,
 )
 from tidemark.replication.sources.postgresql.catalog import columns_of
@@ -86,7 +86,7 @@ class ReplicatedWorld:
         schema = self.catalog() if self.schema is None else self.schema
         name = ObjectName("public", self.table)
         uid = self.capturing.ask.replication_uid
-        one = Replicated("o", uid, name, self.oid, schema, self.mode, self.target, ObjectState.ACTIVE)
+        one = ReplicatedObject("o", uid, name, self.oid, schema, self.mode, self.target, ObjectState.ACTIVE)
         ask = BackfillObject(
             replication_uid=uid,
             stream="shop",
@@ -95,7 +95,7 @@ class ReplicatedWorld:
             number=self.number,
             event_log=self.capturing.ask.event_log,
             system_id=self.capturing.ask.system_id,
-            unfit_values=UnfitValues.FAIL,
+            invalid_values=InvalidValues.FAIL,
             expected_rows=100,
             partitions=3,
             batches=self.capturing.ask.batches,
@@ -124,11 +124,11 @@ class ReplicatedWorld:
         self.capturing.store(report)
         return report.captured
 
-    def write_down_ask(self, end: LogPosition, **more: Any) -> WriteDown:
+    def apply_ask(self, end: LogPosition, **more: Any) -> ApplyEvents:
         assert self.applied is not None
         assert self.schema is not None
         self.number += 1
-        ask = WriteDown(
+        ask = ApplyEvents(
             replication_uid=self.capturing.ask.replication_uid,
             object_uid="o",
             stream="shop",
@@ -140,15 +140,15 @@ class ReplicatedWorld:
             mode=self.mode,
             target=self.target,
             event_log=self.capturing.ask.event_log,
-            unfit_values=UnfitValues.FAIL,
+            invalid_values=InvalidValues.FAIL,
             batches=self.capturing.ask.batches,
             source_id=self.oid,
         )
         return replace(ask, **more)
 
-    def write_down(self, end: LogPosition | None = None) -> WriteDownReport:
+    def apply(self, end: LogPosition | None = None) -> ApplyReport:
         """Up to `end`, or to what is captured first."""
-        report = write_down(self.spark, STORE, self.write_down_ask(self.capture() if end is None else end))
+        report = apply_events(self.spark, STORE, self.apply_ask(self.capture() if end is None else end))
         self.applied, self.schema = report.applied, report.schema
         return report
 

@@ -105,7 +105,7 @@ def test_every_type_comes_alike_by_backfill_and_by_events(
         world.backfill()
         assert world.rows("id") == []
         world.source.sql(*(f"INSERT INTO t VALUES ({n}, {row})" for n, row in enumerate((first, second, nulls), 1)))
-        world.write_down()
+        world.apply()
         by_events = world.rows()
         metadata = world.rows("datastream_metadata")
         world.applied = None  # as if nobody read it
@@ -131,12 +131,12 @@ def test_a_copy_and_its_events_are_the_source_however_it_is_written_meanwhile(
     with opened(spark, source_server, tmp_path, *made) as world:
         with writing(world) as written:
             first = world.backfill()
-            world.write_down()
+            world.apply()
             second = world.backfill()  # the target has been ahead of every older snapshot
         assert first.snapshot < second.snapshot <= second.applied
         assert written[0] > 10
-        report = world.write_down()
-        assert report.flagged is None
+        report = world.apply()
+        assert report.needs_backfill is None
         assert world.rows() == world.source_rows()
 
 
@@ -182,7 +182,7 @@ def test_a_copy_is_found_again_and_an_older_one_comes_too_late(world: Replicated
     assert mark is not None
     assert (mark.kind.value, mark.start, mark.end) == ("backfill", report.snapshot, report.applied)
     assert mark.schema == report.schema
-    world.write_down()
+    world.apply()
     with pytest.raises(TargetMovedOn):
         world.backfill(ask)
     assert world.rows() == []
@@ -231,7 +231,7 @@ def test_a_table_without_a_key_is_appended_and_rows_that_are_alike_have_uuids_of
     with opened(spark, source_server, tmp_path, *made, keys=(), mode=WriteMode.APPEND_ONLY) as world:
         world.backfill()
         world.source.sql("DELETE FROM t WHERE v IS NULL")
-        world.write_down()
+        world.apply()
         assert world.rows("v", "change_type", "is_deleted") == [
             ("a", "INSERT", False),
             ("a", "INSERT", False),

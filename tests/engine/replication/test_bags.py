@@ -72,11 +72,11 @@ def test_a_mirror_without_a_key_has_each_row_as_often_as_the_source(
         world.source.sql("INSERT INTO t VALUES (9)", "DELETE FROM t WHERE a = 9")  # which come to nothing
         world.source.sql("TRUNCATE t", "INSERT INTO t SELECT 1, NULL, 'NaN', '{1}', 1.5 FROM three, three u")
         _change(world, chance, 6)
-        assert world.write_down().flagged is None
+        assert world.apply().needs_backfill is None
         assert _rows(world) == _source(world)
         world.source.sql("DELETE FROM t WHERE ctid IN (SELECT ctid FROM t LIMIT 2)", "INSERT INTO t VALUES (5)")
         world.source.sql("ALTER TABLE t ADD COLUMN f int DEFAULT 7", "UPDATE t SET a = 4 WHERE a = 1 OR b IS NULL")
-        world.write_down()
+        world.apply()
         assert Counter(world.rows("a", "f")) == Counter(world.source.sql("SELECT a, f FROM t"))
         world.backfill(world.backfill_ask(catch_up=LogPosition("7" * 16)), say=lambda text: _meanwhile(world, text))
         assert Counter(world.rows("a", "b", "f")) == Counter(world.source.sql("SELECT a, b, f FROM t"))
@@ -95,7 +95,7 @@ def test_a_log_of_rows_tells_both_halves_and_the_table_can_be_made_of_it(
     with opened(spark, source_server, tmp_path, *made, keys=(), mode=WriteMode.APPEND_ONLY) as world:
         world.backfill()
         world.source.sql("UPDATE t SET v = 'b' WHERE ctid = '(0,1)'", "DELETE FROM t WHERE v IS NULL")
-        world.write_down()
+        world.apply()
         told = world.rows("v", "change_type", "is_deleted")
         assert [one for one in told if one[1].startswith("UPDATE")] == [
             ("a", "UPDATE-DELETE", True),

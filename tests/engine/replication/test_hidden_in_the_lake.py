@@ -16,7 +16,7 @@ from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PostgresServer
 from tidemark.errors import InvalidArgument, ObjectNotReplicable, SourceRefused
-from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.driver.apply import apply_events
 from tidemark.replication.model.jobs import ColumnRules
 from tidemark.replication.model.replication import ReplicationOptions, Selection
 from tidemark.replication.planning.hiding import mark_of
@@ -99,7 +99,7 @@ def test_hidden_values_are_in_no_file_and_rows_are_told_apart_by_hashes(make: Ma
         f"INSERT INTO t VALUES ('{PRIVATE}/5', {NUMBER}, '{{}}', '\\xab', 1.5, '{PRIVATE}', '{PRIVATE}', 'new')",
     )  # fmt: skip
     look(world, options, "public.t.gone", "public.t.still_here")
-    assert world.write_down().flagged is None
+    assert world.apply().needs_backfill is None
     same = (hashed(NUMBER), hashed(f'["{NUMBER}",null]'), hashed("ab"), hashed("1.5"))
     assert set(world.rows("id", "n", "ns", "b", "f", "name", "free")) == {
         (hashed(f"{PRIVATE}/1"), *same, "****", "again"),
@@ -128,16 +128,16 @@ def test_another_secret_or_none_hashes_nothing(make: Make) -> None:
         world.backfill(world.backfill_ask(rules=masked))
 
 
-def test_rows_that_were_rewritten_under_another_type_flag_the_object_at_once(make: Make) -> None:
+def test_rows_that_were_rewritten_under_another_type_need_a_backfill_at_once(make: Make) -> None:
     world = make("CREATE TABLE t (id int PRIMARY KEY, cents int, v varchar(3))", "INSERT INTO t VALUES (1, 5, 'a')")
     world.backfill()
     look(world)
     world.source.sql("ALTER TABLE t ALTER v TYPE text", "UPDATE t SET cents = 6")
-    assert world.write_down().flagged is None
+    assert world.apply().needs_backfill is None
     look(world)
     world.source.sql("ALTER TABLE t ALTER cents TYPE bigint USING cents * 100", "INSERT INTO t VALUES (2, 7, 'b')")
-    report = world.write_down()
-    assert report.flagged == "column cents changed its type from integer to bigint, and its rows were rewritten"
+    report = world.apply()
+    assert report.needs_backfill == "column cents changed its type from integer to bigint, and its rows were rewritten"
     assert world.rows() == [(1, 6, "a")]
 
 
@@ -149,11 +149,11 @@ def test_what_old_rows_may_have_does_not_matter_to_a_target_without_rows(make: M
         "ALTER TABLE t ADD at timestamptz DEFAULT clock_timestamp()", "ALTER TABLE t ALTER n TYPE bigint USING n * 100",
         "INSERT INTO t VALUES (1, 100, 'epoch')",
     )  # fmt: skip
-    ask = world.write_down_ask(world.capture())
-    first = write_down(world.spark, STORE, ask, stop_after=3)  # the rows are in, and its answer is lost
-    assert (first.flagged, len(world.rows("id"))) == (None, 1)
-    again = write_down(world.spark, STORE, ask)
-    assert (again.flagged, again.applied) == (None, ask.end)
+    ask = world.apply_ask(world.capture())
+    first = apply_events(world.spark, STORE, ask, stop_after=3)  # the rows are in, and its answer is lost
+    assert (first.needs_backfill, len(world.rows("id"))) == (None, 1)
+    again = apply_events(world.spark, STORE, ask)
+    assert (again.needs_backfill, again.applied) == (None, ask.end)
     assert world.rows("id", "n") == [(1, 100)]
 
 

@@ -15,7 +15,7 @@ from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PostgresServer
 from tidemark.errors import ReplicationRefused, TargetLost, TargetNotDelta
 from tidemark.model.streams import TableRef
-from tidemark.replication.driver.write_down import write_down
+from tidemark.replication.driver.apply import apply_events
 from tidemark.replication.model.jobs import BackfillObject
 from tidemark.replication.model.replication import WriteMode
 
@@ -47,16 +47,16 @@ def of_another(world: ReplicatedWorld, mode: WriteMode, *earlier: str) -> Backfi
     return replace(ask, object=replace(ask.object, uid="later", mode=mode, target=target))
 
 
-def write_down_to(world: ReplicatedWorld, target: TableRef) -> None:
-    write_down(world.spark, STORE, replace(world.write_down_ask(world.capture()), target=target))
+def apply_events_to(world: ReplicatedWorld, target: TableRef) -> None:
+    apply_events(world.spark, STORE, replace(world.apply_ask(world.capture()), target=target))
 
 
 def test_a_target_that_is_gone_is_made_anew_by_a_backfill(world: ReplicatedWorld) -> None:
     known = world.target
     shutil.rmtree(world.home / "target")
     world.source.sql("UPDATE t SET v = 'c' WHERE id = 1")
-    with pytest.raises(TargetLost, match=r"does not exist any more\. Nothing was written\. Ask for a backfill"):
-        write_down_to(world, known)
+    with pytest.raises(TargetLost, match=r"does not exist any more\. Nothing was written\. Request a backfill"):
+        apply_events_to(world, known)
     assert not (world.home / "target").exists()
     ask = backfill_of(world, known)
     report = world.backfill(ask)
@@ -65,7 +65,7 @@ def test_a_target_that_is_gone_is_made_anew_by_a_backfill(world: ReplicatedWorld
     assert world.rows() == [(1, "c"), (2, "b")]
     assert world.backfill(ask) == replace(report, found=True, seen=None)
     world.source.sql("DELETE FROM t WHERE id = 2")
-    assert world.write_down().rows["deleted"] == 1
+    assert world.apply().rows["deleted"] == 1
 
 
 def test_a_target_that_was_made_anew_is_taken_as_new_but_not_with_rows_of_others(world: ReplicatedWorld) -> None:
@@ -73,7 +73,7 @@ def test_a_target_that_was_made_anew_is_taken_as_new_but_not_with_rows_of_others
     shutil.rmtree(place)
     world.spark.range(3).write.format("delta").save(place)
     with pytest.raises(TargetLost, match=f"is another table now: it had the id {known.table_id}"):
-        write_down_to(world, known)
+        apply_events_to(world, known)
     with pytest.raises(ReplicationRefused, match=r"Replication shop: its target .* rows that are not of this object"):
         world.backfill(backfill_of(world, known))
     assert world.rows("id") == [(0,), (1,), (2,)]
@@ -84,14 +84,14 @@ def test_a_target_that_was_made_anew_is_taken_as_new_but_not_with_rows_of_others
 
 def test_a_target_that_was_restored_is_mended_by_a_backfill(world: ReplicatedWorld) -> None:
     world.source.sql("UPDATE t SET v = 'c' WHERE id = 1")
-    world.write_down()
+    world.apply()
     world.spark.sql(f"RESTORE TABLE delta.`{world.home}/target` TO VERSION AS OF 1")
     with pytest.raises(TargetLost, match="was restored or replaced after write 2 of its object"):
-        write_down_to(world, world.target)
+        apply_events_to(world, world.target)
     world.backfill()
     assert world.rows() == world.source_rows()
     world.source.sql("UPDATE t SET v = 'd' WHERE id = 1")
-    world.write_down()
+    world.apply()
     assert world.rows() == world.source_rows()
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.engine.replication.event_histories import STORE, SourceTable, column, schema_of, write_down_of
+from tests.engine.replication.event_histories import STORE, SourceTable, apply_events_of, column, schema_of
 from tidemark.errors import EventLogChanged, TargetLost, TargetMovedOn
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.streams import TableRef
+from tidemark.replication.driver.apply import apply_events
 from tidemark.replication.driver.event_log import EVENT_COLUMNS, EVENT_DDL
 from tidemark.replication.driver.target_table import Target
-from tidemark.replication.driver.write_down import write_down
-from tidemark.replication.model.jobs import WriteDown
+from tidemark.replication.model.jobs import ApplyEvents
 from tidemark.replication.model.marks import ObjectMark, ObjectWrite
 from tidemark.replication.model.replication import START, LogPosition, TypeKind
 
@@ -47,8 +47,8 @@ class Shop:
         writer = writer.option("txnAppId", capture_app_id(STORE, "r")).option("txnVersion", self.batches)
         writer.partitionBy("object").option("userMetadata", batch.to_text()).save(str(self.log))
 
-    def ask(self, number: int, start: LogPosition, end: LogPosition) -> WriteDown:
-        return write_down_of(
+    def ask(self, number: int, start: LogPosition, end: LogPosition) -> ApplyEvents:
+        return apply_events_of(
             self.table,
             target=self.target,
             event_log=self.log,
@@ -59,8 +59,8 @@ class Shop:
             batches=self.batches,
         )
 
-    def run(self, ask: WriteDown) -> None:
-        write_down(self.spark, STORE, ask)
+    def run(self, ask: ApplyEvents) -> None:
+        apply_events(self.spark, STORE, ask)
 
     def ids(self) -> list[int]:
         return sorted(row.id for row in self.spark.read.format("delta").load(str(self.target)).select("id").collect())
@@ -99,7 +99,7 @@ def test_a_number_whose_range_had_more_segments_is_another_too(shop: Shop) -> No
     assert shop.ids() == [2]
 
 
-def test_of_an_event_log_that_lost_batches_nothing_is_written_down(shop: Shop) -> None:
+def test_of_an_event_log_that_lost_batches_nothing_is_applied(shop: Shop) -> None:
     first = shop.insert(1)
     shop.capture()
     shop.run(shop.ask(1, START, first))

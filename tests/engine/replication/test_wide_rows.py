@@ -1,4 +1,4 @@
-"""A table of values of 5 MB is copied, captured, written down and trimmed by a driver with 1 GB."""
+"""A table of values of 5 MB is copied, captured, applied and expired by a driver with 1 GB."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
 from tests.tiers import nightly
 from tidemark.lake.event_logs import capture_app_id
 from tidemark.replication.driver import captured
+from tidemark.replication.driver.apply import apply_events
+from tidemark.replication.driver.expire import expire_events
 from tidemark.replication.driver.target_table import Target
-from tidemark.replication.driver.trim import trim_events
-from tidemark.replication.driver.write_down import write_down
-from tidemark.replication.model.jobs import TrimEvents
+from tidemark.replication.model.jobs import ExpireEvents
 from tidemark.replication.model.replication import START, LogPosition
 from tidemark.replication.sources.postgresql.row_sizes import WIDE
 
@@ -85,9 +85,9 @@ def test_whoever_reads_wide_events_takes_few_at_once(
         world.capture()
         world.source.sql("UPDATE t SET v = 'narrow' WHERE id = 1")
         end, ask = world.capture(), world.capturing.ask
-        report = write_down(spark, STORE, world.write_down_ask(end), say=note)
+        report = apply_events(spark, STORE, world.apply_ask(end), say=note)
         assert report.events == 2
-        assert trim_events(spark, STORE, _trim_ask(world, {}), stop_if_due=note).events > 0
+        assert expire_events(spark, STORE, _expire_ask(world, {}), stop_if_due=note).events > 0
         monkeypatch.setattr(captured, "_look_into", note)
         captured.captured_since(spark, world.capturing.log, capture_app_id(STORE, ask.replication_uid), ask, 0)
         note()
@@ -95,10 +95,10 @@ def test_whoever_reads_wide_events_takes_few_at_once(
     assert at_once == [4096, 8, 8, 8, 4096]
 
 
-def _trim_ask(world: ReplicatedWorld, needed: Mapping[str, LogPosition]) -> TrimEvents:
+def _expire_ask(world: ReplicatedWorld, needed: Mapping[str, LogPosition]) -> ExpireEvents:
     ask = world.capturing.ask
     later = NOW + timedelta(days=8)
-    return TrimEvents(ask.replication_uid, "shop", ask.event_log, ask.batches, later, needed)
+    return ExpireEvents(ask.replication_uid, "shop", ask.event_log, ask.batches, later, needed)
 
 
 def _copy(home: Path) -> None:
@@ -113,14 +113,14 @@ def _copy(home: Path) -> None:
         try:
             assert world.backfill().rows == ROWS
             world.source.sql(f"INSERT INTO t SELECT g, {VALUE} FROM generate_series(1001, 1030) g")
-            world.write_down()
+            world.apply()
             world.source.sql(f"UPDATE t SET v = {VALUE.replace('g', '(id + 7)')} WHERE id % 10 = 0")
             world.source.sql("DELETE FROM t WHERE id % 10 = 1", "UPDATE t SET id = id + 5000 WHERE id % 10 = 2")
-            world.write_down()
+            world.apply()
             world.source.sql("UPDATE t SET v = 'narrow' WHERE id % 10 = 3")
-            world.write_down()
-            ask = _trim_ask(world, {world.oid: world.applied or START})
-            print("trimmed", trim_events(spark, STORE, ask).events)
+            world.apply()
+            ask = _expire_ask(world, {world.oid: world.applied or START})
+            print("expired", expire_events(spark, STORE, ask).events)
             assert world.backfill().rows
             found = spark.read.format("delta").load(str(home / "target")).selectExpr("count(*)", "sum(length(v))")
             print("copied", *found.first())
@@ -140,6 +140,6 @@ def test_a_driver_of_1_gb_copies_values_of_5_mb(tmp_path: Path, source_server: P
     ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert any(line.startswith("trimmed") and int(line.split()[1]) > 100 for line in done.stdout.splitlines())
+    assert any(line.startswith("expired") and int(line.split()[1]) > 100 for line in done.stdout.splitlines())
     copied, source = [line for line in done.stdout.splitlines() if line.startswith(("copied", "source"))]
     assert copied.split()[1:] == source.split()[1:]

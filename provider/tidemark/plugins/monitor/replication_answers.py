@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Literal
 
 from tidemark.plugins.monitor.actors import Actor, actor, actor_of_act
-from tidemark.replication.model.replication import BackfillProgress, ObjectState, ReplicationMove
+from tidemark.replication.model.replication import BackfillProgress, ObjectState, ReplicationTransition
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.worker.status import Alert, ObjectStatus, ReplicationStatus
 
@@ -18,12 +18,12 @@ __all__ = [
     "ProgressAnswer",
     "ReplicationAnswer",
     "ReplicationDetails",
-    "ReplicationMoveAnswer",
+    "ReplicationTransitionAnswer",
     "ReplicationsAnswer",
     "Urgency",
     "object_answer",
     "replication_answer",
-    "replication_move_answer",
+    "replication_transition_answer",
     "urgency",
     "worst_first",
 ]
@@ -35,8 +35,8 @@ FOR_OTHERS = "what a run met is shown to those who may read its DAG"
 class Urgency(IntEnum):
     """What is to be said of an object, the worst first."""
 
-    FAILED = 0  # its last backfill or write-down
-    FLAGGED = 1  # it needs a backfill that nobody has asked for
+    FAILED = 0  # its last backfill or apply
+    NEEDS_BACKFILL = 1  # it needs a backfill that nobody has requested
     UNSUPPORTED = 2
     ACTIVE = 3  # it is being backfilled
     PENDING = 4
@@ -59,9 +59,9 @@ class ProgressAnswer:
 
 @dataclass(frozen=True)
 class ObjectAnswer:
-    """One object. `state`: of its backfill. `flagged`: why it needs another one. `problem`: what the last run met,
-    where that is not the same. Those who may not read the DAGs of the runs are told that there is something, and not
-    what. `behind`: events were captured that are not written down.
+    """One object. `state`: of its backfill. `needs_backfill`: why it needs another one. `problem`: what the last run
+    met, where that is not the same. Those who may not read the DAGs of the runs are told that there is something, and
+    not what. `behind`: events were captured that are not applied.
     """
 
     uid: str
@@ -71,7 +71,7 @@ class ObjectAnswer:
     progress: ProgressAnswer | None
     lag_seconds: float | None
     behind: bool
-    flagged: str | None
+    needs_backfill: str | None
     problem: str | None
     selected: bool
     gone: bool
@@ -110,7 +110,7 @@ class ReplicationsAnswer:
 
 
 @dataclass(frozen=True)
-class ReplicationMoveAnswer:
+class ReplicationTransitionAnswer:
     """A move of the replication, or of one of its objects. `position`: where it led to, as the source writes it."""
 
     moved_at: datetime
@@ -142,12 +142,14 @@ class ReplicationDetails:
     limit: int
     offset: int
     objects: tuple[ObjectAnswer, ...]
-    moves: tuple[ReplicationMoveAnswer, ...]
+    moves: tuple[ReplicationTransitionAnswer, ...]
     older_moves: bool
 
 
 def urgency(status: ObjectStatus) -> Urgency:
-    """The worst that holds of the object, but for a flagged one that is asked for or active: that is being mended."""
+    """The worst that holds of the object, but for one that needs a backfill which is requested or active: that is being
+    mended.
+    """
     one = status.object
     if not one.selected:
         return Urgency.LEFT
@@ -157,7 +159,7 @@ def urgency(status: ObjectStatus) -> Urgency:
         Urgency.UNSUPPORTED: one.state is ObjectState.UNSUPPORTED,
         Urgency.ACTIVE: one.state is ObjectState.ACTIVE,
         Urgency.PENDING: one.state is ObjectState.PENDING,
-        Urgency.FLAGGED: one.flagged is not None,
+        Urgency.NEEDS_BACKFILL: one.needs_backfill is not None,
         Urgency.BEHIND: status.behind,
     }
     return next((found for found, so in holds.items() if so), Urgency.CURRENT)
@@ -194,7 +196,7 @@ def object_answer(status: ObjectStatus, of: ReplicationStatus, readable: Collect
     """One object, as the store knows it."""
     one = status.object
     shown = _may_read_errors(of, one.uid, readable)
-    problem = None if one.problem == one.flagged else one.problem
+    problem = None if one.problem == one.needs_backfill else one.problem
     return ObjectAnswer(
         uid=one.uid,
         name=one.name.text,
@@ -203,18 +205,18 @@ def object_answer(status: ObjectStatus, of: ReplicationStatus, readable: Collect
         progress=None if one.progress is None else _progress(one.progress),
         lag_seconds=status.lag_seconds,
         behind=status.behind,
-        flagged=one.flagged if shown or one.flagged is None else FOR_OTHERS,
+        needs_backfill=one.needs_backfill if shown or one.needs_backfill is None else FOR_OTHERS,
         problem=problem if shown or problem is None else FOR_OTHERS,
         selected=one.selected,
         gone=one.gone,
     )
 
 
-def replication_move_answer(
-    move: ReplicationMove, names: Mapping[str, str], readable: Collection[str]
-) -> ReplicationMoveAnswer:
+def replication_transition_answer(
+    move: ReplicationTransition, names: Mapping[str, str], readable: Collection[str]
+) -> ReplicationTransitionAnswer:
     """A kept move; `names`: of objects by their uids."""
-    return ReplicationMoveAnswer(
+    return ReplicationTransitionAnswer(
         moved_at=move.at,
         object=None if move.object_uid is None else names.get(move.object_uid, move.object_uid),
         act=move.act,
@@ -243,9 +245,9 @@ def _may_read_errors(status: ReplicationStatus, object_uid: str | None, readable
 
 
 def _failed_otherwise(status: ObjectStatus) -> bool:
-    """Its write-down met a problem that is not told already."""
+    """Its apply met a problem that is not told already."""
     one = status.object
-    return one.problem not in (None, one.flagged) and one.state is not ObjectState.UNSUPPORTED
+    return one.problem not in (None, one.needs_backfill) and one.state is not ObjectState.UNSUPPORTED
 
 
 def _progress(progress: BackfillProgress) -> ProgressAnswer:

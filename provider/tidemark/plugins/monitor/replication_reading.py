@@ -13,7 +13,7 @@ from tidemark.plugins.monitor.replication_answers import (
     ReplicationsAnswer,
     object_answer,
     replication_answer,
-    replication_move_answer,
+    replication_transition_answer,
     worst_first,
 )
 from tidemark.replication.worker.status import describe, describe_all, history
@@ -72,6 +72,6 @@ def replication_details(
         limit=wish.limit,
         offset=wish.offset,
         objects=tuple(object_answer(one, status, readable) for one in shown),
-        moves=tuple(replication_move_answer(one, names, readable) for one in moves[:REPLICATION_MOVES]),
+        moves=tuple(replication_transition_answer(one, names, readable) for one in moves[:REPLICATION_MOVES]),
         older_moves=len(moves) > REPLICATION_MOVES,
     )

@@ -1,1 +1,1 @@
-"""Databases into Delta: capture, backfill, write-down."""
+"""Databases into Delta: capture, backfill, apply."""

@@ -17,15 +17,15 @@ from tidemark.failpoints import failpoint
 from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.streams import TableRef
-from tidemark.replication.driver.columns import target_columns, unfit_columns
+from tidemark.replication.driver.apply import apply_events, position_text
+from tidemark.replication.driver.columns import invalid_columns, target_columns
 from tidemark.replication.driver.hidden_values import chosen, seen_of
 from tidemark.replication.driver.source_rows import rows_read, source_rows
 from tidemark.replication.driver.target_table import Target
-from tidemark.replication.driver.values import named_unfit_value
+from tidemark.replication.driver.values import named_invalid_value
 from tidemark.replication.driver.wide_rows import fitted
-from tidemark.replication.driver.write_down import position_text, write_down
 from tidemark.replication.model.catalog import SeenTable
-from tidemark.replication.model.jobs import BackfillObject, BackfillReport, WriteDown
+from tidemark.replication.model.jobs import ApplyEvents, BackfillObject, BackfillReport
 from tidemark.replication.model.marks import ObjectMark, ObjectWrite
 from tidemark.replication.model.replication import START, BackfillProgress, LogPosition, TableSchema, WriteMode
 from tidemark.replication.sources.postgresql.pinned import PATIENCE, interruption, pinned_table
@@ -58,7 +58,7 @@ def _nothing(*_: object) -> None:
 def backfill_object(
     session: SparkSession,
     store_id: str,
-    ask: BackfillObject,
+    request: BackfillObject,
     address: SourceAddress,
     workspace: Workspace,
     options: Mapping[str, str] | None = None,
@@ -72,12 +72,12 @@ def backfill_object(
 ) -> BackfillReport:
     """Copy the object as it is now, and say which position the copy is exact at.
 
-    A mirror's target is overwritten in one commit: nobody sees half a copy, and with `ask.catch_up` nobody sees it go
-    back, as the events up to there are applied to the copy first. To an append-only target the copy is appended.
-    A target that is gone, or another table, is taken as new; one of an object that is no more (`ask.earlier`) is
-    overwritten.
-    `leave` is told of progress as it goes; `patience`: how long transactions of the source may hold up the snapshot.
-    A copy that gives way to others begins anew after each of `pauses` (seconds), while nothing is open in the source.
+    A mirror's target is overwritten in one commit: nobody sees half a copy, and with `request.catch_up` nobody sees it
+    go back, as the events up to there are applied to the copy first. To an append-only target the copy is appended. A
+    target that is gone, or another table, is taken as new; one of an object that is no more (`request.earlier`) is
+    overwritten. `leave` is told of progress as it goes; `patience`: how long transactions of the source may hold up the
+    snapshot. A copy that gives way to others begins anew after each of `pauses` (seconds), while nothing is open in the
+    source.
 
     A second run with the same number finds the copy if it is there, and else starts from the beginning. Raises
     BackfillInterrupted where the source goes away; BackfillGaveWay where others wanted the table to themselves each
@@ -86,36 +86,36 @@ def backfill_object(
     others; TargetLost where the table was restored behind the copy, or has another write of that number; ObjectFailed
     for an append-only target of other types; what `pinned_table` does. Then the target is as it was.
     """
-    copying = _Copying(session, store_id, ask, workspace, options, stop_if_due)
+    copying = _Copying(session, store_id, request, workspace, options, stop_if_due)
     found = copying.found()
     if found is not None:
         return found
-    name = ask.object.name.text
+    name = request.object.name.text
 
     def copy(*, careful: bool = False) -> None:
         stop_if_due()
-        bound = timedelta(seconds=ask.gives_way_after)
+        bound = timedelta(seconds=request.gives_way_after)
         table = pinned_table(
             address,
-            int(ask.object.source_id),
+            int(request.object.source_id),
             name=name,
             patience=patience,
-            numeric_as=ask.numeric_as,
-            choose=partial(chosen, ask),
+            numeric_as=request.numeric_as,
+            choose=partial(chosen, request),
             bound=bound,
         )
-        with table as pinned, _named(name, pinned.gave_way), _watched(session, ask, now, say, leave):
-            say(f"{name}: copying as of {pinned.snapshot.position.commit}, about {ask.expected_rows} rows")
+        with table as pinned, _named(name, pinned.gave_way), _watched(session, request, now, say, leave):
+            say(f"{name}: copying as of {pinned.snapshot.position.commit}, about {request.expected_rows} rows")
             copying.widest, copying.seen = assumed_width(pinned.sizes, careful=careful), pinned.seen
-            rows = source_rows(session, ask, address, pinned, careful=careful)
+            rows = source_rows(session, request, address, pinned, careful=careful)
             with fitted(session, copying.widest, pinned.sizes.mean):
                 copying.copy(pinned.snapshot.position, pinned.schema, rows)
 
     _anew(copy, pauses, say, stop_if_due)
     failpoint("backfill.copied")
     with fitted(session, copying.widest):
-        report = replace(copying.finish(say), seen=seen_of(ask, copying.seen))
-    leave(BackfillProgress(max(ask.expected_rows, report.rows), report.rows, now()))
+        report = replace(copying.finish(say), seen=seen_of(request, copying.seen))
+    leave(BackfillProgress(max(request.expected_rows, report.rows), report.rows, now()))
     say(f"{name}: {report.rows} rows as of {report.snapshot.commit} are in {report.target.name}")
     return report
 
@@ -126,7 +126,7 @@ class _Copying:
 
     session: SparkSession
     store_id: str
-    ask: BackfillObject
+    request: BackfillObject
     workspace: Workspace
     options: Mapping[str, str] | None
     stop_if_due: Callable[[], None]
@@ -137,7 +137,7 @@ class _Copying:
 
     @property
     def target(self) -> Target:
-        one = self.ask.object
+        one = self.request.object
         return Target(one.target, self.store_id, one.uid, self.options, self.stop_if_due).anew()
 
     def found(self) -> BackfillReport | None:
@@ -149,27 +149,29 @@ class _Copying:
 
     def copy(self, snapshot: LogPosition, schema: TableSchema, rows: DataFrame) -> None:
         """Into the target, or beside it where that would take the target back."""
-        ask, catch_up = self.ask, self.ask.catch_up
-        target = self.target.make(self.session, schema, ask.object.mode, replication=ask.stream, earlier=ask.earlier)
-        if ask.object.mode is WriteMode.APPEND_ONLY:
+        request, catch_up = self.request, self.request.catch_up
+        target = self.target.make(
+            self.session, schema, request.object.mode, replication=request.stream, earlier=request.earlier
+        )
+        if request.object.mode is WriteMode.APPEND_ONLY:
             mark = self._mark(snapshot, self._applied(snapshot), schema)
             put = self._overwrite if self._is_new(target) else self._append
             put(target, schema, mark, rows)
             return
         self.mark = self._mark(snapshot, snapshot, schema)
         if catch_up is not None and catch_up > snapshot:
-            place = TableRef(f"the copy of {ask.object.name.text}", self.workspace.new_directory(), "")
+            place = TableRef(f"the copy of {request.object.name.text}", self.workspace.new_directory(), "")
             beside = replace(target, ref=place)
-            target = self.staged = beside.make(self.session, schema, ask.object.mode, replication=ask.stream)
+            target = self.staged = beside.make(self.session, schema, request.object.mode, replication=request.stream)
         self._overwrite(target, schema, self.mark, rows)
 
     def _is_new(self, target: Target) -> bool:
         """Whether the table has nothing of the object yet: rows that it may have are of an object that is no more."""
-        return target.ref.table_id != self.ask.object.target.table_id and target.newest() is None
+        return target.ref.table_id != self.request.object.target.table_id and target.newest() is None
 
     def _applied(self, snapshot: LogPosition) -> LogPosition:
         """What an append-only target has of the events: to it a copy adds rows, and none of an event."""
-        newest, known = self.target.newest(), self.ask.object.applied
+        newest, known = self.target.newest(), self.request.object.applied
         had = [one for one in (known, None if newest is None else newest.mark.end) if one is not None]
         return max(had) if had else snapshot
 
@@ -178,12 +180,12 @@ class _Copying:
         if self.staged is None or self.mark is None:
             return self._report(found=False)
         copy = self.staged.known()
-        report = write_down(
+        report = apply_events(
             self.session, self.store_id, self._following(copy), self.options, say=say, stop_if_due=self.stop_if_due
         )
-        if report.flagged is not None:
-            raise BackfillInterrupted(object=self.ask.object.name.text, problem=report.flagged)
-        wanted = target_columns(report.schema, self.ask.object.mode)
+        if report.needs_backfill is not None:
+            raise BackfillInterrupted(object=self.request.object.name.text, problem=report.needs_backfill)
+        wanted = target_columns(report.schema, self.request.object.mode)
         rows = self.session.read.format("delta").load(copy.ref.path)
         rows = rows.select(*(quoted(one.name) for one in wanted.fields))
         newest = copy.newest()
@@ -193,46 +195,46 @@ class _Copying:
             self._overwrite(self.target.known(), report.schema, mark, rows)
         return self._report(found=False)
 
-    def _following(self, copy: Target) -> WriteDown:
+    def _following(self, copy: Target) -> ApplyEvents:
         """The events between the copy and what the target has."""
-        if self.mark is None or self.mark.schema is None or self.ask.catch_up is None:
+        if self.mark is None or self.mark.schema is None or self.request.catch_up is None:
             raise AssertionError("there is a copy to bring forward")
-        ask = self.ask
-        return WriteDown(
-            replication_uid=ask.replication_uid,
-            object_uid=ask.object.uid,
-            stream=ask.stream,
-            name=ask.object.name,
-            number=ask.number,
+        request = self.request
+        return ApplyEvents(
+            replication_uid=request.replication_uid,
+            object_uid=request.object.uid,
+            stream=request.stream,
+            name=request.object.name,
+            number=request.number,
             start=self.mark.start,
-            end=self.ask.catch_up,
+            end=self.request.catch_up,
             schema=self.mark.schema,
-            mode=ask.object.mode,
+            mode=request.object.mode,
             target=copy.ref,
-            event_log=ask.event_log,
-            unfit_values=ask.unfit_values,
-            batches=ask.batches,
-            source_id=ask.object.source_id,
+            event_log=request.event_log,
+            invalid_values=request.invalid_values,
+            batches=request.batches,
+            source_id=request.object.source_id,
         )
 
     def _overwrite(self, target: Target, schema: TableSchema, mark: ObjectMark, rows: DataFrame) -> None:
-        target.allow_names(self.session, target_columns(schema, self.ask.object.mode))
+        target.allow_names(self.session, target_columns(schema, self.request.object.mode))
         writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         target.write_once(self.session, mark, lambda: writer.save(target.ref.path), point="backfill")
 
     def _append(self, target: Target, schema: TableSchema, mark: ObjectMark, rows: DataFrame) -> None:
-        unfit = unfit_columns(target.schema(), schema)
-        if unfit is not None:
+        invalid = invalid_columns(target.schema(), schema)
+        if invalid is not None:
             remedy = "Move the target away; the next backfill makes a new one."
             at = position_text(mark.start)
-            raise ObjectFailed(object=self.ask.object.name.text, problem=unfit, position=at, remedy=remedy)
+            raise ObjectFailed(object=self.request.object.name.text, problem=invalid, position=at, remedy=remedy)
         target.evolve(self.session, schema)
         writer = rows.write.format("delta").mode("append")
         target.write_once(self.session, mark, lambda: writer.save(target.ref.path), point="backfill")
 
     def _mark(self, start: LogPosition, end: LogPosition, schema: TableSchema | None) -> ObjectMark:
         return ObjectMark(
-            self.ask.object.uid, self.ask.number, 0, start, end, ObjectWrite.BACKFILL, schema, self.widest
+            self.request.object.uid, self.request.number, 0, start, end, ObjectWrite.BACKFILL, schema, self.widest
         )
 
     def _report(self, *, found: bool) -> BackfillReport:
@@ -289,9 +291,9 @@ def _named(name: str, gave_way: Callable[[], str | None]) -> Iterator[None]:
 
 
 def _error_in(text: str, name: str, waited: str | None) -> TidemarkError | None:
-    unfit = named_unfit_value(text)
-    if unfit is not None:
-        return unfit
+    invalid = named_invalid_value(text)
+    if invalid is not None:
+        return invalid
     if waited is not None:
         return BackfillGaveWay(object=name, problem=waited)
     if _WIDER.search(text):
@@ -303,7 +305,7 @@ def _error_in(text: str, name: str, waited: str | None) -> TidemarkError | None:
 @contextmanager
 def _watched(
     session: SparkSession,
-    ask: BackfillObject,
+    request: BackfillObject,
     now: Callable[[], datetime],
     say: Callable[[str], None],
     leave: Callable[[BackfillProgress], None],
@@ -317,9 +319,11 @@ def _watched(
             read = rows_read(session)
             if read > done:
                 done = read
-                progress = BackfillProgress(ask.expected_rows, done, now())
+                progress = BackfillProgress(request.expected_rows, done, now())
                 leave(progress)
-                say(f"{ask.object.name.text}: {done} of about {ask.expected_rows} rows, {progress.percent:.0f}%")
+                say(
+                    f"{request.object.name.text}: {done} of about {request.expected_rows} rows, {progress.percent:.0f}%"
+                )
 
     thread = threading.Thread(target=watch, name="tidemark-backfill", daemon=True)
     thread.start()

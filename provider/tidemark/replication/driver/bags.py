@@ -36,9 +36,9 @@ _UUID, _GOES, _COUNT, _NTH = "row_uuid", "row_goes", "row_count", "row_nth"
 def merge_bag(session: SparkSession, target: Target, events: DataFrame, folding: Folding) -> None:
     """Take out what went and put in what came, in one commit.
 
-    Fails with what `named_unfit_value` and `missing_rows` name; then nothing is written.
+    Fails with what `named_invalid_value` and `missing_rows` name; then nothing is written.
     """
-    rows = _told(events, folding)
+    rows = _changed_rows(events, folding)
     values = _value_names(folding)
     changed = _goes(session, target, rows, folding).unionByName(_comes(rows, values)).persist()
     try:
@@ -57,14 +57,14 @@ def missing_rows(text: str, position: str, remedy: str, *, applied: object) -> O
     )
 
 
-def _told(events: DataFrame, folding: Folding) -> DataFrame:
+def _changed_rows(events: DataFrame, folding: Folding) -> DataFrame:
     """A row for each half: its values, `sign` (1: it comes), `order` and the metadata."""
     columns = folding.schema.columns
-    told = events.where(F.col("change").isin(*COMES, *GOES, Change.UPDATE.value))
+    changes = events.where(F.col("change").isin(*COMES, *GOES, Change.UPDATE.value))
     facts = F.struct(F.lit(folding.name).alias("object"), F.lit(_HALF).alias("problem"))
     halved = F.when(F.col("change") == Change.UPDATE.value, raised_with(_SIGN, facts, f": {_HALF}").cast("int"))
     sign = halved.when(F.col("change").isin(*COMES), 1).otherwise(-1)
-    texts = told.withColumn("texts", texts_of(F.col("payload"), [column.name for column in columns]))
+    texts = changes.withColumn("texts", texts_of(F.col("payload"), [column.name for column in columns]))
     values = [value.alias(value_name(place)) for place, value in enumerate(folding.values_in(F.col("texts")))]
     order = F.struct("position", "sequence").alias("order")
     return texts.select(*values, sign.alias("sign"), order, metadata_of(F.col("uuid"), F.col("source_timestamp")))

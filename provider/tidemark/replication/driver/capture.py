@@ -60,7 +60,7 @@ _SECONDS_FOR_A_READER_TO_GO = 15.0  # that was cut off, until the server has not
 def capture_events(
     session: SparkSession,
     store_id: str,
-    ask: CaptureEvents,
+    request: CaptureEvents,
     address: SourceAddress,
     workspace: Workspace,
     options: Mapping[str, str] | None = None,
@@ -70,7 +70,7 @@ def capture_events(
     stop_if_due: Callable[[], None],
     functions_up_to: int = FUNCTIONS_UP_TO,
 ) -> CaptureReport:
-    """Put every transaction that commits before `ask.until`, or now, into the event log, and say what came of it.
+    """Put every transaction that commits before `request.until`, or now, into the event log, and say what came of it.
 
     Without an event nothing is written and the slot stays: the caller stores `captured`, then moves the slot. `now`:
     what events have for `read_timestamp`. More than `functions_up_to` bytes of log are read by the replication
@@ -81,16 +81,16 @@ def capture_events(
     SlotLost, SlotForeign, SlotAhead, SlotBusy, EventLogChanged; InvalidArgument where columns are hashed and the secret
     is not there, or another; what was committed to the log before stays, and is not read again.
     """
-    hashed = hasher_of(ask.options, address)
+    hashed = hasher_of(request.options, address)
     with connect(address) as connection:
         found = server_facts(connection).system_id
-        if found != ask.system_id:
-            raise SourceIsAnother(source=source_text(address), found=found, expected=ask.system_id)
+        if found != request.system_id:
+            raise SourceIsAnother(source=source_text(address), found=found, expected=request.system_id)
         run = _Run(
             session=session,
-            log=open_event_log(session, ask, options),
-            app_id=capture_app_id(store_id, ask.replication_uid),
-            ask=ask,
+            log=open_event_log(session, request, options),
+            app_id=capture_app_id(store_id, request.replication_uid),
+            request=request,
             address=address,
             connection=connection,
             workspace=workspace,
@@ -100,8 +100,8 @@ def capture_events(
             functions_up_to=functions_up_to,
             hashed=hashed,
         )
-        run.take_up()
-        run.go_on(current_position(connection) if ask.until is None else ask.until)
+        run.resume()
+        run.go_on(current_position(connection) if request.until is None else request.until)
         return run.report()
 
 
@@ -112,7 +112,7 @@ class _Run:
     session: SparkSession
     log: DeltaLog
     app_id: str
-    ask: CaptureEvents
+    request: CaptureEvents
     address: SourceAddress
     connection: psycopg2.extensions.connection
     workspace: Workspace
@@ -125,19 +125,19 @@ class _Run:
     position: LogPosition = field(init=False)
     number: int = field(init=False)
     schemas: dict[str, TableSchema] = field(init=False)
-    told: Captured = field(default_factory=Captured)
+    captured: Captured = field(default_factory=Captured)
     protocol: str = "functions"
     heartbeat: bool = True
 
-    def take_up(self) -> None:
+    def resume(self) -> None:
         """Start where the store or the log ends, and let the slot go as far: all before that is safe."""
-        self.position, self.number = self.ask.captured, self.ask.batches
-        self.schemas = {one.source_id: one.schema for one in self.ask.objects if one.schema is not None}
-        newest = newest_batch(self.session, self.log, self.app_id, self.ask)
+        self.position, self.number = self.request.captured, self.request.batches
+        self.schemas = {one.source_id: one.schema for one in self.request.objects if one.schema is not None}
+        newest = newest_batch(self.session, self.log, self.app_id, self.request)
         self.widths = (0, 0) if newest is None else (newest.widest, newest.mean)
         self._catch_up(newest)
         require_not_set_back(self.connection, self.position)
-        require_ours(slot_status(self.connection, self.ask.slot), captured=self.position, idle=False)
+        require_ours(slot_status(self.connection, self.request.slot), captured=self.position, idle=False)
         self._move_slot()
 
     def go_on(self, end: LogPosition) -> None:
@@ -156,30 +156,30 @@ class _Run:
 
     def report(self) -> CaptureReport:
         """What came of it, batches included that an earlier attempt had written."""
-        names = {one.source_id: one.name.text for one in self.ask.objects}
+        names = {one.source_id: one.name.text for one in self.request.objects}
         behind = lsn_of(current_position(self.connection)) - lsn_of(self.position)
         return CaptureReport(
             captured=self.position,
             batches=self.number,
-            transactions=self.told.transactions,
-            events=dict(self.told.events),
-            schemas={names[oid]: self.schemas[oid] for oid in sorted(self.told.changed) if oid in names},
-            renamed=dict(self.told.renamed),
-            newest_source_timestamp=self.told.newest,
+            transactions=self.captured.transactions,
+            events=dict(self.captured.events),
+            schemas={names[oid]: self.schemas[oid] for oid in sorted(self.captured.changed) if oid in names},
+            renamed=dict(self.captured.renamed),
+            newest_source_timestamp=self.captured.newest,
             lag_bytes=max(0, behind),
             protocol=self.protocol,
         )
 
     def _staged(self, end: LogPosition) -> tuple[TransactionReader, EventStaging]:
         """One batch, in files."""
-        of_catalog = CatalogSchemas(self.connection, self.ask.options.numeric_as, self.hashed)
+        of_catalog = CatalogSchemas(self.connection, self.request.options.numeric_as, self.hashed)
         reader = TransactionReader(
-            {one.source_id: one for one in self.ask.objects},
+            {one.source_id: one for one in self.request.objects},
             dict(self.schemas),
             of_catalog,
             lsn_of(self.position),
             lsn_of(end),
-            self.ask.options.max_events,
+            self.request.options.max_events,
             self.heartbeat,
             of_catalog.hide,
         )
@@ -196,9 +196,9 @@ class _Run:
     @contextmanager
     def _messages(self, end: LogPosition) -> Iterator[Iterator[tuple[int, bytes]]]:
         """What the slot has up to `end`, through a connection of its own that is closed before Spark works."""
-        status = slot_status(self.connection, self.ask.slot)
+        status = slot_status(self.connection, self.request.slot)
         behind = lsn_of(end) - lsn_of(status.restart or self.position)
-        slot, publication = self.ask.slot, self.ask.publication
+        slot, publication = self.request.slot, self.request.publication
         if behind <= self.functions_up_to:
             with connect(self.address, autocommit=False) as reading, losses_named(self.connection, slot):
                 yield read_by_functions(reading, slot, publication, end)
@@ -220,9 +220,9 @@ class _Run:
 
     def _committed(self, reader: TransactionReader, staging: EventStaging, upto: LogPosition) -> bool:
         """Whether the log has the batch now; if not, another capture came first, and the run goes on behind it."""
-        ask, attempt = self.ask, self.workspace.new_directory().rsplit("/", 1)[-1]
+        request, attempt = self.request, self.workspace.new_directory().rsplit("/", 1)[-1]
         batch = EventBatch(
-            ask.replication_uid,
+            request.replication_uid,
             self.number + 1,
             self.position.commit,
             upto.commit,
@@ -231,16 +231,16 @@ class _Run:
             max(staging.widest, self.widths[0]),
             max(staging.mean, self.widths[1]),
         )
-        common = EventsOf(ask.stream, READ_METHODS[ask.kind], ask.system_id, batch.number, self.now)
+        common = EventsOf(request.stream, READ_METHODS[request.kind], request.system_id, batch.number, self.now)
         with fitted(self.session, staging.widest, staging.mean):
-            found = append_events(self.log, self.app_id, ask, batch, staging.events(self.session, common))
+            found = append_events(self.log, self.app_id, request, batch, staging.events(self.session, common))
         if found != batch:
             self.say(f"another capture has written batch {batch.number}; going on behind {found.end}")
             self._catch_up(found)
             return False
         self.position, self.number, self.widths = upto, batch.number, (batch.widest, batch.mean)
         self.schemas, self.heartbeat = reader.schemas, reader.heartbeat
-        self.told.add(reader)
+        self.captured.add(reader)
         self.say(
             f"batch {batch.number}: {reader.total} events of {reader.transactions} transactions, up to {batch.end}"
         )
@@ -251,8 +251,8 @@ class _Run:
         if found is None or found.number <= self.number:
             return
         self.widths = found.widest, found.mean
-        missed = captured_since(self.session, self.log, self.app_id, self.ask, self.number)
-        self.told.include(missed)
+        missed = captured_since(self.session, self.log, self.app_id, self.request, self.number)
+        self.captured.include(missed)
         self.schemas.update(missed.schemas)
         self.number = found.number
         self.position = max(self.position, LogPosition(found.end))
@@ -265,7 +265,7 @@ class _Run:
             wait=wait_fixed(0.2),
             reraise=True,
         )
-        patience(advance_slot, self.connection, self.ask.slot, self.position)
+        patience(advance_slot, self.connection, self.request.slot, self.position)
 
 
 def _without_values(error: Exception) -> str:

@@ -57,7 +57,7 @@ class Captured:
         self.newest = later.newest or self.newest
 
 
-def captured_since(spark: SparkSession, log: DeltaLog, app_id: str, ask: CaptureEvents, number: int) -> Captured:
+def captured_since(spark: SparkSession, log: DeltaLog, app_id: str, request: CaptureEvents, number: int) -> Captured:
     """What the log has in batches behind `number`, by one look into them."""
     found = Captured()
     for batch in batches(log, app_id):
@@ -65,12 +65,12 @@ def captured_since(spark: SparkSession, log: DeltaLog, app_id: str, ask: Capture
             break
         found.transactions += batch.transactions
     with fitted(spark, *widths(log, app_id)):
-        _look_into(spark, log, ask, number, found)
+        _look_into(spark, log, request, number, found)
     return found
 
 
-def _look_into(spark: SparkSession, log: DeltaLog, ask: CaptureEvents, number: int, found: Captured) -> None:
-    names = {one.source_id: one.name.text for one in ask.objects}
+def _look_into(spark: SparkSession, log: DeltaLog, request: CaptureEvents, number: int, found: Captured) -> None:
+    names = {one.source_id: one.name.text for one in request.objects}
     place = F.struct("position", "sequence")
     is_schema = F.col("change") == F.lit(Change.SCHEMA.value)
     rows = spark.read.format("delta").load(log.uri).where(F.col("batch") > number)

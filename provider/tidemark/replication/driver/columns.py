@@ -24,7 +24,7 @@ from tidemark.sql.identifiers import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["MAPPING", "METADATA_COLUMN", "evolve", "field_of", "properties_of", "target_columns", "unfit_columns"]
+__all__ = ["MAPPING", "METADATA_COLUMN", "evolve", "field_of", "invalid_columns", "properties_of", "target_columns"]
 
 METADATA = StructType([StructField("uuid", StringType()), StructField("source_timestamp", LongType())])
 OF_EVENTS = (
@@ -59,7 +59,7 @@ def field_of(columns: StructType, name: str) -> StructField | None:
     return next((field for field in columns.fields if field.name.lower() == name.lower()), None)
 
 
-def unfit_columns(columns: StructType, schema: TableSchema) -> str | None:
+def invalid_columns(columns: StructType, schema: TableSchema) -> str | None:
     """Why a table with `columns` cannot take the rows of `schema`; None if it can, after `evolve`."""
     for column in schema.columns:
         known = field_of(columns, column.name)

@@ -24,9 +24,9 @@ from tidemark.lake.event_logs import EventBatch, batches, capture_app_id, restor
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidemark.replication.model.jobs import CaptureEvents, TrimEvents, WriteDown
+    from tidemark.replication.model.jobs import ApplyEvents, CaptureEvents, ExpireEvents
 
-    _Ask = CaptureEvents | WriteDown | TrimEvents
+    _Request = CaptureEvents | ApplyEvents | ExpireEvents
 
 __all__ = [
     "EVENT_COLUMNS",
@@ -76,20 +76,20 @@ _STATS = ("position", "sequence", "change", "batch", "object_id")
 _PROPERTIES = {"delta.dataSkippingStatsColumns": ", ".join(_STATS)}
 
 
-def open_event_log(spark: SparkSession, ask: CaptureEvents, options: Mapping[str, str] | None = None) -> DeltaLog:
+def open_event_log(spark: SparkSession, request: CaptureEvents, options: Mapping[str, str] | None = None) -> DeltaLog:
     """The replication's event log, made where it is not there, also where another does so at this moment.
 
     Raises EventLogChanged for a table of other columns, or if it is gone though batches were written to it;
     NotADeltaTable.
     """
     try:
-        log = DeltaLog.open(ask.event_log, options)
+        log = DeltaLog.open(request.event_log, options)
     except TableNotFound as error:
-        if ask.batches:
-            raise _gone(ask) from error
+        if request.batches:
+            raise _gone(request) from error
         log = make_table(
             spark,
-            ask.event_log,
+            request.event_log,
             EVENT_DDL,
             properties=_PROPERTIES,
             partitioned_by=(OBJECT_COLUMN,),
@@ -98,36 +98,36 @@ def open_event_log(spark: SparkSession, ask: CaptureEvents, options: Mapping[str
     found = {field.name for field in source_schema.fields(log.state().metadata)}
     if lacking := [name for name in EVENT_COLUMNS if name not in found]:
         problem = f"is another table: it lacks the columns {', '.join(lacking)}"
-        raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
+        raise EventLogChanged(event_log=log.uri, replication=request.stream, problem=problem)
     return log
 
 
-def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, ask: _Ask) -> EventBatch | None:
+def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, request: _Request) -> EventBatch | None:
     """The newest batch of the log; None if none was written, or the commits that tell of them are cleaned up.
 
     Raises EventLogChanged if batches that the store knows are not there, or not any more.
     """
     found = next(batches(log, app_id), None)
     number = 0 if found is None else found.number
-    if number < ask.batches and (found is not None or log.earliest() == 0):
-        problem = f"has batches up to {number} only, of {ask.batches}: it was restored, or is another table"
-        raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
+    if number < request.batches and (found is not None or log.earliest() == 0):
+        problem = f"has batches up to {number} only, of {request.batches}: it was restored, or is another table"
+        raise EventLogChanged(event_log=log.uri, replication=request.stream, problem=problem)
     version = restored_behind(log, app_id)
     if version is not None and not _has_events_of(spark, log, number):
         problem = f"was restored to a time before batch {number}. Restore it to version {version}, or a later one"
-        raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
+        raise EventLogChanged(event_log=log.uri, replication=request.stream, problem=problem)
     return found
 
 
 def require_whole(
-    spark: SparkSession, store_id: str, ask: WriteDown | TrimEvents, options: Mapping[str, str] | None = None
+    spark: SparkSession, store_id: str, request: ApplyEvents | ExpireEvents, options: Mapping[str, str] | None = None
 ) -> DeltaLog:
     """For a reader: the log. Raises EventLogChanged if it is gone, or batches that the store knows are."""
     try:
-        log = DeltaLog.open(ask.event_log, options)
+        log = DeltaLog.open(request.event_log, options)
     except TableNotFound as error:
-        raise _gone(ask) from error
-    newest_batch(spark, log, capture_app_id(store_id, ask.replication_uid), ask)
+        raise _gone(request) from error
+    newest_batch(spark, log, capture_app_id(store_id, request.replication_uid), request)
     return log
 
 
@@ -137,7 +137,9 @@ def widths(log: DeltaLog, app_id: str) -> tuple[int, int]:
     return (0, 0) if newest is None else (newest.widest, newest.mean)
 
 
-def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBatch, events: DataFrame) -> EventBatch:
+def append_events(
+    log: DeltaLog, app_id: str, request: CaptureEvents, batch: EventBatch, events: DataFrame
+) -> EventBatch:
     """One commit with the batch's events, and the newest batch that the log has afterwards: this one, or that of
     another capture which came first; then nothing was written. Raises EventLogChanged.
     """
@@ -154,13 +156,13 @@ def append_events(log: DeltaLog, app_id: str, ask: CaptureEvents, batch: EventBa
     found = next(batches(log, app_id), None)
     if found is None or found.number < batch.number:  # Delta skips a number that it has, and does not say so
         problem = f"knows of a batch {batch.number} and has none: it was restored"
-        raise EventLogChanged(event_log=log.uri, replication=ask.stream, problem=problem)
+        raise EventLogChanged(event_log=log.uri, replication=request.stream, problem=problem)
     return found
 
 
-def _gone(ask: _Ask) -> EventLogChanged:
-    problem = f"is gone, with {ask.batches} batches"
-    return EventLogChanged(event_log=ask.event_log, replication=ask.stream, problem=problem)
+def _gone(request: _Request) -> EventLogChanged:
+    problem = f"is gone, with {request.batches} batches"
+    return EventLogChanged(event_log=request.event_log, replication=request.stream, problem=problem)
 
 
 def _has_events_of(spark: SparkSession, log: DeltaLog, number: int) -> bool:

@@ -17,7 +17,7 @@ from tidemark.replication.driver.columns import METADATA_COLUMN
 from tidemark.replication.driver.lineages import ROOT, with_roots
 from tidemark.replication.driver.values import texts_of, value_of, written_value
 from tidemark.replication.model.replication import Column as SourceColumn
-from tidemark.replication.model.replication import TableSchema, UnfitValues
+from tidemark.replication.model.replication import InvalidValues, TableSchema
 from tidemark.sql.identifiers import quoted
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Folding:
     name: str
     schema: TableSchema
     unchanged: frozenset[str] = frozenset()
-    unfit: UnfitValues = UnfitValues.FAIL
+    invalid_values: InvalidValues = InvalidValues.FAIL
 
     @property
     def keys(self) -> tuple[SourceColumn, ...]:
@@ -59,7 +59,7 @@ class Folding:
         Columns: those of the key (`key_name`), `GOES`, each other column's value (`value_name`), the metadata column;
         of a column that is `apart`, too, whether the events have its value (`given_name`); and with `moves` the key
         under which the target has the row (`old_key_name`), NULL if it is the same. Fails with what
-        `named_unfit_value` names.
+        `named_invalid_value` names.
         """
         by = [key_name(place) for place in range(len(self.keys))]
         apart = [column for column in self.schema.columns if self.apart(column)]
@@ -71,12 +71,12 @@ class Folding:
         if moves:
             aggregates += [F.max_by(ROOT, order).alias(ROOT), F.max_by("key", order).alias(_KEY)]
         elif apart:
-            aggregates += self._told_since(apart, order)
+            aggregates += self._latest_since(apart, order)
         folded = keyed.groupBy(*(quoted(name) for name in by)).agg(*aggregates)
         if moves:
-            told = lives.groupBy(ROOT).agg(F.lit(True).alias("known"), *self._told(apart, order))
+            latest = lives.groupBy(ROOT).agg(F.lit(True).alias("known"), *self._latest(apart, order))
             moved_from = F.when(F.col("root.position").isNull() & (F.col("root.key") != F.col(_KEY)), F.col("root.key"))
-            folded = folded.join(told, ROOT, "left").withColumn(_MOVED_FROM, moved_from)
+            folded = folded.join(latest, ROOT, "left").withColumn(_MOVED_FROM, moved_from)
         return self._typed(folded, by, apart, moves=moves)
 
     def _keys_of(self, key: Column) -> list[Column]:
@@ -87,18 +87,18 @@ class Folding:
             for place, column in enumerate(self.keys)
         ]
 
-    def _told_since(self, apart: Sequence[SourceColumn], order: Column) -> list[Column]:
-        """Of each column what was told last, and the event since which a key's row is the one that it is now."""
-        return [F.max(F.when(F.col("change") != "UPDATE", order)).alias("begun"), *self._told(apart, order)]
+    def _latest_since(self, apart: Sequence[SourceColumn], order: Column) -> list[Column]:
+        """Aggregates: each column's latest known value, and the event that created the current row of the key."""
+        return [F.max(F.when(F.col("change") != "UPDATE", order)).alias("begun"), *self._latest(apart, order)]
 
-    def _told(self, apart: Sequence[SourceColumn], order: Column) -> list[Column]:
+    def _latest(self, apart: Sequence[SourceColumn], order: Column) -> list[Column]:
         texts = texts_of(F.col("payload"), [column.name for column in apart])
         left_out = F.coalesce("unchanged", F.array().cast("array<string>"))
         found = []
         for place, column in enumerate(apart):
-            told = F.when((F.col("change") != "DELETE") & ~F.array_contains(left_out, column.name), order)
-            found.append(F.max(told).alias(f"told_{place}"))
-            found.append(F.max_by(texts.getField(column.name), told).alias(f"text_{place}"))
+            latest = F.when((F.col("change") != "DELETE") & ~F.array_contains(left_out, column.name), order)
+            found.append(F.max(latest).alias(f"latest_{place}"))
+            found.append(F.max_by(texts.getField(column.name), latest).alias(f"text_{place}"))
         return found
 
     def _typed(self, folded: DataFrame, by: Sequence[str], apart: Sequence[SourceColumn], *, moves: bool) -> DataFrame:
@@ -113,9 +113,9 @@ class Folding:
             for column in others
         ]
         for place, column in enumerate(apart):
-            told = F.col(f"told_{place}")
-            since = F.lit(True) if moves else F.col("begun").isNull() | (told >= F.col("begun"))
-            is_given = told.isNotNull() & since
+            latest = F.col(f"latest_{place}")
+            since = F.lit(True) if moves else F.col("begun").isNull() | (latest >= F.col("begun"))
+            is_given = latest.isNotNull() & since
             text = F.when(is_given & ~goes, F.col(f"text_{place}"))
             values.append(F.coalesce(is_given, F.lit(False)).alias(given_name(self._place(column))))
             values.append(self._written(text, column, where).alias(self._value_name(column)))
@@ -131,7 +131,7 @@ class Folding:
         return [self._written(texts.getField(one.name), one, position_text()) for one in self.schema.columns]
 
     def _written(self, text: Column, column: SourceColumn, where: Column) -> Column:
-        return written_value(text, column, unfit=self.unfit, object_name=self.name, position=where)
+        return written_value(text, column, invalid_values=self.invalid_values, object_name=self.name, position=where)
 
     def _place(self, column: SourceColumn) -> int:
         return self.schema.columns.index(column)

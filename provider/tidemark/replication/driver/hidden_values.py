@@ -16,12 +16,12 @@ from tidemark.replication.sources.postgresql.row_sizes import Fetch
 __all__ = ["chosen", "reading_properties", "seen_of"]
 
 
-def chosen(ask: BackfillObject, found: TableSchema) -> TableSchema:
+def chosen(request: BackfillObject, found: TableSchema) -> TableSchema:
     """The columns of a copy, by their names of now and their numbers. Raises ObjectNotReplicable where a part of the
     key would not tell rows apart.
     """
-    name = ask.object.name
-    columns = chosen_columns(ask.rules, name, found, ask.excluded)
+    name = request.object.name
+    columns = chosen_columns(request.rules, name, found, request.excluded)
     masked = [one.name for one in columns.schema.columns if one.key and one.shown is Shown.MASKED]
     lost = [*(one.name for one in columns.left if one.key), *masked]
     if lost:
@@ -41,10 +41,10 @@ def reading_properties(address: SourceAddress, table: PinnedTable, fetch: Fetch,
     return {**known, **more, "options": f"{known.get('options', '')} {more['options']}".strip()}
 
 
-def seen_of(ask: BackfillObject, seen: SeenTable | None) -> SeenTable | None:
+def seen_of(request: BackfillObject, seen: SeenTable | None) -> SeenTable | None:
     """What the store keeps of the catalog at a snapshot: no value of a column that is hidden."""
 
     def plain(column: SeenColumn) -> bool:
-        return shown(ask.rules, ask.object.name, column.name, column.number) is Shown.PLAIN
+        return shown(request.rules, request.object.name, column.name, column.number) is Shown.PLAIN
 
     return None if seen is None else hidden(carried(None, seen), plain)

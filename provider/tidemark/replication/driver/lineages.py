@@ -15,21 +15,21 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ROOT", "Move", "roots_of", "with_roots"]
+__all__ = ["ROOT", "KeyMove", "roots_of", "with_roots"]
 
 ROOT = "root"  # struct of key, position and sequence, the last two NULL for a row that the target has
 _ROOTS = "key string, position string, sequence bigint, root struct<key: string, position: string, sequence: bigint>"
 Life: TypeAlias = "tuple[str, str | None, int | None]"
 
 
-class Move(NamedTuple):
+class KeyMove(NamedTuple):
     """A key that moved: the life that began, and the one that ended."""
 
     began: Life
     ended: Life
 
 
-def roots_of(moves: Iterable[Move]) -> dict[Life, Life]:
+def roots_of(moves: Iterable[KeyMove]) -> dict[Life, Life]:
     """Of each life that a move began the first one of its row."""
     before = {move.began: move.ended for move in moves}
     found: dict[Life, Life] = {}
@@ -53,8 +53,10 @@ def with_roots(events: DataFrame) -> DataFrame:
         F.col("key").alias("old_key"), "position", F.col("sequence").alias("half"), F.col("since").alias("old_since")
     )
     rows = began.join(ended, ["old_key", "position", "half"])
-    told = rows.select("key", "position", "sequence", "old_key", "old_since.position", "old_since.sequence").collect()
-    moves = [Move(tuple(row[:3]), tuple(row[3:])) for row in told]
+    moved_keys = rows.select(
+        "key", "position", "sequence", "old_key", "old_since.position", "old_since.sequence"
+    ).collect()
+    moves = [KeyMove(tuple(row[:3]), tuple(row[3:])) for row in moved_keys]
     roots = [(*began, root) for began, root in roots_of(moves).items()]
     known = events.sparkSession.createDataFrame(roots, _ROOTS).select(
         F.col("key").alias("of_key"), F.struct("position", "sequence").alias("of_since"), ROOT

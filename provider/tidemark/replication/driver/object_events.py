@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tidemark.model.codec import from_json
 from tidemark.replication.driver.event_log import OBJECT_COLUMN
-from tidemark.replication.model.jobs import WriteDown
+from tidemark.replication.model.jobs import ApplyEvents
 from tidemark.replication.model.replication import LogPosition, TableSchema
 from tidemark.replication.planning.barriers import Barrier, BarrierKind
 from tidemark.replication.planning.events import COMES, GOES, TOASTED_KEY, Change
@@ -32,9 +32,9 @@ class ObjectEvents:
     `moves`: some of these are of keys that moved. `first_row`: where the first of them is, or `end`.
     """
 
-    def __init__(self, session: SparkSession, ask: WriteDown, *, end: LogPosition | None = None) -> None:
-        self.frame = _read(session, ask, ask.end if end is None else end)
-        told = self.frame.agg(
+    def __init__(self, session: SparkSession, request: ApplyEvents, *, end: LogPosition | None = None) -> None:
+        self.frame = _read(session, request, request.end if end is None else end)
+        totals = self.frame.agg(
             F.count_if(F.col("change").isin(*ROWS)).alias("rows"),
             F.unix_micros(F.max("source_timestamp")).alias("newest"),
             F.array_distinct(F.flatten(F.collect_set("unchanged"))).alias("unchanged"),
@@ -42,11 +42,13 @@ class ObjectEvents:
             F.count_if(_stops()).alias("stops"),
             F.min(F.when(F.col("change").isin(*ROWS), F.struct("position", "sequence"))).alias("first"),
         ).collect()[0]
-        self.rows: int = told["rows"]
-        self.newest = None if told["newest"] is None else _EPOCH + timedelta(microseconds=told["newest"])
-        self.unchanged = frozenset(told["unchanged"] or ())
-        self.first_row = (ask.end if end is None else end) if told["first"] is None else LogPosition(*told["first"])
-        self.moves, self._stops = bool(told["moves"]), bool(told["stops"])
+        self.rows: int = totals["rows"]
+        self.newest = None if totals["newest"] is None else _EPOCH + timedelta(microseconds=totals["newest"])
+        self.unchanged = frozenset(totals["unchanged"] or ())
+        self.first_row = (
+            (request.end if end is None else end) if totals["first"] is None else LogPosition(*totals["first"])
+        )
+        self.moves, self._stops = bool(totals["moves"]), bool(totals["stops"])
 
     def between(self, start: LogPosition, end: LogPosition) -> DataFrame:
         """The events [start, end) that change rows."""
@@ -71,12 +73,12 @@ def from_place(commit: Column, sequence: Column) -> Column:
     return (F.col("position") > commit) | same
 
 
-def _read(session: SparkSession, ask: WriteDown, end: LogPosition) -> DataFrame:
-    of_object = F.col(OBJECT_COLUMN) == ask.name.folded
-    if ask.source_id is not None:
-        of_object = of_object & (F.col("object_id") == ask.source_id)
-    rows = session.read.format("delta").load(ask.event_log)
-    return rows.where(of_object & from_position(ask.start) & ~from_position(end))
+def _read(session: SparkSession, request: ApplyEvents, end: LogPosition) -> DataFrame:
+    of_object = F.col(OBJECT_COLUMN) == request.name.folded
+    if request.source_id is not None:
+        of_object = of_object & (F.col("object_id") == request.source_id)
+    rows = session.read.format("delta").load(request.event_log)
+    return rows.where(of_object & from_position(request.start) & ~from_position(end))
 
 
 def _stops() -> Column:

@@ -33,7 +33,7 @@ _IN_SEGMENT = ("INSERT", "UPDATE", "DELETE")
 def merge_rows(session: SparkSession, target: Target, events: DataFrame, folding: Folding, *, moves: bool) -> None:
     """Merge what the events make of each key. `moves`: some rows take values of the target's rows of other keys.
 
-    Fails with what `named_unfit_value` and `missing_row` name; then nothing is written.
+    Fails with what `named_invalid_value` and `missing_row` name; then nothing is written.
     """
     rows = folding.fold(events.where(F.col("change").isin(*_IN_SEGMENT)), moves=moves)
     if moves:
@@ -80,7 +80,7 @@ def change_columns(
 
     A column that was added has the value that the source gave to rows of before; one that was renamed has that of the
     old name, which stays as it was, like one that was dropped. Rows of events stay as they were.
-    `at`: the position of the change. The command fails with what `named_unfit_value` names.
+    `at`: the position of the change. The command fails with what `named_invalid_value` names.
     """
     before = target.schema()
     target.evolve(session, change.new)
@@ -94,7 +94,7 @@ def change_columns(
         if column.filled is not None or field_of(before, column.name) is not None:
             text = F.lit(column.filled).cast("string")
             values[quoted(column.name)] = written_value(
-                text, column, unfit=folding.unfit, object_name=folding.name, position=F.lit(at)
+                text, column, invalid_values=folding.invalid_values, object_name=folding.name, position=F.lit(at)
             )
     return (lambda: _fill(session, target, values)) if values else None
 

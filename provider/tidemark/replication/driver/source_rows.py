@@ -28,36 +28,36 @@ __all__ = ["rows_read", "source_rows"]
 
 
 def source_rows(
-    session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable, *, careful: bool = False
+    session: SparkSession, request: BackfillObject, address: SourceAddress, table: PinnedTable, *, careful: bool = False
 ) -> DataFrame:
-    """The target's columns. Nothing is read before the frame is; then it fails with what `named_unfit_value` names, or
-    in the words of the driver. `careful`: as in `fetches`. Raises InvalidArgument if columns are hashed and the
+    """The target's columns. Nothing is read before the frame is; then it fails with what `named_invalid_value` names,
+    or in the words of the driver. `careful`: as in `fetches`. Raises InvalidArgument if columns are hashed and the
     secret of that is not there, or another.
     """
-    parts = [_read(session, ask, address, table, fetch) for fetch in fetches(table.sizes, careful=careful)]
+    parts = [_read(session, request, address, table, fetch) for fetch in fetches(table.sizes, careful=careful)]
     read = reduce(DataFrame.unionByName, parts)
     columns = table.schema.columns
-    values = [_value(ask, table, number, column).alias(column.name) for number, column in enumerate(columns)]
+    values = [_value(request, table, number, column).alias(column.name) for number, column in enumerate(columns)]
     said = F.struct(
-        _uuid(ask, table).alias("uuid"),
+        _uuid(request, table).alias("uuid"),
         F.lit(int(table.taken_at.timestamp() * 1000)).cast("bigint").alias("source_timestamp"),
     )
-    more = _of_events(table) if ask.object.mode is WriteMode.APPEND_ONLY else []
+    more = _of_events(table) if request.object.mode is WriteMode.APPEND_ONLY else []
     return read.select(*values, said.alias(METADATA_COLUMN), *more)
 
 
 def _read(
-    session: SparkSession, ask: BackfillObject, address: SourceAddress, table: PinnedTable, fetch: Fetch
+    session: SparkSession, request: BackfillObject, address: SourceAddress, table: PinnedTable, fetch: Fetch
 ) -> DataFrame:
     reader = session.read.option("driver", "org.postgresql.Driver")
-    ranges = table.ranges(ask.partitions)
+    ranges = table.ranges(request.partitions)
     whole = fetch.condition == "true"
     held = table.held(fetch.rows)
     return reader.option("sessionInitStatement", "; ".join(table.statements)).jdbc(
         jdbc_url(address),
         f"({table.query(measured=not whole)}) AS source",
         predicates=[f"{held} AND {one}" if whole else f"{held} AND {one} AND {fetch.condition}" for one in ranges],
-        properties=reading_properties(address, table, fetch, ask.rules.hash_mark),
+        properties=reading_properties(address, table, fetch, request.rules.hash_mark),
     )
 
 
@@ -69,17 +69,19 @@ def rows_read(session: SparkSession) -> int:
     return sum(stages.apply(number).inputRecords() for number in range(stages.size()))
 
 
-def _value(ask: BackfillObject, table: PinnedTable, number: int, column: SourceColumn) -> Column:
-    told = F.col(f"c{number}")
+def _value(request: BackfillObject, table: PinnedTable, number: int, column: SourceColumn) -> Column:
+    text = F.col(f"c{number}")
     if is_native(column):
-        return told.cast(spark_type(column.type))
+        return text.cast(spark_type(column.type))
     at = F.lit(f"{table.snapshot.position.commit}/0")
-    return written_value(told, column, unfit=ask.unfit_values, object_name=ask.object.name.text, position=at)
+    return written_value(
+        text, column, invalid_values=request.invalid_values, object_name=request.object.name.text, position=at
+    )
 
 
-def _uuid(ask: BackfillObject, table: PinnedTable) -> Column:
+def _uuid(request: BackfillObject, table: PinnedTable) -> Column:
     """From the snapshot and the row's place in it: a second reading of the same snapshot gives it again."""
-    about = F.lit(f"{ask.system_id}|{table.snapshot.position.commit}|{ask.object.source_id}|")
+    about = F.lit(f"{request.system_id}|{table.snapshot.position.commit}|{request.object.source_id}|")
     part = F.col("part") if table.parts > 1 else F.lit("")
     return uuid_of_place(EVENT_NAMESPACE, F.concat(about, part), F.col("place"))
 

@@ -102,12 +102,12 @@ def staged_table(rows: Sequence[EventRow], facts: Sequence[ObjectFacts]) -> pa.T
     """Rows of a file; what is the same for all events of an object is looked up in `facts` by its number."""
     numbers, *columns = zip(*rows, strict=True)
     places = pa.array(numbers, pa.int32())
-    told: dict[str, Any] = {
+    filled: dict[str, Any] = {
         name: pc.take(pa.array([getattr(one, name) for one in facts], kind), places) for name, kind in _FACTS.items()
     }
     for (name, kind), values in zip(_ROW.items(), columns, strict=True):
-        told[name] = pa.array(values, kind)
-    return pa.table(told)
+        filled[name] = pa.array(values, kind)
+    return pa.table(filled)
 
 
 def _events(staged: DataFrame, common: EventsOf) -> DataFrame:
@@ -123,7 +123,7 @@ def _events(staged: DataFrame, common: EventsOf) -> DataFrame:
         lsn.alias("lsn"),
         F.col("primary_keys"),
     )
-    told = {
+    filled = {
         "stream_name": F.lit(common.stream),
         "read_method": F.lit(common.read_method),
         "object": F.coalesce(F.col("object"), F.lit(NO_OBJECT)),
@@ -135,7 +135,9 @@ def _events(staged: DataFrame, common: EventsOf) -> DataFrame:
         "position": position,
         "batch": F.lit(common.batch),
     }
-    return staged.select(*(told.get(name, F.col(name)).cast(kind).alias(name) for name, kind in EVENT_COLUMNS.items()))
+    return staged.select(
+        *(filled.get(name, F.col(name)).cast(kind).alias(name) for name, kind in EVENT_COLUMNS.items())
+    )
 
 
 def _hex(column: str) -> Column:

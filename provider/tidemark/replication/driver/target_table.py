@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MarkedCommit", "Target"]
 
-_BACKFILL = "Ask for a backfill of its object: that makes the table anew, or overwrites it."
+_BACKFILL = "Request a backfill of its object: that makes the table anew, or overwrites it."
 _REPLACED = ("CREATE OR REPLACE", "REPLACE", "CLONE", "RESTORE")
 
 
@@ -182,7 +182,7 @@ class Target:
         if newest.mark.number > mark.number:
             raise TargetMovedOn(target=self.ref.name, found=newest.mark.number, number=mark.number)
         had = newest.mark.txn_version >= mark.txn_version
-        if not newest.stands and (had or mark.kind is ObjectWrite.WRITE_DOWN):
+        if not newest.stands and (had or mark.kind is ObjectWrite.APPLY):
             raise self._lost(f"was restored or replaced after write {newest.mark.number} of its object")
         if newest.mark.number == mark.number and not mark.may_follow(newest.mark, until):
             raise self._reused(mark)
@@ -199,7 +199,7 @@ class Target:
             raise TargetMovedOn(target=self.ref.name, found=number // SEGMENTS, number=mark.number)
         if number >= mark.txn_version:
             raise self._reused(mark)
-        if mark.kind is ObjectWrite.WRITE_DOWN and any(_replaces(commit) for commit in _backwards(log)):
+        if mark.kind is ObjectWrite.APPLY and any(_replaces(commit) for commit in _backwards(log)):
             raise self._lost(f"was restored or replaced after write {number // SEGMENTS} of its object")
         return False
 
@@ -210,7 +210,7 @@ class Target:
 
     def _reused(self, mark: ObjectMark) -> TargetLost:
         problem = f"has another write {mark.number} of its object, as after a restore of the control store"
-        remedy = "Nothing was written. Drop the table, then ask for a backfill of its object."
+        remedy = "Nothing was written. Drop the table, then request a backfill of its object."
         return TargetLost(target=self.ref.name, problem=problem, remedy=remedy)
 
     def write_once(
@@ -252,7 +252,7 @@ class Target:
         if self._is_of(earlier) or session.read.format("delta").load(self.ref.path).isEmpty():
             return
         problem = (
-            f"its target {self.ref.name} has rows that are not of this object. Ask for a backfill where they are of a "
+            f"its target {self.ref.name} has rows that are not of this object. Request a backfill where they are of a "
             "replication that was dropped, which takes the table over; else drop the table, or choose another target."
         )
         raise ReplicationRefused(replication=replication, problem=problem)

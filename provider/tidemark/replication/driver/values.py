@@ -12,10 +12,10 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 from tidemark.errors import ValueDoesNotFit
 from tidemark.jobs.raised_facts import facts_in, raised_with
 from tidemark.replication.model.replication import Column as SourceColumn
-from tidemark.replication.model.replication import TypeKind, UnfitValues, UnifiedType
+from tidemark.replication.model.replication import InvalidValues, TypeKind, UnifiedType
 from tidemark.replication.planning.types import decimal_of, delta_type
 
-__all__ = ["fits", "named_unfit_value", "spark_type", "texts_of", "typed", "value_of", "written_value"]
+__all__ = ["fits", "named_invalid_value", "spark_type", "texts_of", "typed", "value_of", "written_value"]
 
 SIGN = "TidemarkValueDoesNotFit"
 LONGEST_SHOWN = 200  # characters of a value in an error
@@ -78,20 +78,20 @@ def fits(text: Column, value: Column, kind: UnifiedType) -> Column:
 
 
 def value_of(text: Column, kind: UnifiedType) -> Column:
-    """`typed`, with nothing of an array's unfit items left: NULL for the whole array."""
+    """`typed`, with nothing of an array's invalid items left: NULL for the whole array."""
     value = typed(text, kind)
     return F.when(fits(text, value, kind), value) if kind.kind is TypeKind.ARRAY else value
 
 
 def written_value(
-    text: Column, column: SourceColumn, *, unfit: UnfitValues, object_name: str, position: Column
+    text: Column, column: SourceColumn, *, invalid_values: InvalidValues, object_name: str, position: Column
 ) -> Column:
     """The value that goes into the target. What does not fit is NULL, or fails the query with what
-    `named_unfit_value` names; in a key it always fails, as NULL would make one row of several.
+    `named_invalid_value` names; in a key it always fails, as NULL would make one row of several.
     """
     value = value_of(text, column.type)
     never = column.type.kind in (TypeKind.STRING, TypeKind.JSON) or delta_type(column.type) == "STRING"
-    if never or (unfit is UnfitValues.NULL and not column.key):
+    if never or (invalid_values is InvalidValues.NULL and not column.key):
         return value
     facts = F.struct(
         F.lit(object_name).alias("object"),
@@ -104,7 +104,7 @@ def written_value(
     return F.coalesce(value, F.when(text.isNotNull(), refused.cast(spark_type(column.type))))  # made once
 
 
-def named_unfit_value(text: str, **more: Any) -> ValueDoesNotFit | None:
+def named_invalid_value(text: str, **more: Any) -> ValueDoesNotFit | None:
     """The error of a value that did not fit, if it is in what Spark says; `more` goes into its facts."""
     facts = facts_in(SIGN, text)
     return None if facts is None else ValueDoesNotFit(**{**facts, **more})

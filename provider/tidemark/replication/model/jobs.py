@@ -11,31 +11,31 @@ from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.catalog import HeldColumn, SeenTable
 from tidemark.replication.model.replication import (
+    InvalidValues,
     LogPosition,
     ObjectName,
-    Replicated,
+    ReplicatedObject,
     ReplicationOptions,
     Selection,
     TableSchema,
-    UnfitValues,
     WriteMode,
 )
 
 __all__ = [
+    "APPLY_EVENTS",
     "BACKFILL_OBJECT",
     "CAPTURE_EVENTS",
-    "TRIM_EVENTS",
-    "WRITE_DOWN",
+    "EXPIRE_EVENTS",
+    "ApplyEvents",
+    "ApplyReport",
     "BackfillObject",
     "BackfillReport",
     "CaptureEvents",
     "CaptureReport",
     "CapturedObject",
     "ColumnRules",
-    "TrimEvents",
-    "TrimReport",
-    "WriteDown",
-    "WriteDownReport",
+    "ExpireEvents",
+    "ExpireReport",
 ]
 
 
@@ -119,19 +119,19 @@ class BackfillObject:
     """Copy an object as of one exact position. `number`: drawn from the object's `writes`; an older one never
     overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
     takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
-    `excluded`, `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in WriteDown.
+    `excluded`, `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in ApplyEvents.
     `earlier`: uids of objects of replications that were dropped, which had this target; the copy takes it over.
     `gives_way_after`: as in ReplicationOptions.
     """
 
     replication_uid: str
     stream: str
-    object: Replicated
+    object: ReplicatedObject
     kind: SourceKind
     number: int
     event_log: str
     system_id: str
-    unfit_values: UnfitValues
+    invalid_values: InvalidValues
     expected_rows: int
     partitions: int
     batches: int
@@ -159,7 +159,7 @@ class BackfillReport:
 
 
 @dataclass(frozen=True)
-class WriteDown:
+class ApplyEvents:
     """Apply an object's events [start, end) to its target, written ahead under `number`. `batches`: those that the
     store knows to be in the event log, so that one that lost some is not taken for whole.
     """
@@ -175,16 +175,18 @@ class WriteDown:
     mode: WriteMode
     target: TableRef
     event_log: str
-    unfit_values: UnfitValues
+    invalid_values: InvalidValues
     batches: int
-    source_id: str | None = None  # Replicated.source_id: two names may fold to one; None takes all events of the name
+    source_id: str | None = (
+        None  # ReplicatedObject.source_id: two names may fold to one; None takes all events of the name
+    )
 
 
 @dataclass(frozen=True)
-class WriteDownReport:
-    """What a write-down has done. `applied`: how far it came: `end`, or before the event that stopped it.
+class ApplyReport:
+    """What an apply has done. `applied`: how far it came: `end`, or before the event that stopped it.
 
-    `schema`: as of `applied`. `flagged`: why only a backfill goes on from here, where that is so.
+    `schema`: as of `applied`. `needs_backfill`: why only a backfill goes on from here, where that is so.
     """
 
     applied: LogPosition
@@ -193,12 +195,12 @@ class WriteDownReport:
     events: int
     rows: Mapping[str, int]  # inserted, updated, deleted
     newest_source_timestamp: datetime | None = None
-    flagged: str | None = None
+    needs_backfill: str | None = None
     found: int = 0  # segments that an earlier attempt had written
 
 
 @dataclass(frozen=True)
-class TrimEvents:
+class ExpireEvents:
     """Take out of the event log what was read `before` then and nobody needs. `needed`: from which position on the
     events of an object are, by its `source_id`. `batches`: those that the store knows; the newest of them stays.
     """
@@ -212,7 +214,7 @@ class TrimEvents:
 
 
 @dataclass(frozen=True)
-class TrimReport:
+class ExpireReport:
     """`events`: how many went. `held`: how many were old enough and are needed, by `source_id`."""
 
     events: int
@@ -225,5 +227,5 @@ CAPTURE_EVENTS = Job(
 BACKFILL_OBJECT = Job(
     "backfill_object", BackfillObject, BackfillReport, "replication.driver.job_backfill_object:backfill_object"
 )
-WRITE_DOWN = Job("write_down", WriteDown, WriteDownReport, "replication.driver.job_write_down:write_down")
-TRIM_EVENTS = Job("trim_events", TrimEvents, TrimReport, "replication.driver.job_trim_events:trim_events")
+APPLY_EVENTS = Job("apply_events", ApplyEvents, ApplyReport, "replication.driver.job_apply_events:apply_events")
+EXPIRE_EVENTS = Job("expire_events", ExpireEvents, ExpireReport, "replication.driver.job_expire_events:expire_events")

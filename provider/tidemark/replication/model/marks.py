@@ -13,6 +13,7 @@ from tidemark.replication.model.replication import LogPosition, TableSchema
 __all__ = ["APPS", "SEGMENTS", "ObjectMark", "ObjectWrite", "object_app_id", "parse_object_mark"]
 
 ENVELOPE = "tidemark_object"
+EARLIER_APPLY = "write_down"
 APPS = "tidemark/"  # begins each application id of ours in a table's log
 SEGMENTS = 65_536  # of one number, at most
 
@@ -21,7 +22,12 @@ class ObjectWrite(StrEnum):
     """What a marked commit was."""
 
     BACKFILL = "backfill"
-    WRITE_DOWN = "write_down"
+    APPLY = "apply"
+
+    @classmethod
+    def _missing_(cls, value: object) -> ObjectWrite | None:
+        """Marks of earlier releases stay in the logs of targets as they were written."""
+        return cls.APPLY if value == EARLIER_APPLY else None
 
 
 @dataclass(frozen=True)

@@ -17,26 +17,26 @@ from tidemark.replication.model.catalog import HeldColumn, Shown
 
 __all__ = [
     "START",
+    "Actor",
     "BackfillProgress",
-    "By",
     "Column",
     "FoundObject",
     "HeldTable",
     "Hinders",
+    "InvalidValues",
     "LogPosition",
     "ObjectName",
     "ObjectState",
-    "Replicated",
+    "ReplicatedObject",
     "Replication",
-    "ReplicationMove",
     "ReplicationOptions",
     "ReplicationState",
+    "ReplicationTransition",
     "Selection",
     "Shown",
     "SourceProblem",
     "TableSchema",
     "TypeKind",
-    "UnfitValues",
     "UnifiedType",
     "WriteMode",
 ]
@@ -48,7 +48,7 @@ class ReplicationState(StrEnum):
     NOT_STARTED = "not_started"
     STARTING = "starting"  # it is validated, and what it needs in the source is made
     RUNNING = "running"
-    DRAINING = "draining"  # nothing new is captured; what was captured is still written down
+    DRAINING = "draining"  # nothing new is captured; what was captured is still applied
     PAUSED = "paused"
     FAILED = "failed"  # the last run failed; the next one tries again by itself
     FAILED_PERMANENTLY = "failed_permanently"  # the log cannot be read on; recovered only from an explicit position
@@ -58,7 +58,7 @@ class ObjectState(StrEnum):
     """Where the backfill of an object stands (Datastream's backfill jobs)."""
 
     NOT_STARTED = "not_started"
-    PENDING = "pending"  # asked for; the next run begins it
+    PENDING = "pending"  # requested; the next run begins it
     ACTIVE = "active"
     STOPPED = "stopped"  # the next one starts from the beginning
     FAILED = "failed"
@@ -73,7 +73,7 @@ class WriteMode(StrEnum):
     APPEND_ONLY = "append_only"  # a row for every event
 
 
-class UnfitValues(StrEnum):
+class InvalidValues(StrEnum):
     """What becomes of a value that Delta cannot hold (an infinite date, NaN in a decimal)."""
 
     FAIL = "fail"  # its object stops before it, with a named error
@@ -199,8 +199,8 @@ class ReplicationOptions:
 
     target: str
     mode: WriteMode = WriteMode.MERGE
-    unfit_values: UnfitValues = UnfitValues.FAIL
-    backfill: bool = True  # objects are backfilled by themselves (Datastream's backfillAll); False: only when asked
+    invalid_values: InvalidValues = InvalidValues.FAIL
+    backfill: bool = True  # objects are backfilled by themselves (Datastream's backfillAll); False: only on request
     backfill_exclude: tuple[str, ...] = ()  # patterns of objects that are not
     numeric_as: str | None = None  # Delta type of a numeric without precision: None is STRING, or "decimal(38,9)"
     max_events: int = 500_000
@@ -251,14 +251,14 @@ class BackfillProgress:
 
 
 @dataclass(frozen=True)
-class Replicated:
+class ReplicatedObject:
     """An object of a replication. `source_id`: the table's own identity there (an OID), which a rename keeps.
 
     `snapshot`: the position its backfill is exact at; `applied`: the target has every event before it (≥ `snapshot`,
-    but for an append-only target, where a copy takes the place of no event);
-    both None until the first backfill is complete, or for an object without one the position where it began.
-    `writes`: numbers drawn for writes to the target, backfills and write-downs alike, so that an older one is known.
-    `flagged`: why it should be backfilled again; `gone`: the source has it no more. `problem`: what the last run met.
+    but for an append-only target, where a copy takes the place of no event); both None until the first backfill is
+    complete, or for an object without one the position where it began. `writes`: numbers drawn for writes to the
+    target, backfills and apply jobs alike, so that an older one is known. `needs_backfill`: why it should be backfilled
+    again; `gone`: the source has it no more. `problem`: what the last run met.
     """
 
     uid: str
@@ -274,7 +274,7 @@ class Replicated:
     applied_at: datetime | None = None
     writes: int = 0
     progress: BackfillProgress | None = None
-    flagged: str | None = None
+    needs_backfill: str | None = None
     gone: bool = False
     problem: str | None = None
     selected: bool = True  # False: the selection does not name it any more; what was written stays
@@ -330,7 +330,7 @@ class SourceProblem:
 
 
 @dataclass(frozen=True)
-class By:
+class Actor:
     """Who moves a state, why, and in which run of a DAG (`<dag>/<run>/<task>/<map index>`)."""
 
     who: str
@@ -339,7 +339,7 @@ class By:
 
 
 @dataclass(frozen=True)
-class ReplicationMove:
+class ReplicationTransition:
     """A move that was made, as the history keeps it. `object_uid`: None for a move of the whole replication.
 
     `act`: its name; `before`, `after`: states. `position`: where it led to, if it is of a position.
@@ -351,5 +351,5 @@ class ReplicationMove:
     before: str
     after: str
     at: datetime
-    by: By
+    by: Actor
     position: LogPosition | None = None

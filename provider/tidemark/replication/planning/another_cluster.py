@@ -99,7 +99,7 @@ def _is_alike(last: LastSeen, there: FoundObject) -> bool:
 def _held(last: LastSeen, there: FoundObject) -> tuple[HeldColumn, ...]:
     """Hidden columns under the name they had last. Where one is not there by it, a column nobody knows may be it."""
     numbers = {column.name: column.number for column in there.schema.columns if column.number is not None}
-    told: dict[int, HeldColumn] = {}
+    carried: dict[int, HeldColumn] = {}
     lost = []
     for one in last.held:
         if last.columns is not None and one.number not in last.columns:
@@ -109,11 +109,11 @@ def _held(last: LastSeen, there: FoundObject) -> tuple[HeldColumn, ...]:
         if number is None:
             lost.append(one)
         else:
-            told[number] = replace(one, number=number)
+            carried[number] = replace(one, number=number)
     if lost:
         names = tuple(dict.fromkeys(name for one in lost for name in one.names))
         shown = max((one.shown for one in lost), key=_MORE.index)
         known = set(last.names if last.columns is None else last.columns.values())
-        new = (number for name, number in numbers.items() if name not in known and number not in told)
-        told.update({number: HeldColumn(number, names, shown) for number in new})
-    return tuple(told[number] for number in sorted(told))
+        new = (number for name, number in numbers.items() if name not in known and number not in carried)
+        carried.update({number: HeldColumn(number, names, shown) for number in new})
+    return tuple(carried[number] for number in sorted(carried))

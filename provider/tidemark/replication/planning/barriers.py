@@ -61,14 +61,15 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentPlan:
-    """The segments of [start, `end`), which is the whole range unless something stops it: then `flagged` says why only
-    a backfill goes on, or `toasted_key` that the row of the event at `end` is not known. `schema`: as of `end`.
+    """The segments of [start, `end`), which is the whole range unless something stops it: then `needs_backfill` says
+    why only a backfill goes on, or `toasted_key` that the row of the event at `end` is not known. `schema`: as of
+    `end`.
     """
 
     segments: tuple[Segment, ...]
     end: LogPosition
     schema: TableSchema
-    flagged: str | None = None
+    needs_backfill: str | None = None
     toasted_key: bool = False
 
 
@@ -114,8 +115,8 @@ def _whole_plan(
         if barrier.kind is BarrierKind.SCHEMA and barrier.schema is not None:
             empty = empty_until is not None and barrier.at <= empty_until
             change = change_of(cutter.schema, barrier.schema, keyed=cutter.keyed, empty=empty)
-            if change.flag is not None:
-                return cutter.plan(barrier.at, flagged=change.flag)
+            if change.needs_backfill is not None:
+                return cutter.plan(barrier.at, needs_backfill=change.needs_backfill)
             cutter.turn(barrier.at, change)
         elif cutter.keyed and barrier.kind is BarrierKind.TRUNCATE:
             cutter.cut(barrier.at)
@@ -151,7 +152,7 @@ class _Cutter:
         if change.is_something:
             self.add(SegmentKind.SCHEMA, after(at), change)
 
-    def plan(self, end: LogPosition, *, flagged: str | None = None, toasted_key: bool = False) -> SegmentPlan:
+    def plan(self, end: LogPosition, *, needs_backfill: str | None = None, toasted_key: bool = False) -> SegmentPlan:
         """All of it, up to `end`."""
         self.cut(end)
-        return SegmentPlan(tuple(self._segments), end, self.schema, flagged, toasted_key)
+        return SegmentPlan(tuple(self._segments), end, self.schema, needs_backfill, toasted_key)

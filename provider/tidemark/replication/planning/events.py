@@ -106,8 +106,8 @@ def sort_keys(source_timestamp: datetime, lsn: int, sequence: int) -> tuple[str,
 
 def schema_key(schema: TableSchema) -> str:
     """40 hexadecimal digits: of the columns' names, unified types and part in the key, in their order."""
-    told = [[column.name, to_plain(column.type), column.key] for column in schema.columns]
-    return hashlib.sha1(json.dumps(told, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
+    columns = [[column.name, to_plain(column.type), column.key] for column in schema.columns]
+    return hashlib.sha1(json.dumps(columns, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
 class EventForm:
@@ -130,8 +130,8 @@ class EventForm:
 
     def inserted(self, new: Values) -> Event:
         """A row that is new."""
-        told = self._told(new)
-        return Change.INSERT, Half.WHOLE, self._payload_of(told), self._key_of(told), None, None, None
+        texts = self._texts(new)
+        return Change.INSERT, Half.WHOLE, self._payload_of(texts), self._key_of(texts), None, None, None
 
     def updated(self, old: Values | None, old_is_whole: bool, new: Values, unchanged: bool) -> tuple[Event, ...]:
         """A row that is another now; where its key moved: the row of the old key goes, then that of the new one comes.
@@ -142,37 +142,37 @@ class EventForm:
         """
         if unchanged:
             return self._updated_in_part(old, old_is_whole, new)
-        told = self._told(new)
-        key = self._key_of(told)
+        texts = self._texts(new)
+        key = self._key_of(texts)
         if old is not None and not self._keys and old_is_whole:
-            return self._replaced(self._told(old), self._payload_of(told), None)
+            return self._replaced(self._texts(old), self._payload_of(texts), None)
         if old is not None and self._keys:
-            before = self._told(old)
+            before = self._texts(old)
             old_key = self._key_of(before)
             if old_key != key:
-                return self._moved(before, old_is_whole, old_key, self._payload_of(told), key, None)
-        return ((Change.UPDATE, Half.WHOLE, self._payload_of(told), key, None, None, None),)
+                return self._moved(before, old_is_whole, old_key, self._payload_of(texts), key, None)
+        return ((Change.UPDATE, Half.WHOLE, self._payload_of(texts), key, None, None, None),)
 
     def deleted(self, old: Values, old_is_whole: bool) -> Event:
         """A row that is gone."""
-        told = self._told(old)
-        payload = self._payload_of(told) if old_is_whole else self._payload_of_key(told)
-        return Change.DELETE, Half.WHOLE, payload, self._key_of(told), None, None, None
+        texts = self._texts(old)
+        payload = self._payload_of(texts) if old_is_whole else self._payload_of_key(texts)
+        return Change.DELETE, Half.WHOLE, payload, self._key_of(texts), None, None, None
 
     def _updated_in_part(self, old: Values | None, old_is_whole: bool, new: Values) -> tuple[Event, ...]:
-        before = None if old is None else self._told(old)
-        told = self._told(new)
+        before = None if old is None else self._texts(old)
+        texts = self._texts(new)
         if before is not None:
             known = range(self._size) if old_is_whole else self._keys
             for place in known:
                 if new[place] is UNCHANGED:
-                    new[place], told[place] = old[place], before[place]  # type: ignore[index]
+                    new[place], texts[place] = old[place], before[place]  # type: ignore[index]
         absent = [place for place, value in enumerate(new) if value is UNCHANGED]
         unchanged = tuple(name for place in absent if (name := self._names[place]) is not None) or None
-        payload = self._payload_without(told, absent)
+        payload = self._payload_without(texts, absent)
         if any(place in absent for place in self._keys):
             return ((Change.UPDATE, Half.WHOLE, payload, None, None, unchanged, TOASTED_KEY),)
-        key = self._key_of(told)
+        key = self._key_of(texts)
         if before is not None and not self._keys and old_is_whole:
             return self._replaced(before, payload, unchanged)
         if before is not None and self._keys and (old_key := self._key_of(before)) != key:
@@ -200,7 +200,7 @@ class EventForm:
             (Change.UPDATE_INSERT, Half.INSERTED, payload, None, None, unchanged, None),
         )
 
-    def _told(self, values: Values) -> list[str]:
+    def _texts(self, values: Values) -> list[str]:
         """The JSON of each value; `values` become canonical."""
         for place, text in self._conversions:
             value = values[place]
@@ -208,19 +208,19 @@ class EventForm:
                 values[place] = text(value)
         return [_NULL if value is None or value is UNCHANGED else json_text(value) for value in values]
 
-    def _payload_of(self, told: list[str]) -> str:
+    def _payload_of(self, texts: list[str]) -> str:
         if self._whole:
-            return self._payload % tuple(told)
-        return self._payload % tuple([told[place] for place, _ in self._kept])
+            return self._payload % tuple(texts)
+        return self._payload % tuple([texts[place] for place, _ in self._kept])
 
-    def _payload_of_key(self, told: list[str]) -> str:
-        return f"{{{','.join([label + told[place] for place, label in self._kept if place in self._keys])}}}"
+    def _payload_of_key(self, texts: list[str]) -> str:
+        return f"{{{','.join([label + texts[place] for place, label in self._kept if place in self._keys])}}}"
 
-    def _payload_without(self, told: list[str], absent: Sequence[int]) -> str:
-        return f"{{{','.join([label + told[place] for place, label in self._kept if place not in absent])}}}"
+    def _payload_without(self, texts: list[str], absent: Sequence[int]) -> str:
+        return f"{{{','.join([label + texts[place] for place, label in self._kept if place not in absent])}}}"
 
-    def _key_of(self, told: list[str]) -> str | None:
+    def _key_of(self, texts: list[str]) -> str | None:
         keys = self._keys
         if len(keys) == 1:
-            return f"[{told[keys[0]]}]"
-        return f"[{','.join([told[place] for place in keys])}]" if keys else None
+            return f"[{texts[keys[0]]}]"
+        return f"[{','.join([texts[place] for place in keys])}]" if keys else None

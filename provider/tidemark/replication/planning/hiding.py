@@ -74,12 +74,12 @@ def require_secret(secret: str | None, mark: str | None, *, why: str) -> str:
     Raises InvalidArgument where there is none, it is short, or another.
     """
     if not secret:
-        raise _unfit(
+        raise _invalid(
             f"{why} needs a secret, and the connection of the source has none. Give it the extra "
             f'"hash_secret", of {SHORTEST_SECRET} characters at least'
         )
     if len(secret) < SHORTEST_SECRET:
-        raise _unfit(f"the secret for {why} has {len(secret)} characters: give it {SHORTEST_SECRET} at least")
+        raise _invalid(f"the secret for {why} has {len(secret)} characters: give it {SHORTEST_SECRET} at least")
     if mark not in (None, mark_of(secret)):
         raise another_secret(why)
     return secret
@@ -87,11 +87,11 @@ def require_secret(secret: str | None, mark: str | None, *, why: str) -> str:
 
 def another_secret(why: str) -> InvalidArgument:
     """The error for a secret that changed."""
-    return _unfit(
+    return _invalid(
         f"the secret for {why} is another than when the replication was made, so that equal values would have other"
         " hashes. Put the old one back, or drop the replication and make it anew"
     )
 
 
-def _unfit(problem: str) -> InvalidArgument:
+def _invalid(problem: str) -> InvalidArgument:
     return InvalidArgument(argument="hash_secret", value="***", problem=problem)

@@ -21,14 +21,14 @@ def held_tables(
     `known`: the names by which objects are registered, by source id.
     """
     names_before = {one.source_id: one.names for one in before}
-    told = []
+    kept = []
     for one in found:
         registered = (known[one.source_id],) if one.source_id in known else ()
         names = dict.fromkeys((*names_before.get(one.source_id, ()), *registered, one.name))
         hiding = tuple(name for name in names if names_object(selection.exclude, name))
         if hiding:
-            told.append(HeldTable(one.source_id, one.name, hiding))
-    return tuple(sorted(told, key=lambda one: (one.name, one.source_id)))
+            kept.append(HeldTable(one.source_id, one.name, hiding))
+    return tuple(sorted(kept, key=lambda one: (one.name, one.source_id)))
 
 
 def without_renamed(

@@ -9,13 +9,20 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tidemark.errors import ReplicationRefused
-from tidemark.replication.model.replication import LogPosition, ObjectState, Replicated, Replication, ReplicationState
+from tidemark.replication.model.replication import (
+    LogPosition,
+    ObjectState,
+    ReplicatedObject,
+    Replication,
+    ReplicationState,
+)
 from tidemark.replication.planning.positions import position_text
 
 __all__ = [
     "Act",
     "ObjectAct",
     "after",
+    "applies",
     "backfills",
     "begins_new_log",
     "captures",
@@ -26,8 +33,7 @@ __all__ = [
     "recovery_position",
     "why_no_backfill",
     "why_not",
-    "why_not_written_down",
-    "writes_down",
+    "why_not_applied",
 ]
 
 _S = ReplicationState
@@ -53,7 +59,7 @@ class Act(StrEnum):
 class ObjectAct(StrEnum):
     """What happens to the backfill of an object."""
 
-    ASK = "ask"
+    REQUEST = "request"
     RESTART = "restart"
     BEGIN = "begin"
     COMPLETE = "complete"
@@ -61,7 +67,7 @@ class ObjectAct(StrEnum):
     STOP = "stop"
     LEAVE = "leave"  # the selection names it no more
     REFUSE = "refuse"  # it cannot be replicated as it is now
-    ALLOW = "allow"  # it can again; a backfill is asked for, or not
+    ALLOW = "allow"  # it can again; a backfill is requested, or not
 
 
 def _same(*states: ReplicationState) -> dict[ReplicationState, ReplicationState]:
@@ -94,7 +100,7 @@ _EVERY_OBJECT = tuple(_O)
 _KNOWN = tuple(one for one in _O if one is not _O.UNSUPPORTED)
 
 _OBJECT_LEADS: Mapping[ObjectAct, Mapping[ObjectState, ObjectState]] = {
-    ObjectAct.ASK: {**{one: _O.PENDING for one in _KNOWN}, _O.ACTIVE: _O.ACTIVE},
+    ObjectAct.REQUEST: {**{one: _O.PENDING for one in _KNOWN}, _O.ACTIVE: _O.ACTIVE},
     ObjectAct.RESTART: {one: _O.PENDING for one in _KNOWN},
     ObjectAct.BEGIN: {one: _O.ACTIVE for one in (_O.PENDING, _O.FAILED, _O.ACTIVE)},
     ObjectAct.COMPLETE: {
@@ -114,7 +120,7 @@ _REFUSED = {
     _S.NOT_STARTED: "it has not been started",
     _S.STARTING: "it is being started",
     _S.RUNNING: "it is running",
-    _S.DRAINING: "it is being paused: what was captured is written down first",
+    _S.DRAINING: "it is being paused: what was captured is applied first",
     _S.PAUSED: "it is paused; resume it",
     _S.FAILED: "its last run failed; the next one tries again by itself",
     _S.FAILED_PERMANENTLY: "its log cannot be read on; recover it from an explicit position",
@@ -156,12 +162,12 @@ def backfills(state: ReplicationState) -> bool:
     return captures(state)
 
 
-def writes_down(state: ReplicationState) -> bool:
+def applies(state: ReplicationState) -> bool:
     """Whether a run applies what was captured; also of a replication whose log cannot be read on."""
     return state in (_S.RUNNING, _S.FAILED, _S.DRAINING, _S.FAILED_PERMANENTLY)
 
 
-def why_no_backfill(replicated: Replicated) -> str | None:
+def why_no_backfill(replicated: ReplicatedObject) -> str | None:
     """Why the object cannot be backfilled at all; None where it can."""
     if replicated.state is _O.UNSUPPORTED:
         return replicated.problem or "it cannot be replicated"
@@ -172,7 +178,7 @@ def why_no_backfill(replicated: Replicated) -> str | None:
     return None
 
 
-def why_not_written_down(replicated: Replicated) -> str | None:
+def why_not_applied(replicated: ReplicatedObject) -> str | None:
     """Why nothing can be applied to the object's target now; None where it can. One that is gone in the source gets
     the rest of its events.
     """
@@ -184,21 +190,23 @@ def why_not_written_down(replicated: Replicated) -> str | None:
         return "its backfill is under way"
     if replicated.applied is None:
         return "it has not been backfilled"
-    return replicated.flagged
+    return replicated.needs_backfill
 
 
-def has_all(replicated: Replicated, captured: LogPosition | None) -> bool:
+def has_all(replicated: ReplicatedObject, captured: LogPosition | None) -> bool:
     """Whether the target has every event before `captured`."""
     return captured is None or (replicated.applied is not None and replicated.applied >= captured)
 
 
-def holds_up_draining(replicated: Replicated, captured: LogPosition | None, *, copying: bool, there: bool) -> bool:
+def holds_up_draining(
+    replicated: ReplicatedObject, captured: LogPosition | None, *, copying: bool, there: bool
+) -> bool:
     """Whether a draining replication waits for this object: for its backfill that runs, or for events that can be
     applied to it. Others go on after the pause. `copying`: a backfill of it is open; `there`: its worker is heard of.
     """
     if copying or replicated.state is _O.ACTIVE:
         return there
-    return why_not_written_down(replicated) is None and not has_all(replicated, captured)
+    return why_not_applied(replicated) is None and not has_all(replicated, captured)
 
 
 def recovery_position(replication: str, asked: LogPosition | None, slot: LogPosition) -> LogPosition:

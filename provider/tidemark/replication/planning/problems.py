@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidemark.replication.model.replication import Hinders, Replicated, SourceProblem
+from tidemark.replication.model.replication import Hinders, ReplicatedObject, SourceProblem
 from tidemark.replication.planning.lifecycle import why_no_backfill
 
 __all__ = ["Verdict", "judge"]
@@ -20,7 +20,7 @@ class Verdict:
     warnings: tuple[str, ...] = ()
 
 
-def judge(problems: Sequence[SourceProblem], known: Collection[Replicated]) -> Verdict:
+def judge(problems: Sequence[SourceProblem], known: Collection[ReplicatedObject]) -> Verdict:
     """`known`: the objects that are registered. Of tables that are in each other's way those that are replicated
     already go on. One that cannot be copied, but was, goes on: its changes still come.
     """
@@ -39,7 +39,7 @@ def judge(problems: Sequence[SourceProblem], known: Collection[Replicated]) -> V
     return Verdict(stops, unsupported, tuple(warnings))
 
 
-def _hit(problem: SourceProblem, living: Mapping[str, Replicated]) -> tuple[str, ...]:
+def _hit(problem: SourceProblem, living: Mapping[str, ReplicatedObject]) -> tuple[str, ...]:
     ids = problem.source_ids
     if problem.hinders is Hinders.BACKFILL:
         return tuple(one for one in ids if one not in living or living[one].applied is None)

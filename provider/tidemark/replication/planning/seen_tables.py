@@ -1,7 +1,8 @@
 """What two looks at a table in the catalog of its source tell of changes that its log does not have.
 
 A rewrite of the rows leaves no event of a row. The catalog shows that there was one, by the identity of the storage,
-and mostly whether it can have changed values. Where it can, nobody but the source knows them: the object is flagged.
+and mostly whether it can have changed values. Where it can, nobody but the source knows them: the object needs a
+backfill.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ __all__ = ["REWRITTEN", "WENT", "beyond", "carried", "hidden", "parts_notices", 
 _MOST_NAMES = 20
 WENT = (
     "partitions of it were dropped or detached since its last backfill ({names}): their rows made no event, and stay in"
-    " the target. Ask for a backfill, or leave it so"
+    " the target. Request a backfill, or leave it so"
 )
 REWRITTEN = (
     "partitions of it were rewritten since its last backfill ({names}): nothing is wrong after a VACUUM FULL or"
-    " CLUSTER; after a TRUNCATE of a partition its rows made no event, and stay in the target: ask for a backfill"
+    " CLUSTER; after a TRUNCATE of a partition its rows made no event, and stay in the target: request a backfill"
 )
 
 
@@ -39,21 +40,21 @@ def carried(before: SeenTable | None, after: SeenTable) -> SeenTable:
     rewritten: then such rows have NULL.
     """
     rewritten = before is not None and was_rewritten(before, after)
-    told = []
+    columns = []
     for column in after.columns:
         same = None if before is None else before.column(column.number)
         if same is not None and _same_type(same, column) and (same.known or not column.fills):
-            told.append(replace(column, fills=same.fills, known=same.known))
+            columns.append(replace(column, fills=same.fills, known=same.known))
         else:
             null = before is not None and same is None and not column.fills and not rewritten
-            told.append(replace(column, known=null or len(column.fills) == 1))
+            columns.append(replace(column, known=null or len(column.fills) == 1))
     if before is None:
-        return replace(after, columns=tuple(told))
+        return replace(after, columns=tuple(columns))
     went = [part for part in before.files if part not in after.files]
     names = [before.parts[part].name if part in before.parts else f"OID {part}" for part in went]
     others = [after.parts[part].name for part in _rewritten_alone(before, after)]
     return replace(
-        after, columns=tuple(told), went=_more(before.went, names), rewritten=_more(before.rewritten, others)
+        after, columns=tuple(columns), went=_more(before.went, names), rewritten=_more(before.rewritten, others)
     )
 
 

@@ -14,7 +14,7 @@ from tidemark.replication.model.replication import (
     FoundObject,
     ObjectName,
     ObjectState,
-    Replicated,
+    ReplicatedObject,
     ReplicationOptions,
     Selection,
     Shown,
@@ -133,7 +133,7 @@ def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, 
 
 
 def is_backfilled(options: ReplicationOptions, name: ObjectName) -> bool:
-    """Whether the object is backfilled without being asked for."""
+    """Whether the object is backfilled without a request."""
     return options.backfill and not names_object(options.backfill_exclude, name)
 
 
@@ -159,7 +159,7 @@ def require_targets(replication: str, names: Iterable[ObjectName]) -> None:
             raise ReplicationRefused(replication=replication, problem=problem)
 
 
-def held_names(known: Iterable[Replicated]) -> set[ObjectName]:
+def held_names(known: Iterable[ReplicatedObject]) -> set[ObjectName]:
     """The objects whose target is theirs; one that was never replicated has none."""
     return {one.name for one in known if one.state is not ObjectState.UNSUPPORTED or one.applied is not None}
 

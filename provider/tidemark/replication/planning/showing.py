@@ -78,15 +78,15 @@ def held_columns(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> tup
     """Those to be remembered from now on: also such as are gone, since a backlog of the log may have them."""
     found = {column.number: column for column in schema.columns if column.number is not None}
     before = {one.number: one.names for one in rules.held}
-    told = []
+    hidden = []
     for number in sorted({*found, *before}):
         column = found.get(number)
         names = dict.fromkeys((*before.get(number, ()), *(() if column is None else (column.name,))))
         key = column is not None and column.key
         hiding = {one: how for one in names if (how := _under(rules, of, one, key)) is not Shown.PLAIN}
         if hiding:
-            told.append(HeldColumn(number, tuple(hiding), max(hiding.values(), key=_MORE.index)))
-    return tuple(told)
+            hidden.append(HeldColumn(number, tuple(hiding), max(hiding.values(), key=_MORE.index)))
+    return tuple(hidden)
 
 
 def renamed_notices(rules: ColumnRules, of: ObjectName, schema: TableSchema) -> Iterator[str]:

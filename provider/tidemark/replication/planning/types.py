@@ -77,7 +77,7 @@ class SchemaChange:
     """What made `old` into `new`. `added` came, `dropped` went; `renamed` and `retyped` are pairs of old and new, the
     latter of columns that have another type in Delta.
 
-    `flag`: why the rows of before cannot be known without a backfill; None where they can.
+    `needs_backfill`: why the rows of before cannot be known without a backfill; None where they can.
     """
 
     old: TableSchema
@@ -86,7 +86,7 @@ class SchemaChange:
     dropped: tuple[Column, ...]
     renamed: tuple[tuple[Column, Column], ...]
     retyped: tuple[tuple[Column, Column], ...]
-    flag: str | None
+    needs_backfill: str | None
 
     @property
     def rekeyed(self) -> bool:
@@ -104,10 +104,10 @@ def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True, empty: 
     `empty`: there are none.
 
     Columns are the same by number where both schemas have numbers, else by name. Without numbers a column that came
-    while another went may be that one renamed: flagged. A change of type keeps the values where the new type holds them
-    all as they are; any other rewrites rows without an event, also where Delta has one type for both: flagged. A log
-    does not tell what a USING clause made of them; the catalog tells that they were rewritten (`unknown_fill`), and
-    then they may have any value.
+    while another went may be that one renamed: that needs a backfill. A change of type keeps the values where the new
+    type holds them all as they are; any other rewrites rows without an event, also where Delta has one type for both:
+    that needs one, too. A log does not tell what a USING clause made of them; the catalog tells that they were
+    rewritten (`unknown_fill`), and then they may have any value.
     """
     pairs, added = _paired(old, new)
     kept = {before.name for before, _ in pairs}
@@ -115,8 +115,8 @@ def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True, empty: 
     renamed = tuple((before, after) for before, after in pairs if before.name != after.name)
     retyped = tuple((b, a) for b, a in pairs if delta_type(b.type) != delta_type(a.type))
     change = SchemaChange(old, new, added, dropped, renamed, retyped, None)
-    flag = _flag(change, pairs, keyed=keyed, empty=empty)
-    return SchemaChange(old, new, added, dropped, renamed, retyped, flag)
+    needs_backfill = _why_backfill(change, pairs, keyed=keyed, empty=empty)
+    return SchemaChange(old, new, added, dropped, renamed, retyped, needs_backfill)
 
 
 def _paired(old: TableSchema, new: TableSchema) -> tuple[list[tuple[Column, Column]], tuple[Column, ...]]:
@@ -132,31 +132,33 @@ def _paired(old: TableSchema, new: TableSchema) -> tuple[list[tuple[Column, Colu
     return pairs, tuple(added)
 
 
-def _flag(change: SchemaChange, pairs: Sequence[tuple[Column, Column]], *, keyed: bool, empty: bool) -> str | None:
+def _why_backfill(
+    change: SchemaChange, pairs: Sequence[tuple[Column, Column]], *, keyed: bool, empty: bool
+) -> str | None:
     rows = keyed and not empty
     for before, after in pairs:
-        if (flag := _flag_of_pair(before, after, rows=rows)) is not None:
-            return flag
+        if (needs_backfill := _why_of_pair(before, after, rows=rows)) is not None:
+            return needs_backfill
     if not keyed:
         return None
     if change.old.keys and not change.new.keys:
         return "it has no key any more"
-    return _flag_of_old_rows(change) if rows else None
+    return _why_of_old_rows(change) if rows else None
 
 
-def _flag_of_pair(before: Column, after: Column, *, rows: bool) -> str | None:
+def _why_of_pair(before: Column, after: Column, *, rows: bool) -> str | None:
     """`rows`: rows of before count."""
     if before.shown is not after.shown and (rows or delta_type(before.type) != delta_type(after.type)):
         return f"column {after.name} is {after.shown.value} now, and was {before.shown.value}"
     old, new = delta_type(before.type), delta_type(after.type)
-    told = f"column {after.name} changed its type from {before.native} to {after.native}"
+    why = f"column {after.name} changed its type from {before.native} to {after.native}"
     if not (widens(old, new) if old != new else not rows or holds_all(before.native, after.native)):
-        return told
+        return why
     rewritten = before.native != after.native and after.unknown_fill
-    return f"{told}, and its rows were rewritten" if rows and rewritten else None
+    return f"{why}, and its rows were rewritten" if rows and rewritten else None
 
 
-def _flag_of_old_rows(change: SchemaChange) -> str | None:
+def _why_of_old_rows(change: SchemaChange) -> str | None:
     if change.rekeyed and any(column.key and column.unknown_fill for column in change.new.columns):
         return "its key changed at a time that its log does not tell"
     if unknown := [column.name for column in change.added if column.unknown_fill]:

@@ -1,4 +1,4 @@
-"""Writes to targets of replicated objects: numbered, written ahead, closed once. Backfills and write-downs alike."""
+"""Writes to targets of replicated objects: numbered, written ahead, closed once. Backfills and apply jobs alike."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WriteKind(StrEnum):
     """What a write does."""
 
     BACKFILL = "backfill"
-    WRITE_DOWN = "write_down"
+    APPLY = "apply"
 
 
 class WriteState(StrEnum):
@@ -54,7 +54,7 @@ class WriteState(StrEnum):
 
 @dataclass(frozen=True)
 class ObjectWrite:
-    """One write; [start, end) of a write-down. `run`: whose it is. `deadline`: of its newest job. `report`: JSON."""
+    """One write; [start, end) of an apply. `run`: whose it is. `deadline`: of its newest job. `report`: JSON."""
 
     object_uid: str
     number: int
@@ -110,13 +110,13 @@ def newest(connection: sa.Connection, object_uid: str, kind: WriteKind) -> Objec
 
 
 def left_over(connection: sa.Connection, object_uid: str) -> ObjectWrite | None:
-    """The write-down that was given up for a backfill which never wrote: nothing came over what it did. Else None."""
+    """The apply that was given up for a backfill which never wrote: nothing came over what it did. Else None."""
     may_have_written = sa.select(object_writes).where(
         _of.object_uid == object_uid, _of.state != WriteState.FAILED.value
     )
     row = connection.execute(may_have_written.order_by(_of.number.desc()).limit(1)).mappings().first()
     write = None if row is None else _write(row)
-    given_up = write is not None and (write.kind, write.state) == (WriteKind.WRITE_DOWN, WriteState.GIVEN_UP)
+    given_up = write is not None and (write.kind, write.state) == (WriteKind.APPLY, WriteState.GIVEN_UP)
     return write if given_up else None
 
 

@@ -15,17 +15,17 @@ from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.catalog import HeldColumn, SeenTable
 from tidemark.replication.model.replication import (
+    Actor,
     BackfillProgress,
-    By,
     LogPosition,
     ObjectName,
     ObjectState,
-    Replicated,
-    ReplicationMove,
+    ReplicatedObject,
+    ReplicationTransition,
     TableSchema,
     WriteMode,
 )
-from tidemark.replication.store.replications import keep_move
+from tidemark.replication.store.replications import keep_transition
 from tidemark.replication.store.schema import replicated_objects, replications
 
 __all__ = [
@@ -38,15 +38,15 @@ __all__ = [
     "insert",
     "known_as",
     "left_in",
-    "move",
-    "note_changes",
-    "note_look",
-    "note_schema",
     "of_replication",
     "place",
-    "see",
+    "record_changes",
+    "record_discovery",
+    "record_schema",
+    "record_source",
     "set_problem",
     "set_progress",
+    "transition",
 ]
 
 _of = replicated_objects.c
@@ -63,7 +63,7 @@ class StoredObject:
     should look at, in words.
     """
 
-    object: Replicated
+    object: ReplicatedObject
     captured_schema: TableSchema | None
     keys: tuple[str, ...]
     excluded: tuple[str, ...]
@@ -109,7 +109,7 @@ def left_in(connection: sa.Connection, target: TableRef) -> tuple[str, ...]:
     return tuple(uid for uid, one in had if one.path == target.path or one.name == target.name)
 
 
-def insert(connection: sa.Connection, stored: StoredObject, *, at: datetime, by: By) -> None:
+def insert(connection: sa.Connection, stored: StoredObject, *, at: datetime, by: Actor) -> None:
     """Add an object; its name must be free in its replication."""
     one = stored.object
     connection.execute(
@@ -137,7 +137,7 @@ def insert(connection: sa.Connection, stored: StoredObject, *, at: datetime, by:
     _keep(connection, one, "register", ObjectState.NOT_STARTED, one.state, at=at, by=by, position=one.applied)
 
 
-def see(connection: sa.Connection, stored: StoredObject) -> None:
+def record_source(connection: sa.Connection, stored: StoredObject) -> None:
     """What a look at the source has found: identity, selection, statistics, and its columns and mode until it is
     backfilled for the first time. Position and state are moved by name only.
     """
@@ -150,7 +150,7 @@ def see(connection: sa.Connection, stored: StoredObject) -> None:
         "excluded": to_json(stored.excluded),
         "mode": one.mode.value,
         "expected_rows": stored.expected_rows,
-        "flagged": one.flagged,
+        "needs_backfill": one.needs_backfill,
         "gone": one.gone,
         "selected": one.selected,
         "problem": one.problem,
@@ -158,28 +158,28 @@ def see(connection: sa.Connection, stored: StoredObject) -> None:
     connection.execute(replicated_objects.update().where(_of.uid == one.uid).values(values))
 
 
-def move(
+def transition(
     connection: sa.Connection,
-    one: Replicated,
+    one: ReplicatedObject,
     act: str,
     to: ObjectState,
     *,
     at: datetime,
-    by: By,
-    flagged: str | None = None,
+    by: Actor,
+    needs_backfill: str | None = None,
     problem: str | None = None,
 ) -> bool:
-    """To a state, if it still is as it was read; True if it was so. `flagged` and `problem` are set as they are said;
-    a flag that is there is not taken away.
+    """To a state, if it still is as it was read; True if it was so. `needs_backfill` and `problem` are set as they are
+    said; an earlier `needs_backfill` is not taken away.
     """
-    values = {"state": to.value, "flagged": flagged or one.flagged, "problem": problem}
+    values = {"state": to.value, "needs_backfill": needs_backfill or one.needs_backfill, "problem": problem}
     moved = connection.execute(replicated_objects.update().where(_standing(one)).values(values)).rowcount == 1
-    if moved and (to is not one.state or (flagged and flagged != one.flagged)):
+    if moved and (to is not one.state or (needs_backfill and needs_backfill != one.needs_backfill)):
         _keep(connection, one, act, one.state, to, at=at, by=by)
     return moved
 
 
-def draw_number(connection: sa.Connection, one: Replicated) -> int:
+def draw_number(connection: sa.Connection, one: ReplicatedObject) -> int:
     """The next number for a write to the target; it is never given again, since the object was read in this
     same serialisable transaction.
     """
@@ -190,7 +190,7 @@ def draw_number(connection: sa.Connection, one: Replicated) -> int:
 
 def place(
     connection: sa.Connection,
-    one: Replicated,
+    one: ReplicatedObject,
     to: ObjectState,
     *,
     snapshot: LogPosition,
@@ -200,7 +200,7 @@ def place(
     target: TableRef,
     progress: BackfillProgress | None,
     at: datetime,
-    by: By,
+    by: Actor,
     seen: SeenTable | None = None,
 ) -> bool:
     """The target is a copy as of `snapshot` with every event before `applied`, if the object still is as it was read,
@@ -219,7 +219,7 @@ def place(
         "columns": to_json(schema),
         "target": to_json(target),
         "progress": None if progress is None else to_json(progress),
-        "flagged": None,
+        "needs_backfill": None,
         "problem": None,
         **({} if seen is None else {"seen": to_json(seen)}),
     }
@@ -231,12 +231,12 @@ def place(
 
 def apply(
     connection: sa.Connection,
-    one: Replicated,
+    one: ReplicatedObject,
     to: LogPosition,
     *,
     shows: datetime | None,
     schema: TableSchema,
-    flagged: str | None = None,
+    needs_backfill: str | None = None,
 ) -> bool:
     """The target has every event before `to`, if it is where it was read and that is not before; True if it was so."""
     if one.applied is None or to < one.applied:
@@ -245,8 +245,8 @@ def apply(
         "applied": to,
         "applied_at": shows or one.applied_at,
         "columns": to_json(schema),
-        "flagged": flagged or one.flagged,
-        "problem": flagged,
+        "needs_backfill": needs_backfill or one.needs_backfill,
+        "problem": needs_backfill,
     }
     standing = (_of.uid == one.uid) & (_of.applied == one.applied)
     return connection.execute(replicated_objects.update().where(standing).values(values)).rowcount == 1
@@ -273,17 +273,17 @@ def known_as(
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(values))
 
 
-def note_changes(connection: sa.Connection, uid: str, until: LogPosition) -> None:
+def record_changes(connection: sa.Connection, uid: str, until: LogPosition) -> None:
     """Events of the object were captured, or may have been, all of them before `until`."""
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(changed_until=until))
 
 
-def note_schema(connection: sa.Connection, uid: str, schema: TableSchema) -> None:
+def record_schema(connection: sa.Connection, uid: str, schema: TableSchema) -> None:
     """The event log has an event of this schema, and none of a newer one."""
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(captured_columns=to_json(schema)))
 
 
-def note_look(
+def record_discovery(
     connection: sa.Connection,
     stored: StoredObject,
     *,
@@ -316,28 +316,28 @@ def set_progress(connection: sa.Connection, uid: str, *, number: int, progress: 
     return connection.execute(kept).rowcount == 1
 
 
-def _standing(one: Replicated) -> sa.ColumnElement[bool]:
+def _standing(one: ReplicatedObject) -> sa.ColumnElement[bool]:
     return (_of.uid == one.uid) & (_of.state == one.state.value) & (_of.writes == one.writes)
 
 
 def _keep(
     connection: sa.Connection,
-    one: Replicated,
+    one: ReplicatedObject,
     act: str,
     before: ObjectState,
     after: ObjectState,
     *,
     at: datetime,
-    by: By,
+    by: Actor,
     position: LogPosition | None = None,
 ) -> None:
-    moved = ReplicationMove(one.replication_uid, one.uid, act, before.value, after.value, at, by, position)
-    keep_move(connection, moved)
+    moved = ReplicationTransition(one.replication_uid, one.uid, act, before.value, after.value, at, by, position)
+    keep_transition(connection, moved)
 
 
 def _stored(row: Mapping[str, Any] | sa.RowMapping) -> StoredObject:
     captured, progress = row["captured_columns"], row["progress"]
-    one = Replicated(
+    one = ReplicatedObject(
         uid=row["uid"],
         replication_uid=row["replication_uid"],
         name=ObjectName(row["schema_name"], row["table_name"]),
@@ -351,7 +351,7 @@ def _stored(row: Mapping[str, Any] | sa.RowMapping) -> StoredObject:
         applied_at=row["applied_at"],
         writes=row["writes"],
         progress=None if progress is None else from_json(BackfillProgress, progress),
-        flagged=row["flagged"],
+        needs_backfill=row["needs_backfill"],
         gone=row["gone"],
         problem=row["problem"],
         selected=row["selected"],

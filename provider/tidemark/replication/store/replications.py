@@ -13,13 +13,13 @@ from tidemark.errors import ReplicationNotFound
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import (
-    By,
+    Actor,
     HeldTable,
     LogPosition,
     Replication,
-    ReplicationMove,
     ReplicationOptions,
     ReplicationState,
+    ReplicationTransition,
     Selection,
 )
 from tidemark.replication.store.schema import replication_moves, replications
@@ -38,14 +38,14 @@ __all__ = [
     "held_tables",
     "history",
     "insert",
-    "keep_move",
+    "keep_transition",
     "live",
     "lookup",
-    "move",
-    "note_held_tables",
     "place",
+    "record_held_tables",
     "set_options",
     "set_selection",
+    "transition",
 ]
 
 NEWEST_MOVES = 1_000
@@ -111,7 +111,7 @@ def count(connection: sa.Connection) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def insert(connection: sa.Connection, replication: Replication, *, by: By) -> None:
+def insert(connection: sa.Connection, replication: Replication, *, by: Actor) -> None:
     """Add a replication; its name must be free."""
     connection.execute(
         replications.insert().values(
@@ -135,7 +135,7 @@ def insert(connection: sa.Connection, replication: Replication, *, by: By) -> No
 
 
 def set_selection(
-    connection: sa.Connection, replication: Replication, selection: Selection, *, at: datetime, by: By
+    connection: sa.Connection, replication: Replication, selection: Selection, *, at: datetime, by: Actor
 ) -> None:
     """What it names is taken from the next look at the source on."""
     connection.execute(replications.update().where(_of.uid == replication.uid).values(selection=to_json(selection)))
@@ -143,7 +143,7 @@ def set_selection(
 
 
 def set_options(
-    connection: sa.Connection, replication: Replication, options: ReplicationOptions, *, at: datetime, by: By
+    connection: sa.Connection, replication: Replication, options: ReplicationOptions, *, at: datetime, by: Actor
 ) -> None:
     """Jobs that begin from now on have them."""
     connection.execute(replications.update().where(_of.uid == replication.uid).values(options=to_json(options)))
@@ -156,14 +156,14 @@ def held_tables(connection: sa.Connection, uid: str) -> tuple[HeldTable, ...]:
     return () if text is None else from_json(tuple[HeldTable, ...], text)
 
 
-def note_held_tables(connection: sa.Connection, uid: str, tables: tuple[HeldTable, ...]) -> None:
+def record_held_tables(connection: sa.Connection, uid: str, tables: tuple[HeldTable, ...]) -> None:
     """These are excluded from now on, whatever they are called."""
     if tables != held_tables(connection, uid):
         text = to_json(tables) if tables else None
         connection.execute(replications.update().where(_of.uid == uid).values(held_tables=text))
 
 
-def move(
+def transition(
     connection: sa.Connection,
     replication: Replication,
     act: str,
@@ -171,7 +171,7 @@ def move(
     *,
     error: str | None,
     at: datetime,
-    by: By,
+    by: Actor,
 ) -> bool:
     """To a state, if it still is as it was read, and keep `error` with it; True if it was so. Nothing is kept in the
     history where neither changes.
@@ -193,7 +193,7 @@ def place(
     system_id: str,
     event_log: str | None,
     at: datetime,
-    by: By,
+    by: Actor,
 ) -> bool:
     """To a state and to a position of this cluster, if it still is as it was read; True if it was so. With a new
     `event_log` batches are counted from 0 again. A capture that is under way does not count for it any more.
@@ -227,7 +227,7 @@ def end_capture(connection: sa.Connection, uid: str, attempt: str) -> bool:
     return connection.execute(ended).rowcount == 1
 
 
-def advance(connection: sa.Connection, replication: Replication, captured: Captured, *, by: By) -> bool:
+def advance(connection: sa.Connection, replication: Replication, captured: Captured, *, by: Actor) -> bool:
     """The event log is captured until there, if it still is where it was read and neither position nor batches go back;
     True if it was so. Moves that brought events are kept in the history.
     """
@@ -248,7 +248,7 @@ def advance(connection: sa.Connection, replication: Replication, captured: Captu
     return moved
 
 
-def begin_drop(connection: sa.Connection, replication: Replication, *, at: datetime, by: By) -> bool:
+def begin_drop(connection: sa.Connection, replication: Replication, *, at: datetime, by: Actor) -> bool:
     """Nothing begins any more; True if that is news."""
     begun = replications.update().where(_of.uid == replication.uid, _of.dropping_at.is_(None))
     news = connection.execute(begun.values(dropping_at=at)).rowcount == 1
@@ -257,13 +257,13 @@ def begin_drop(connection: sa.Connection, replication: Replication, *, at: datet
     return news
 
 
-def drop(connection: sa.Connection, replication: Replication, *, at: datetime, by: By) -> None:
+def drop(connection: sa.Connection, replication: Replication, *, at: datetime, by: Actor) -> None:
     """End a replication; its uid is never used again, and its history stays."""
     connection.execute(replications.update().where(_of.uid == replication.uid).values(dropped_at=at))
     _keep(connection, replication, "drop", replication.state, at=at, by=by)
 
 
-def keep_move(connection: sa.Connection, moved: ReplicationMove) -> None:
+def keep_transition(connection: sa.Connection, moved: ReplicationTransition) -> None:
     """Keep a move in the history."""
     connection.execute(
         replication_moves.insert().values(
@@ -281,7 +281,7 @@ def keep_move(connection: sa.Connection, moved: ReplicationMove) -> None:
     )
 
 
-def history(connection: sa.Connection, uid: str, *, limit: int) -> tuple[ReplicationMove, ...]:
+def history(connection: sa.Connection, uid: str, *, limit: int) -> tuple[ReplicationTransition, ...]:
     """The newest moves of the replication and its objects, newest first."""
     of = replication_moves.c
     query = sa.select(replication_moves).where(of.replication_uid == uid).order_by(of.id.desc()).limit(limit)
@@ -310,11 +310,11 @@ def _keep(
     to: ReplicationState,
     *,
     at: datetime,
-    by: By,
+    by: Actor,
     position: LogPosition | None = None,
 ) -> None:
     before, uid = replication.state.value, replication.uid
-    keep_move(connection, ReplicationMove(uid, None, act, before, to.value, at, by, position))
+    keep_transition(connection, ReplicationTransition(uid, None, act, before, to.value, at, by, position))
 
 
 def _live() -> sa.Select[tuple[Any, ...]]:
@@ -352,14 +352,14 @@ def _stored(row: Mapping[str, Any] | sa.RowMapping) -> StoredReplication:
     )
 
 
-def _move(row: Mapping[str, Any] | sa.RowMapping) -> ReplicationMove:
-    return ReplicationMove(
+def _move(row: Mapping[str, Any] | sa.RowMapping) -> ReplicationTransition:
+    return ReplicationTransition(
         replication_uid=row["replication_uid"],
         object_uid=row["object_uid"],
         act=row["act"],
         before=row["from_state"],
         after=row["to_state"],
         at=row["moved_at"],
-        by=By(row["who"], row["why"], row["run"]),
+        by=Actor(row["who"], row["why"], row["run"]),
         position=row["position"],
     )

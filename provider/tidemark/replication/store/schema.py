@@ -87,7 +87,7 @@ replicated_objects = sa.Table(
     sa.Column("writes", sa.BigInteger, nullable=False),  # numbers drawn; only grows
     sa.Column("expected_rows", sa.BigInteger, nullable=False),
     sa.Column("progress", sa.Text),  # JSON of the BackfillProgress
-    sa.Column("flagged", sa.Text),
+    sa.Column("needs_backfill", sa.Text),
     sa.Column("gone", sa.Boolean, nullable=False),
     sa.Column("selected", sa.Boolean, nullable=False),
     sa.Column("problem", sa.Text),
@@ -110,7 +110,7 @@ object_writes = sa.Table(
     sa.Column("number", sa.BigInteger, primary_key=True),
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("start_position", PositionText),  # of a write-down: [start, end)
+    sa.Column("start_position", PositionText),  # of an apply: [start, end)
     sa.Column("end_position", PositionText),
     sa.Column("as_of", UtcDateTime),  # all that was committed by then is before the end
     sa.Column("run", sa.Text),
@@ -119,7 +119,7 @@ object_writes = sa.Table(
     sa.Column("deadline", UtcDateTime, nullable=False),  # its job has stopped itself by then
     sa.Column("ended_at", UtcDateTime),  # its job can write no more
     sa.Column("closed_at", UtcDateTime),
-    sa.Column("report", sa.Text),  # JSON of the BackfillReport or WriteDownReport
+    sa.Column("report", sa.Text),  # JSON of the BackfillReport or ApplyReport
 )
 
 sa.Index("ix_tidemark_object_write_closed_at", object_writes.c.closed_at)

@@ -23,7 +23,7 @@ from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobSpec
 from tidemark.model.statements import TransactionKey
 from tidemark.replication.model.jobs import BACKFILL_OBJECT, BackfillObject, BackfillReport
-from tidemark.replication.model.replication import BackfillProgress, By, ObjectState, Replication
+from tidemark.replication.model.replication import Actor, BackfillProgress, ObjectState, Replication
 from tidemark.replication.planning.lifecycle import ObjectAct, backfills, object_leads_to, why_no_backfill, why_not
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.planning.showing import rules_of
@@ -82,7 +82,7 @@ class _Begun:
     """`alone`: no earlier job of the same number may still write."""
 
     write: ObjectWrite
-    ask: BackfillObject
+    request: BackfillObject
     alone: bool
 
 
@@ -90,7 +90,7 @@ def run_backfill(
     runtime: Runtime,
     object_uid: str,
     *,
-    by: By,
+    by: Actor,
     cancel: Callable[[], None],
     read_progress: ReadProgress,
     partitions: int = 4,
@@ -112,7 +112,7 @@ def run_backfill(
     )
     if isinstance(begun, BackfillOutcome):
         return begun
-    spec = runtime.spec(BACKFILL_OBJECT, begun.ask, key=key, deadline=deadline)
+    spec = runtime.spec(BACKFILL_OBJECT, begun.request, key=key, deadline=deadline)
     kept = _Kept(store, begun.write, spec, by, cancel, read_progress, limits, looks)
     try:
         with kept:
@@ -142,7 +142,7 @@ def _begin(
     connection: sa.Connection,
     store: ControlStore,
     object_uid: str,
-    by: By,
+    by: Actor,
     partitions: int,
     limits: Limits,
     *,
@@ -170,19 +170,19 @@ def _begin(
         object_writes.insert(connection, write)
     object_writes.begin_job(connection, write, run=by.run, lease_until=now + limits.lease, deadline=deadline)
     drawn = replace(stored.object, writes=write.number)
-    replicated_objects.move(connection, drawn, ObjectAct.BEGIN.value, ObjectState.ACTIVE, at=now, by=by)
+    replicated_objects.transition(connection, drawn, ObjectAct.BEGIN.value, ObjectState.ACTIVE, at=now, by=by)
     if again is None:  # what is there is of an earlier one
         replicated_objects.set_progress(connection, object_uid, number=write.number, progress=None)
     active = replace(drawn, state=ObjectState.ACTIVE, problem=None)
     earlier = replicated_objects.left_in(connection, active.target) if active.snapshot is None else ()
-    return _Begun(write, _ask(found.replication, replace(stored, object=active), partitions, earlier), alone)
+    return _Begun(write, _request(found.replication, replace(stored, object=active), partitions, earlier), alone)
 
 
 def _why_not(
     replication: Replication,
     stored: StoredObject,
     write: ObjectWrite | None,
-    by: By,
+    by: Actor,
     *,
     dropping: bool,
     now: datetime,
@@ -194,17 +194,17 @@ def _why_not(
     if (problem := why_no_backfill(one)) is not None:
         return problem
     if object_leads_to(one.state, ObjectAct.BEGIN) is None:
-        return f"no backfill is asked for: it is {one.state.value}"
+        return f"no backfill is requested: it is {one.state.value}"
     if write is not None and write.kind is WriteKind.BACKFILL and _is_held(write, by, now):
         return f"run {write.run} is at it; its lease ends at {write.lease_until.isoformat()}"
     return None
 
 
-def _is_held(write: ObjectWrite, by: By, now: datetime) -> bool:
+def _is_held(write: ObjectWrite, by: Actor, now: datetime) -> bool:
     return write.run != by.run and write.ended_at is None and write.lease_until > now
 
 
-def _answered(connection: sa.Connection, stored: StoredObject, by: By) -> BackfillOutcome | None:
+def _answered(connection: sa.Connection, stored: StoredObject, by: Actor) -> BackfillOutcome | None:
     """What this run's backfill has answered already, if that is what the object stands at."""
     newest = object_writes.newest(connection, stored.object.uid, WriteKind.BACKFILL)
     if stored.object.state is not ObjectState.COMPLETED or newest is None or newest.run != by.run:
@@ -214,8 +214,10 @@ def _answered(connection: sa.Connection, stored: StoredObject, by: By) -> Backfi
     return BackfillOutcome(replace(from_json(BackfillReport, newest.report), found=True))
 
 
-def _ask(replication: Replication, stored: StoredObject, partitions: int, earlier: tuple[str, ...]) -> BackfillObject:
-    """A target that is read never goes back: all that any write-down of it may have applied was captured by now.
+def _request(
+    replication: Replication, stored: StoredObject, partitions: int, earlier: tuple[str, ...]
+) -> BackfillObject:
+    """A target that is read never goes back: all that any apply of it may have applied was captured by now.
     `earlier`: the first copy takes over a target that these objects of dropped replications left.
     """
     return BackfillObject(
@@ -226,7 +228,7 @@ def _ask(replication: Replication, stored: StoredObject, partitions: int, earlie
         number=stored.object.writes,
         event_log=replication.event_log,
         system_id=replication.system_id or "",
-        unfit_values=replication.options.unfit_values,
+        invalid_values=replication.options.invalid_values,
         expected_rows=stored.expected_rows,
         partitions=partitions,
         batches=replication.batches,
@@ -244,7 +246,7 @@ def _complete(
     store: ControlStore,
     write: ObjectWrite,
     report: BackfillReport,
-    by: By,
+    by: Actor,
     *,
     deadline: datetime,
 ) -> BackfillOutcome:
@@ -284,7 +286,7 @@ def _complete(
 
 
 def _failed(
-    store: ControlStore, write: ObjectWrite, error: TidemarkError, by: By, *, deadline: datetime, spent: bool
+    store: ControlStore, write: ObjectWrite, error: TidemarkError, by: Actor, *, deadline: datetime, spent: bool
 ) -> bool:
     """Keep the error; True if the failure is this backfill's, and not one that nobody waits for any more.
 
@@ -301,7 +303,7 @@ def _failed(
             object_writes.close(connection, write, WriteState.FAILED, at=now)
         one = replicated_objects.by_uid(connection, write.object_uid).object
         to = object_leads_to(one.state, ObjectAct.FAIL) or one.state
-        replicated_objects.move(
+        replicated_objects.transition(
             connection, one, ObjectAct.FAIL.value, to, at=now, by=by, problem=store.hide(str(error))
         )
         return True
@@ -320,7 +322,7 @@ class _Kept(Repeating):
         store: ControlStore,
         write: ObjectWrite,
         spec: JobSpec,
-        by: By,
+        by: Actor,
         cancel: Callable[[], None],
         read_progress: ReadProgress,
         limits: Limits,

@@ -35,7 +35,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.event_logs import batches, capture_app_id
 from tidemark.model.statements import TransactionKey
 from tidemark.replication.model.jobs import CAPTURE_EVENTS, CapturedObject, CaptureEvents, CaptureReport
-from tidemark.replication.model.replication import By, LogPosition, ObjectState, Replication, ReplicationState
+from tidemark.replication.model.replication import Actor, LogPosition, ObjectState, Replication, ReplicationState
 from tidemark.replication.planning.lifecycle import captures, why_not
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.planning.seen_tables import beyond
@@ -81,7 +81,7 @@ def capture(
     name: str,
     *,
     source: SourceGate,
-    by: By,
+    by: Actor,
     key: TransactionKey | None = None,
     open_log: OpenLog = DeltaLog.open,
 ) -> CaptureReport | None:
@@ -146,7 +146,7 @@ class _Capturing:
         runtime: Runtime,
         replication: Replication,
         source: SourceGate,
-        by: By,
+        by: Actor,
         key: TransactionKey | None,
         open_log: OpenLog,
     ) -> None:
@@ -172,11 +172,11 @@ class _Capturing:
             return None
         attempt = self.store.new_id()
         deadline = self.runtime.deadline()
-        ask, unclear = self.store.write(lambda connection: self._begun(connection, attempt, until, deadline))
-        spec = self.runtime.spec(CAPTURE_EVENTS, ask, key=self.key, deadline=deadline)
+        request, unclear = self.store.write(lambda connection: self._begun(connection, attempt, until, deadline))
+        spec = self.runtime.spec(CAPTURE_EVENTS, request, key=self.key, deadline=deadline)
         report = report_of(CAPTURE_EVENTS, self.runtime.run(spec))
-        _require_further(ask, report)
-        self.store.write(lambda connection: self._stored(connection, ask, report, attempt, unclear=unclear, at=at))
+        _require_further(request, report)
+        self.store.write(lambda connection: self._stored(connection, request, report, attempt, unclear=unclear, at=at))
         return report
 
     def _nothing_until(self, connection: sa.Connection, until: LogPosition, at: datetime) -> None:
@@ -198,12 +198,12 @@ class _Capturing:
             raise ReplicationRefused(replication=found.replication.name, problem=problem)
         replications.begin_capture(connection, found.replication.uid, attempt, until=deadline)
         objects = replicated_objects.of_replication(connection, found.replication.uid)
-        return _ask(found.replication, objects, until), found.attempt is not None
+        return _request(found.replication, objects, until), found.attempt is not None
 
     def _stored(
         self,
         connection: sa.Connection,
-        ask: CaptureEvents,
+        request: CaptureEvents,
         report: CaptureReport,
         attempt: str,
         *,
@@ -211,9 +211,9 @@ class _Capturing:
         at: datetime,
     ) -> None:
         """Positions and batches only grow, whichever of two captures at once is stored first."""
-        found = replications.by_uid(connection, ask.replication_uid).replication
+        found = replications.by_uid(connection, request.replication_uid).replication
         alone = replications.end_capture(connection, found.uid, attempt) and not unclear
-        if found.event_log != ask.event_log:  # recovered meanwhile, into a new log
+        if found.event_log != request.event_log:  # recovered meanwhile, into a new log
             return
         objects = replicated_objects.of_replication(connection, found.uid)
         changed = [one for one in objects if not alone or report.events.get(one.object.name.text, 0)]
@@ -221,7 +221,7 @@ class _Capturing:
         for one in objects:
             schema = report.schemas.get(one.object.name.text)
             if schema is not None:
-                replicated_objects.note_schema(connection, one.object.uid, schema)
+                replicated_objects.record_schema(connection, one.object.uid, schema)
         position = max(report.captured, found.captured or report.captured)
         captured = Captured(position, at, max(report.batches, found.batches), report.lag_bytes)
         replications.advance(connection, found, captured, by=self.by)
@@ -234,10 +234,10 @@ def _reaches(replication: Replication, until: LogPosition) -> bool:
 def _note(connection: sa.Connection, objects: Collection[StoredObject], until: LogPosition) -> None:
     for one in objects:
         if one.changed_until is None or one.changed_until < until:
-            replicated_objects.note_changes(connection, one.object.uid, until)
+            replicated_objects.record_changes(connection, one.object.uid, until)
 
 
-def _ask(replication: Replication, objects: Collection[StoredObject], until: LogPosition) -> CaptureEvents:
+def _request(replication: Replication, objects: Collection[StoredObject], until: LogPosition) -> CaptureEvents:
     """One that is gone stays on the list: the log may have events of it from before."""
     captured = tuple(
         CapturedObject(
@@ -269,11 +269,11 @@ def _ask(replication: Replication, objects: Collection[StoredObject], until: Log
     )
 
 
-def _require_further(ask: CaptureEvents, report: CaptureReport) -> None:
+def _require_further(request: CaptureEvents, report: CaptureReport) -> None:
     """Raises EventLogChanged."""
-    if report.captured < ask.captured or report.batches < ask.batches:
+    if report.captured < request.captured or report.batches < request.batches:
         problem = (
-            f"ends at batch {report.batches} and {position_text(report.captured)}, before batch {ask.batches} and "
-            f"{position_text(ask.captured)}, which it had"
+            f"ends at batch {report.batches} and {position_text(report.captured)}, before batch {request.batches} and "
+            f"{position_text(request.captured)}, which it had"
         )
-        raise EventLogChanged(event_log=ask.event_log, replication=ask.stream, problem=problem)
+        raise EventLogChanged(event_log=request.event_log, replication=request.stream, problem=problem)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tidemark.control.store import ControlStore
 from tidemark.errors import ReplicationExists, ReplicationRefused
 from tidemark.model.source_address import SourceKind
-from tidemark.replication.model.replication import By, Replication, ReplicationOptions, ReplicationState, Selection
+from tidemark.replication.model.replication import Actor, Replication, ReplicationOptions, ReplicationState, Selection
 from tidemark.replication.planning.hiding import another_secret
 from tidemark.replication.planning.options import require_options
 from tidemark.replication.planning.selection import require_patterns
@@ -40,7 +40,7 @@ def create_replication(
     selection: Selection,
     options: ReplicationOptions,
     event_log: str | Callable[[str], str],
-    by: By,
+    by: Actor,
     if_not_exists: bool = False,
 ) -> Replication:
     """Define a replication; nothing is made in the source before its start.
@@ -90,7 +90,7 @@ def list_replications(store: ControlStore) -> tuple[Replication, ...]:
     return tuple(one.replication for one in store.read(replications.live))
 
 
-def alter_selection(store: ControlStore, name: str, selection: Selection, *, by: By) -> Replication:
+def alter_selection(store: ControlStore, name: str, selection: Selection, *, by: Actor) -> Replication:
     """Replicate what this selection names, from the next run's look at the source on. A second run changes nothing.
 
     Raises ReplicationNotFound, InvalidArgument.
@@ -106,10 +106,10 @@ def alter_selection(store: ControlStore, name: str, selection: Selection, *, by:
     return store.write(alter)
 
 
-def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *, by: By) -> Replication:
-    """Take `unfit_values`, `max_events`, `gives_way_after` and the columns that are hidden of `options`, from the next
-    job on; the others stay as they were made, since targets and event log were, and so does the secret that hashes. A
-    second run changes nothing. Raises ReplicationNotFound, InvalidArgument, also for another secret.
+def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *, by: Actor) -> Replication:
+    """Take `invalid_values`, `max_events`, `gives_way_after` and the columns that are hidden of `options`, from the
+    next job on; the others stay as they were made, since targets and event log were, and so does the secret that
+    hashes. A second run changes nothing. Raises ReplicationNotFound, InvalidArgument, also for another secret.
     """
     require_options(options)
 
@@ -119,7 +119,7 @@ def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *
             raise another_secret("hash_columns")
         wanted = replace(
             found.options,
-            unfit_values=options.unfit_values,
+            invalid_values=options.invalid_values,
             max_events=options.max_events,
             gives_way_after=options.gives_way_after,
             mask_columns=options.mask_columns,
@@ -133,7 +133,7 @@ def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *
     return store.write(alter)
 
 
-def begin_drop(store: ControlStore, name: str, *, by: By, force: bool = False) -> Replication:
+def begin_drop(store: ControlStore, name: str, *, by: Actor, force: bool = False) -> Replication:
     """Let no new work begin, and return what must be dropped in the source: its `slot` and `publication`.
 
     The caller drops these, then calls `drop_replication`: so the store forgets a slot only when it is gone, and a crash
@@ -159,7 +159,7 @@ def begin_drop(store: ControlStore, name: str, *, by: By, force: bool = False) -
     return store.write(begin)
 
 
-def drop_replication(store: ControlStore, name: str, *, by: By) -> Replication:
+def drop_replication(store: ControlStore, name: str, *, by: Actor) -> Replication:
     """End the replication and its objects, and return what it was; its event log and its targets are the caller's.
 
     Refused before `begin_drop` (ReplicationRefused). A job that is under way finds nothing to report to any more.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidemark.control.store import ControlStore
 from tidemark.lake.log_paths import remove_log
-from tidemark.replication.model.replication import By, Replication
+from tidemark.replication.model.replication import Actor, Replication
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker.definitions import begin_drop, drop_replication
 
@@ -26,7 +26,7 @@ def end_replication(
     store: ControlStore,
     name: str,
     *,
-    by: By,
+    by: Actor,
     source: Callable[[Replication], Source] | None,
     storage_options: Mapping[str, str] | None = None,
     force: bool = False,

@@ -7,41 +7,41 @@ from collections.abc import Collection, Iterable
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.replication.model.replication import By, FoundObject, Replication
+from tidemark.replication.model.replication import Actor, FoundObject, Replication
 from tidemark.replication.planning.lifecycle import ObjectAct
 from tidemark.replication.planning.selection import is_backfilled
 from tidemark.replication.store import object_writes, replicated_objects
 from tidemark.replication.store.object_writes import WriteKind
 from tidemark.replication.store.replicated_objects import StoredObject
-from tidemark.replication.worker.moving import move_object
+from tidemark.replication.worker.transitions import transition_object
 
-__all__ = ["flag_unpublished", "missed"]
+__all__ = ["mark_unpublished", "missed"]
 
 UNPUBLISHED = "its publication did not have it for a while; what happened meanwhile is not in the event log"
 
 
-def flag_unpublished(
+def mark_unpublished(
     store: ControlStore,
     replication: Replication,
     published: Collection[str],
     selected: Iterable[FoundObject],
     *,
-    by: By,
+    by: Actor,
 ) -> None:
-    """Flag the objects that are about to be published and are not: `published` and `selected` by their ids in the
+    """Mark the objects that are about to be published and are not: `published` and `selected` by their ids in the
     source. To be called before they are: once they are published, nothing tells that they were not. A second run before
-    that flags them again.
+    that marks them again.
     """
     added = {one.source_id for one in selected if one.unsupported is None} - set(published)
 
-    def flag(connection: sa.Connection) -> None:
+    def mark(connection: sa.Connection) -> None:
         for stored in replicated_objects.of_replication(connection, replication.uid):
             one = stored.object
             if one.source_id in added and one.selected and not one.gone:
                 missed(connection, store, replication, stored, UNPUBLISHED, by=by)
 
     if added:
-        store.write(flag)
+        store.write(mark)
 
 
 def missed(
@@ -51,17 +51,17 @@ def missed(
     stored: StoredObject,
     why: str,
     *,
-    by: By,
+    by: Actor,
 ) -> None:
-    """What the target has, or is being given, lacks changes that no event log has: it is flagged, and backfilled where
-    that is done without being asked for. A copy that is open may be exact at a position before the gap, so it does not
-    count. Nothing where there is neither.
+    """What the target has, or is being given, lacks changes that no event log has: it needs a backfill, which is
+    requested where backfills are done without a request. A copy that is open may be exact at a position before the gap,
+    so it does not count. Nothing where there is neither.
     """
     one = stored.object
     write = object_writes.open_one(connection, one.uid)
     copying = write is not None and write.kind is WriteKind.BACKFILL
     if one.applied is None and not copying:
         return
-    asked = is_backfilled(replication.options, one.name)
-    act = ObjectAct.RESTART if asked else ObjectAct.STOP
-    move_object(connection, store, one, act, by=by, give_up=True, flagged=why, called="missed")
+    requested = is_backfilled(replication.options, one.name)
+    act = ObjectAct.RESTART if requested else ObjectAct.STOP
+    transition_object(connection, store, one, act, by=by, give_up=True, needs_backfill=why, called="missed")

@@ -16,7 +16,7 @@ from tidemark.errors import (
     SourceSetBack,
     TidemarkError,
 )
-from tidemark.replication.model.replication import By, LogPosition, Replicated, Replication, ReplicationState
+from tidemark.replication.model.replication import Actor, LogPosition, ReplicatedObject, Replication, ReplicationState
 from tidemark.replication.planning.another_cluster import Elsewhere, elsewhere
 from tidemark.replication.planning.lifecycle import (
     Act,
@@ -33,7 +33,7 @@ from tidemark.replication.planning.selection import is_backfilled
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.replication.store.object_writes import WriteKind
 from tidemark.replication.store.replicated_objects import StoredObject
-from tidemark.replication.worker.moving import move_object
+from tidemark.replication.worker.transitions import transition_object
 
 __all__ = [
     "drained",
@@ -55,7 +55,7 @@ __all__ = [
 LOST = "it was recovered from {position}: what was committed before that and not captured is lost"
 
 
-def start(store: ControlStore, name: str, *, by: By) -> Replication:
+def start(store: ControlStore, name: str, *, by: Actor) -> Replication:
     """It is going to run: NOT_STARTED → STARTING. One that is starting, running, failed or draining stays as it is.
 
     The caller validates the source, makes publication and slot, and says `validated` or `invalid`. A start that died
@@ -72,7 +72,7 @@ def start(store: ControlStore, name: str, *, by: By) -> Replication:
     return store.write(begin)
 
 
-def validated(store: ControlStore, name: str, *, system_id: str, position: LogPosition, by: By) -> Replication:
+def validated(store: ControlStore, name: str, *, system_id: str, position: LogPosition, by: Actor) -> Replication:
     """STARTING → RUNNING: its slot gives every transaction that commits at or after `position`.
 
     One that runs already stays as it is, its position, too. Raises ReplicationNotFound, ReplicationRefused.
@@ -98,22 +98,22 @@ def validated(store: ControlStore, name: str, *, system_id: str, position: LogPo
     return store.write(begin)
 
 
-def invalid(store: ControlStore, name: str, *, problems: str, by: By) -> Replication:
+def invalid(store: ControlStore, name: str, *, problems: str, by: Actor) -> Replication:
     """It cannot start: STARTING → NOT_STARTED; RUNNING → FAILED for one that could. The problems are kept."""
     return _move(store, name, Act.INVALID, by=by, error=problems)
 
 
-def pause(store: ControlStore, name: str, *, by: By, at_once: bool = False) -> Replication:
-    """RUNNING or FAILED → DRAINING: nothing new is captured; what was captured is still written down.
+def pause(store: ControlStore, name: str, *, by: Actor, at_once: bool = False) -> Replication:
+    """RUNNING or FAILED → DRAINING: nothing new is captured; what was captured is still applied.
 
-    `at_once`: → PAUSED; what was captured is written down after `resume`. The slot stays and holds back the source's
+    `at_once`: → PAUSED; what was captured is applied after `resume`. The slot stays and holds back the source's
     log. A second run changes nothing. Raises ReplicationNotFound, ReplicationRefused before the start.
     """
     return _move(store, name, _pausing(at_once), by=by)
 
 
-def let_drain(store: ControlStore, name: str, *, by: By, at_once: bool = False) -> Replication:
-    """`pause`, and `drained` with it: → PAUSED where nothing is left to write down. A second run changes nothing.
+def let_drain(store: ControlStore, name: str, *, by: Actor, at_once: bool = False) -> Replication:
+    """`pause`, and `drained` with it: → PAUSED where nothing is left to apply. A second run changes nothing.
 
     Raises ReplicationNotFound, ReplicationRefused before the start.
     """
@@ -125,21 +125,21 @@ def let_drain(store: ControlStore, name: str, *, by: By, at_once: bool = False) 
     return store.write(drain)
 
 
-def drained(store: ControlStore, name: str, *, by: By) -> Replication:
+def drained(store: ControlStore, name: str, *, by: Actor) -> Replication:
     """DRAINING → PAUSED, if every object that can go on has all that was captured; else it stays. Asked after each
-    write-down of a draining replication.
+    apply of a draining replication.
     """
     return store.write(
         lambda connection: _drained(connection, store, replications.find(connection, name).replication, by)
     )
 
 
-def resume(store: ControlStore, name: str, *, by: By) -> Replication:
+def resume(store: ControlStore, name: str, *, by: Actor) -> Replication:
     """DRAINING or PAUSED → RUNNING, from where it was captured. Raises ReplicationNotFound, ReplicationRefused."""
     return _move(store, name, Act.RESUME, by=by)
 
 
-def failed(store: ControlStore, name: str, *, error: str, by: By) -> Replication:
+def failed(store: ControlStore, name: str, *, error: str, by: Actor) -> Replication:
     """A run has failed: RUNNING → FAILED. The next one tries again by itself; a draining or starting one keeps its
     state and the error. One that failed for good keeps the error that it failed by.
     """
@@ -153,7 +153,7 @@ def failed(store: ControlStore, name: str, *, error: str, by: By) -> Replication
     return store.write(fail)
 
 
-def went_well(store: ControlStore, name: str, *, by: By) -> Replication:
+def went_well(store: ControlStore, name: str, *, by: Actor) -> Replication:
     """A run has gone well: FAILED → RUNNING, and the error is forgotten; not that of one that failed for good."""
 
     def heal(connection: sa.Connection) -> Replication:
@@ -165,12 +165,12 @@ def went_well(store: ControlStore, name: str, *, by: By) -> Replication:
     return store.write(heal)
 
 
-def failed_permanently(store: ControlStore, name: str, *, error: str, by: By) -> Replication:
+def failed_permanently(store: ControlStore, name: str, *, error: str, by: Actor) -> Replication:
     """The log cannot be read on: → FAILED_PERMANENTLY, until `recover`. One that was starting is NOT_STARTED again."""
     return _move(store, name, Act.FAILED_PERMANENTLY, by=by, error=error)
 
 
-def settle(store: ControlStore, name: str, *, error: TidemarkError, by: By) -> Replication:
+def settle(store: ControlStore, name: str, *, error: TidemarkError, by: Actor) -> Replication:
     """What an error of a run makes of the replication: SlotLost, SlotAhead, SourceIsAnother, SourceSetBack →
     `failed_permanently`, all others → `failed`. `capture` does it by itself.
     """
@@ -200,15 +200,15 @@ def recover(
     *,
     position: LogPosition,
     system_id: str,
-    by: By,
+    by: Actor,
     keep: Collection[str] = (),
     event_log: str | None = None,
     there: Elsewhere | None = None,
 ) -> Replication:
     """FAILED_PERMANENTLY or FAILED → RUNNING, captured from `position` on, from which the slot gives everything.
 
-    What was committed before it and not captured is lost, so every object is flagged for a backfill, and those that are
-    backfilled by themselves are asked for one; but those that `keep` names go on, at the user's word. Another cluster,
+    What was committed before it and not captured is lost, so every object needs a backfill, and those that are
+    backfilled by themselves get one; but those that `keep` names go on, at the user's word. Another cluster,
     or a position behind the one that was captured, needs a new event log at `event_log`, and objects that are kept must
     have all that was captured. Objects of another cluster are known by their names, as ids there say nothing: `there`
     says what is known of it. A second run with the same position changes nothing. Raises ReplicationNotFound,
@@ -255,8 +255,9 @@ def recover(
 def recovery_acts(
     store: ControlStore, name: str, *, keep: Collection[str] = (), anew: bool = False
 ) -> Mapping[str, ObjectAct | None]:
-    """What `recover` would do to each object, by name: RESTART asks for a backfill, STOP flags it alone; None: it goes
-    on, or stays as it cannot be backfilled. Raises ReplicationNotFound, ObjectNotFound, ReplicationRefused.
+    """What `recover` would do to each object, by name: RESTART requests a backfill, STOP only says that it needs one;
+    None: it goes on, or stays as it cannot be backfilled. Raises ReplicationNotFound, ObjectNotFound,
+    ReplicationRefused.
     """
 
     def look(connection: sa.Connection) -> Mapping[str, ObjectAct | None]:
@@ -271,7 +272,7 @@ def recovery_acts(
     return store.read(look)
 
 
-def _recovery_act(replication: Replication, one: Replicated, *, kept: bool) -> ObjectAct | None:
+def _recovery_act(replication: Replication, one: ReplicatedObject, *, kept: bool) -> ObjectAct | None:
     if kept or why_no_backfill(one) is not None:
         return None
     return ObjectAct.RESTART if is_backfilled(replication.options, one.name) else ObjectAct.STOP
@@ -288,7 +289,7 @@ def _kept(
             raise ObjectNotFound(replication=replication.name, object=name, known=known)
         if anew and not has_all(by_name[name], replication.captured):
             problem = (
-                f"{name} cannot go on as it is: what was captured of it is not written down yet, and the new event log "
+                f"{name} cannot go on as it is: what was captured of it is not applied yet, and the new event log "
                 "does not have it. Write it down first, or let it be backfilled."
             )
             raise ReplicationRefused(replication=replication.name, problem=problem)
@@ -299,7 +300,7 @@ def _pausing(at_once: bool) -> Act:
     return Act.PAUSE_AT_ONCE if at_once else Act.PAUSE
 
 
-def _drained(connection: sa.Connection, store: ControlStore, found: Replication, by: By) -> Replication:
+def _drained(connection: sa.Connection, store: ControlStore, found: Replication, by: Actor) -> Replication:
     objects = replicated_objects.of_replication(connection, found.uid)
     draining = found.state is ReplicationState.DRAINING
     if draining and any(_is_waited_for(connection, store, found, one) for one in objects):
@@ -325,7 +326,7 @@ def _know_again(
         uid = one.object.uid
         held, alike = there.held.get(uid, ()), uid in there.alike
         replicated_objects.known_as(connection, uid, there.ids.get(uid, ""), held, alike=alike)
-    replications.note_held_tables(connection, replication.uid, there.tables)
+    replications.record_held_tables(connection, replication.uid, there.tables)
 
 
 def _goes_on(connection: sa.Connection, stored: StoredObject, kept: Collection[str]) -> bool:
@@ -342,27 +343,27 @@ def _begin_again(
     *,
     kept: bool,
     anew: bool,
-    by: By,
+    by: Actor,
 ) -> None:
     """What a recovery does to one object. A write that is open is given up: nothing that it found out counts."""
     one = stored.object
     act = _recovery_act(replication, one, kept=kept)
     if act is not None:
-        move_object(
+        transition_object(
             connection,
             store,
             one,
             act,
             by=by,
             give_up=True,
-            flagged=LOST.format(position=position_text(position)),
+            needs_backfill=LOST.format(position=position_text(position)),
             called=Act.RECOVER.value,
         )
     if anew:
         replicated_objects.begin_at(connection, one.uid, position if kept else None, new_log=True)
 
 
-def _move(store: ControlStore, name: str, act: Act, *, by: By, error: str | None = None) -> Replication:
+def _move(store: ControlStore, name: str, act: Act, *, by: Actor, error: str | None = None) -> Replication:
     return store.write(
         lambda connection: _act(
             connection, store, replications.find(connection, name).replication, act, by=by, error=error
@@ -376,10 +377,10 @@ def _act(
     found: Replication,
     act: Act,
     *,
-    by: By,
+    by: Actor,
     error: str | None = None,
 ) -> Replication:
     """Raises ReplicationRefused."""
-    told = None if error is None else store.hide(error)
-    replications.move(connection, found, act.value, after(found, act), error=told, at=store.clock(), by=by)
+    shown = None if error is None else store.hide(error)
+    replications.transition(connection, found, act.value, after(found, act), error=shown, at=store.clock(), by=by)
     return replications.by_uid(connection, found.uid).replication

@@ -1,4 +1,4 @@
-"""The objects of a replication: found in the source, asked to be backfilled, stopped."""
+"""The objects of a replication: found in the source, backfills of them requested and stopped."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from tidemark.errors import ObjectNotReplicable
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.catalog import HeldColumn, SeenTable
 from tidemark.replication.model.replication import (
-    By,
+    Actor,
     FoundObject,
     HeldTable,
     LogPosition,
     ObjectName,
     ObjectState,
-    Replicated,
+    ReplicatedObject,
 )
 from tidemark.replication.planning.another_cluster import LastSeen
 from tidemark.replication.planning.lifecycle import (
     ObjectAct,
+    applies,
     backfills,
     has_all,
     object_leads_to,
     why_no_backfill,
-    why_not_written_down,
-    writes_down,
+    why_not_applied,
 )
 from tidemark.replication.store import replicated_objects, replications
 from tidemark.replication.store.replicated_objects import StoredObject
-from tidemark.replication.worker.looking import take_up
-from tidemark.replication.worker.moving import move_object
+from tidemark.replication.worker.register import register_objects
+from tidemark.replication.worker.transitions import transition_object
 
 __all__ = [
     "Registered",
     "Remembered",
-    "ask_backfill",
     "can_be_backfilled",
     "get_object",
     "is_due",
     "objects_of",
     "register",
     "remembered",
+    "request_backfill",
     "stop_backfill",
     "to_work_at",
 ]
@@ -58,7 +58,7 @@ class Registered:
     `objects`: all there are now, by name. `taken`: names that were found, but belong to an object that was renamed.
     """
 
-    objects: tuple[Replicated, ...]
+    objects: tuple[ReplicatedObject, ...]
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     recreated: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def register(
     found: Sequence[FoundObject],
     *,
     targets: Callable[[ObjectName], TableRef],
-    by: By,
+    by: Actor,
     tables: Mapping[str, SeenTable] = MappingProxyType({}),
 ) -> Registered:
     """Take up what the catalog of the source has now: `found` is everything there, also what is not selected.
@@ -86,11 +86,11 @@ def register(
     ReplicationRefused (not started; two objects for one target), ObjectNotReplicable (a key column is excluded or
     masked); then nothing is changed.
     """
-    told = [one if one.unsupported is None else replace(one, unsupported=store.hide(one.unsupported)) for one in found]
+    shown = [one if one.unsupported is None else replace(one, unsupported=store.hide(one.unsupported)) for one in found]
 
     def look(connection: sa.Connection) -> Registered:
         replication = replications.find(connection, name).replication
-        seen = take_up(connection, store, replication, told, targets=targets, by=by, tables=tables)
+        seen = register_objects(connection, store, replication, shown, targets=targets, by=by, tables=tables)
         objects = replicated_objects.of_replication(connection, replication.uid)
         return Registered(
             objects=tuple(one.object for one in objects),
@@ -106,10 +106,10 @@ def register(
     return store.write(look)
 
 
-def objects_of(store: ControlStore, name: str) -> tuple[Replicated, ...]:
+def objects_of(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
     """Every object of the replication, by name. Raises ReplicationNotFound."""
 
-    def look(connection: sa.Connection) -> tuple[Replicated, ...]:
+    def look(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
         uid = replications.find(connection, name).replication.uid
         return tuple(one.object for one in replicated_objects.of_replication(connection, uid))
 
@@ -124,7 +124,7 @@ class Remembered:
     tables: tuple[HeldTable, ...]
 
     @property
-    def objects(self) -> tuple[Replicated, ...]:
+    def objects(self) -> tuple[ReplicatedObject, ...]:
         """By name."""
         return tuple(one.object for one in self.stored)
 
@@ -150,45 +150,45 @@ def remembered(store: ControlStore, name: str) -> Remembered:
     return store.read(look)
 
 
-def get_object(store: ControlStore, name: str, object_name: str) -> Replicated:
+def get_object(store: ControlStore, name: str, object_name: str) -> ReplicatedObject:
     """The object `schema.table`. Raises ReplicationNotFound, ObjectNotFound."""
     return store.read(lambda connection: _found(connection, name, (object_name,))[0].object)
 
 
-def to_work_at(store: ControlStore, name: str) -> tuple[Replicated, ...]:
-    """The objects that a run has something to do for: to be backfilled, or to be written down. By name; () where the
-    replication is not started or paused. One that failed for good is still written down. Raises ReplicationNotFound.
+def to_work_at(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
+    """The objects that a run has something to do for: to be backfilled, or to be applied. By name; () where the
+    replication is not started or paused. One that failed for good is still applied. Raises ReplicationNotFound.
     """
 
-    def look(connection: sa.Connection) -> tuple[Replicated, ...]:
+    def look(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
         replication = replications.find(connection, name).replication
         objects = [one.object for one in replicated_objects.of_replication(connection, replication.uid)]
-        begins, applies = backfills(replication.state), writes_down(replication.state)
+        begins, goes_on = backfills(replication.state), applies(replication.state)
         return tuple(
-            one for one in objects if (begins and is_due(one)) or (applies and _goes_on(one, replication.captured))
+            one for one in objects if (begins and is_due(one)) or (goes_on and _goes_on(one, replication.captured))
         )
 
     return store.read(look)
 
 
 def can_be_backfilled(store: ControlStore, name: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    """Names of the objects that a backfill may be asked of, and why not of the others. Raises ReplicationNotFound."""
+    """Names of the objects that can be backfilled, and why the others cannot. Raises ReplicationNotFound."""
     problems = {one.name.text: why_no_backfill(one) for one in objects_of(store, name)}
     refused = {known: problem for known, problem in problems.items() if problem is not None}
     return tuple(known for known in problems if known not in refused), refused
 
 
-def ask_backfill(
-    store: ControlStore, name: str, names: Sequence[str], *, by: By, restart: bool = False
-) -> tuple[Replicated, ...]:
+def request_backfill(
+    store: ControlStore, name: str, names: Sequence[str], *, by: Actor, restart: bool = False
+) -> tuple[ReplicatedObject, ...]:
     """The next run begins a backfill of these objects: → PENDING; one that is PENDING already stays so.
 
     One that is ACTIVE stays so, too, unless `restart`: then it is PENDING again, its worker ends its job, and nothing
     that the old one answers counts. Names are `schema.table`. Raises ReplicationNotFound, ObjectNotFound,
-    ObjectNotReplicable for one that is unsupported, gone or not selected; then none is asked for.
+    ObjectNotReplicable for one that is unsupported, gone or not selected; then none is requested.
     """
 
-    def ask(connection: sa.Connection) -> tuple[Replicated, ...]:
+    def request(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
         objects = _found(connection, name, names)
         for one in objects:
             problem = why_no_backfill(one.object)
@@ -196,15 +196,17 @@ def ask_backfill(
                 remedy = "Select it, or mend it in the source, and let a run look at the source again."
                 raise ObjectNotReplicable(object=one.object.name.text, problem=problem, remedy=remedy)
         for one in objects:
-            act = ObjectAct.RESTART if restart else ObjectAct.ASK
+            act = ObjectAct.RESTART if restart else ObjectAct.REQUEST
             if object_leads_to(one.object.state, act) is not one.object.state:
-                move_object(connection, store, one.object, act, by=by, give_up=restart, problem=one.object.problem)
+                transition_object(
+                    connection, store, one.object, act, by=by, give_up=restart, problem=one.object.problem
+                )
         return tuple(one.object for one in _found(connection, name, names))
 
-    return store.write(ask)
+    return store.write(request)
 
 
-def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: By) -> tuple[Replicated, ...]:
+def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: Actor) -> tuple[ReplicatedObject, ...]:
     """PENDING or ACTIVE → STOPPED; others stay as they are. The worker of an active one ends its job. Whether that had
     written already is known when it has answered; until then, or until the next backfill, the target is not written
     to. If it had, the object is COMPLETED after all.
@@ -212,10 +214,10 @@ def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: B
     Raises ReplicationNotFound, ObjectNotFound.
     """
 
-    def stop(connection: sa.Connection) -> tuple[Replicated, ...]:
+    def stop(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
         for one in _found(connection, name, names):
             if object_leads_to(one.object.state, ObjectAct.STOP) is not one.object.state:
-                move_object(
+                transition_object(
                     connection, store, one.object, ObjectAct.STOP, by=by, give_up=False, problem=one.object.problem
                 )
         return tuple(one.object for one in _found(connection, name, names))
@@ -247,12 +249,12 @@ def _last_seen(stored: StoredObject, tables: Sequence[HeldTable]) -> LastSeen:
     )
 
 
-def is_due(one: Replicated) -> bool:
+def is_due(one: ReplicatedObject) -> bool:
     """Whether a run begins a backfill of it, where nobody else has it."""
     begun = one.state in (ObjectState.PENDING, ObjectState.FAILED, ObjectState.ACTIVE)
     return begun and why_no_backfill(one) is None
 
 
-def _goes_on(one: Replicated, captured: LogPosition | None) -> bool:
+def _goes_on(one: ReplicatedObject, captured: LogPosition | None) -> bool:
     """One that the source has no more is done when it has the last of its events."""
-    return why_not_written_down(one) is None and not (one.gone and has_all(one, captured))
+    return why_not_applied(one) is None and not (one.gone and has_all(one, captured))

@@ -12,14 +12,14 @@ from tidemark.errors import ReplicationInvalid, SlotBusy, SourceLocked, StoreErr
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import TableRef
-from tidemark.replication.model.replication import By, ObjectName, Replicated, Replication, ReplicationState
+from tidemark.replication.model.replication import Actor, ObjectName, ReplicatedObject, Replication, ReplicationState
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker import lifecycle
 from tidemark.replication.worker.capture import OpenLog, require_slot
 from tidemark.replication.worker.definitions import get_replication
-from tidemark.replication.worker.gaps import flag_unpublished
+from tidemark.replication.worker.discovery import Discovery, discover, postpone, rediscover
+from tidemark.replication.worker.gaps import mark_unpublished
 from tidemark.replication.worker.objects import Registered, register, to_work_at
-from tidemark.replication.worker.source_look import Look, first_look, look_again, put_off
 
 __all__ = ["Prepared", "prepare"]
 
@@ -36,7 +36,7 @@ class Prepared:
     """
 
     replication: Replication
-    objects: tuple[Replicated, ...]
+    objects: tuple[ReplicatedObject, ...]
     made: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     registered: Registered | None = None
@@ -48,19 +48,19 @@ def prepare(
     *,
     source: Source,
     targets: Callable[[ObjectName], TableRef],
-    by: By,
+    by: Actor,
     patience: timedelta = PATIENCE,
     open_log: OpenLog = DeltaLog.open,
 ) -> Prepared:
     """Start the replication if it has not started; publish what its selection names now, and take up new objects.
 
     Publication first, then the slot, then the objects: so the log has every event of an object that is registered. One
-    that has left the publication is flagged before it comes back. A second run finds all of it done. A replication that
-    is draining is not prepared: what was captured is left to write. Once it has started, a table with a problem is
-    unsupported until that is mended, and the others go on; one that stays locked is so until the next run. Raises
-    ReplicationInvalid with every problem of a first start, later with those of its own slot and publication, and what
-    mends each; nothing was made then; SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack,
-    SourceUnreachable, SourceRefused, ReplicationNotFound, ReplicationRefused.
+    that has left the publication is marked for a backfill before it comes back. A second run finds all of it done. A
+    replication that is draining is not prepared: what was captured is left to write. Once it has started, a table with
+    a problem is unsupported until that is mended, and the others go on; one that stays locked is so until the next run.
+    Raises ReplicationInvalid with every problem of a first start, later with those of its own slot and publication, and
+    what mends each; nothing was made then; SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother,
+    SourceSetBack, SourceUnreachable, SourceRefused, ReplicationNotFound, ReplicationRefused.
     """
     replication = lifecycle.start(store, name, by=by)
     if replication.state is ReplicationState.DRAINING:
@@ -69,10 +69,10 @@ def prepare(
         if replication.state is not ReplicationState.STARTING:
             with suppress(SlotBusy):  # another run captures, so the slot is there; nothing here needs it idle
                 require_slot(store, replication, source, open_log=open_log)
-        look = _looked_at(store, source, replication, by)
-        flag_unpublished(store, replication, source.published(replication), look.selected, by=by)
-        failpoint("prepare.flagged")
-        look, made = _published(source, replication, look)
+        discovery = _discovered(store, source, replication, by)
+        mark_unpublished(store, replication, source.published(replication), discovery.selected, by=by)
+        failpoint("prepare.marked")
+        discovery, made = _published(source, replication, discovery)
         failpoint("prepare.published")
         replication = _with_slot(store, source, replication, by, patience)
         failpoint("prepare.slot")
@@ -81,43 +81,43 @@ def prepare(
     except TidemarkError as error:
         lifecycle.settle(store, name, error=error, by=by)
         raise
-    tables = source.seen([one for one in look.selected if one.unsupported is None])
-    registered = register(store, name, look.everything, targets=targets, by=by, tables=tables)
+    tables = source.seen([one for one in discovery.selected if one.unsupported is None])
+    registered = register(store, name, discovery.everything, targets=targets, by=by, tables=tables)
     replication = get_replication(store, name)
-    warnings = (*look.warnings, *source.alerts(replication))
+    warnings = (*discovery.warnings, *source.alerts(replication))
     return Prepared(replication, to_work_at(store, name), made, warnings, registered)
 
 
-def _looked_at(store: ControlStore, source: Source, replication: Replication, by: By) -> Look:
+def _discovered(store: ControlStore, source: Source, replication: Replication, by: Actor) -> Discovery:
     """A replication that cannot begin must be mended first; one that runs goes on with what is right. Raises
     ReplicationInvalid.
     """
     begins = replication.state is ReplicationState.STARTING
-    look = first_look(source, replication) if begins else look_again(store, source, replication)
-    if look.stops:
-        listed = "\n".join(f"- {problem}" for problem in look.stops)
+    discovery = discover(source, replication) if begins else rediscover(store, source, replication)
+    if discovery.stops:
+        listed = "\n".join(f"- {problem}" for problem in discovery.stops)
         lifecycle.invalid(store, replication.name, problems=listed, by=by)
         raise ReplicationInvalid(replication=replication.name, problems=f"\n{listed}")
-    return look
+    return discovery
 
 
-def _published(source: Source, replication: Replication, look: Look) -> tuple[Look, tuple[str, ...]]:
+def _published(source: Source, replication: Replication, discovery: Discovery) -> tuple[Discovery, tuple[str, ...]]:
     """What was made, and the look without the tables that were put off, as they stay locked: one that runs captures the
     others, and its slot does not grow meanwhile. Raises SourceLocked where it has not started.
     """
     try:
-        return look, source.publish(replication, look.selected)
+        return discovery, source.publish(replication, discovery.selected)
     except SourceLocked:
         if replication.state is ReplicationState.STARTING:
             raise
-    locked = source.locked(replication, look.selected)
+    locked = source.locked(replication, discovery.selected)
     unpublished = locked - source.published(replication)
-    made = source.publish(replication, look.selected, leave=locked)
-    return put_off(look, unpublished, LOCKED), made
+    made = source.publish(replication, discovery.selected, leave=locked)
+    return postpone(discovery, unpublished, LOCKED), made
 
 
 def _with_slot(
-    store: ControlStore, source: Source, replication: Replication, by: By, patience: timedelta
+    store: ControlStore, source: Source, replication: Replication, by: Actor, patience: timedelta
 ) -> Replication:
     """A start that died behind the slot finds it, and where it was moved to, which is where it was made."""
     if replication.state is not ReplicationState.STARTING:

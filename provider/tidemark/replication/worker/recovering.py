@@ -8,16 +8,16 @@ from datetime import timedelta
 
 from tidemark.control.store import ControlStore
 from tidemark.errors import ReplicationRefused
-from tidemark.replication.model.replication import By, LogPosition, Replication, ReplicationState
+from tidemark.replication.model.replication import Actor, LogPosition, Replication, ReplicationState
 from tidemark.replication.planning.lifecycle import ObjectAct, begins_new_log
 from tidemark.replication.planning.positions import NOW, position_text
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker import lifecycle
 from tidemark.replication.worker.definitions import get_replication
+from tidemark.replication.worker.discovery import Discovery, rediscover
 from tidemark.replication.worker.preparing import PATIENCE
-from tidemark.replication.worker.source_look import Look, look_again
 
-__all__ = ["Recovery", "look_at_recovery", "recover_from"]
+__all__ = ["Recovery", "plan_recovery", "recover_from"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Recovery:
     system_id: str
     anew: bool
     acts: Mapping[str, ObjectAct | None]
-    look: Look
+    discovery: Discovery
 
 
 def recover_from(
@@ -42,7 +42,7 @@ def recover_from(
     position: str,
     source: Source,
     event_log: Callable[[str], str],
-    by: By,
+    by: Actor,
     keep: Collection[str] = (),
     patience: timedelta = PATIENCE,
 ) -> Replication:
@@ -57,9 +57,9 @@ def recover_from(
     """
     if (done := _recovered(store, name, position, source)) is not None:
         return done
-    found = look_at_recovery(store, name, position=position, source=source, keep=keep)
-    replication, asked, look, system_id = found.replication, found.asked, found.look, found.system_id
-    source.publish(replication, look.selected)
+    found = plan_recovery(store, name, position=position, source=source, keep=keep)
+    replication, asked, discovery, system_id = found.replication, found.asked, found.discovery, found.system_id
+    source.publish(replication, discovery.selected)
     start = _from_now(source, replication, patience) if asked is None else _from(source, replication, asked)
     anew = begins_new_log(replication, position=start, system_id=system_id)
     return lifecycle.recover(
@@ -70,11 +70,11 @@ def recover_from(
         by=by,
         keep=keep,
         event_log=event_log(f"{replication.uid}-{start.commit.lower()}") if anew else None,
-        there=look.there,
+        there=discovery.there,
     )
 
 
-def look_at_recovery(
+def plan_recovery(
     store: ControlStore, name: str, *, position: str, source: Source, keep: Collection[str] = ()
 ) -> Recovery:
     """What `recover_from` would do; nothing is touched. Raises what that raises before it touches anything."""
@@ -89,9 +89,9 @@ def look_at_recovery(
     if asked is not None:
         _require_in_slot(source, replication, asked, end, system_id)
     another = replication.system_id not in (None, system_id)
-    look = look_again(store, source, replication, by_name=another)
+    discovery = rediscover(store, source, replication, by_name=another)
     acts = lifecycle.recovery_acts(store, name, keep=keep, anew=anew)
-    return Recovery(replication, asked, start, system_id, anew, acts, look)
+    return Recovery(replication, asked, start, system_id, anew, acts, discovery)
 
 
 def _asked(position: str, source: Source) -> LogPosition | None:
@@ -141,9 +141,9 @@ def _require_in_slot(
         first = "the time at which it is made anew" if begins is None else position_text(begins)
         for_good = replication.state is ReplicationState.FAILED_PERMANENTLY
         remedy = f"Recover it from {NOW!r}." if for_good else "Its next run goes on from there."
-        told = position_text(asked)
+        wanted = position_text(asked)
         problem = (
-            f"its slot {replication.slot} gives nothing before {first}, so {told} cannot be read any more. {remedy}"
+            f"its slot {replication.slot} gives nothing before {first}, so {wanted} cannot be read any more. {remedy}"
         )
         raise ReplicationRefused(replication=replication.name, problem=problem)
     if asked > end:

@@ -10,16 +10,16 @@ import sqlalchemy as sa
 
 from tidemark.errors import ReplicationRefused
 from tidemark.model.statements import TransactionKey
-from tidemark.replication.model.jobs import TRIM_EVENTS, TrimEvents
+from tidemark.replication.model.jobs import EXPIRE_EVENTS, ExpireEvents
 from tidemark.replication.planning.retention import needed_from
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["EventsTrimmed", "trim_events"]
+__all__ = ["EventsExpired", "expire_events"]
 
 
 @dataclass(frozen=True)
-class EventsTrimmed:
+class EventsExpired:
     """`events` that were read `before` then have left the event log; `held` are as old and needed yet, by
     `schema.table`.
     """
@@ -29,7 +29,7 @@ class EventsTrimmed:
     held: Mapping[str, int] = field(default_factory=dict)
 
 
-def trim_events(runtime: Runtime, name: str, *, keep: timedelta, key: TransactionKey | None = None) -> EventsTrimmed:
+def expire_events(runtime: Runtime, name: str, *, keep: timedelta, key: TransactionKey | None = None) -> EventsExpired:
     """Take out of the event log what is older than `keep`, by a job where anything was captured; but no event that a
     target does not have, and none of an object that is being copied. In any state of the replication.
 
@@ -39,14 +39,14 @@ def trim_events(runtime: Runtime, name: str, *, keep: timedelta, key: Transactio
     """
     before = runtime.store.clock() - keep
 
-    def decide(connection: sa.Connection) -> tuple[TrimEvents, Mapping[str, str]]:
+    def decide(connection: sa.Connection) -> tuple[ExpireEvents, Mapping[str, str]]:
         found = replications.find(connection, name)
         replication = found.replication
         if found.dropping:
             raise ReplicationRefused(replication=replication.name, problem="it is being dropped.")
         objects = [one.object for one in replicated_objects.of_replication(connection, replication.uid)]
         copied = [(one, object_writes.is_copied(connection, one.uid)) for one in objects]
-        ask = TrimEvents(
+        request = ExpireEvents(
             replication_uid=replication.uid,
             stream=replication.name,
             event_log=replication.event_log,
@@ -54,10 +54,10 @@ def trim_events(runtime: Runtime, name: str, *, keep: timedelta, key: Transactio
             before=before,
             needed=needed_from(copied),
         )
-        return ask, {one.source_id: one.name.text for one in objects}
+        return request, {one.source_id: one.name.text for one in objects}
 
-    ask, names = runtime.store.read(decide)
-    if ask.batches < 2:  # the newest batch stays
-        return EventsTrimmed(before, 0)
-    report = runtime.run_job(TRIM_EVENTS, ask, key=key)
-    return EventsTrimmed(before, report.events, {names[one]: count for one, count in report.held.items()})
+    request, names = runtime.store.read(decide)
+    if request.batches < 2:  # the newest batch stays
+        return EventsExpired(before, 0)
+    report = runtime.run_job(EXPIRE_EVENTS, request, key=key)
+    return EventsExpired(before, report.events, {names[one]: count for one, count in report.held.items()})

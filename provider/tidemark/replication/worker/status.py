@@ -13,13 +13,13 @@ from tidemark.control.store import ControlStore
 from tidemark.replication.model.replication import (
     LogPosition,
     ObjectState,
-    Replicated,
+    ReplicatedObject,
     Replication,
-    ReplicationMove,
     ReplicationState,
+    ReplicationTransition,
 )
 from tidemark.replication.planning.kept_out import kept_out_notices
-from tidemark.replication.planning.lifecycle import has_all, why_no_backfill, why_not_written_down
+from tidemark.replication.planning.lifecycle import has_all, why_no_backfill, why_not_applied
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.store.replications import StoredReplication
@@ -45,11 +45,11 @@ class Alert:
 class ObjectStatus:
     """`lag_seconds`: how old the state of the source is that the target shows; None until it shows one.
 
-    `behind`: events were captured, or may have been, that are not written down. `notices`: what the last look at the
+    `behind`: events were captured, or may have been, that are not applied. `notices`: what the last look at the
     source asks somebody to look at, in words.
     """
 
-    object: Replicated
+    object: ReplicatedObject
     lag_seconds: float | None
     behind: bool
     notices: tuple[str, ...] = ()
@@ -91,9 +91,9 @@ class ReplicationStatus:
         """Why those of the selected ones that get no changes until they are backfilled do not, where nobody has asked
         for it yet; by name.
         """
-        asked = (ObjectState.PENDING, ObjectState.ACTIVE)
-        waiting = (one.object for one in self.selected if one.object.state not in asked)
-        return {one.name.text: one.flagged for one in waiting if one.flagged is not None}
+        requested = (ObjectState.PENDING, ObjectState.ACTIVE)
+        waiting = (one.object for one in self.selected if one.object.state not in requested)
+        return {one.name.text: one.needs_backfill for one in waiting if one.needs_backfill is not None}
 
     @property
     def behind(self) -> int:
@@ -132,7 +132,7 @@ def describe_object(store: ControlStore, name: str, object_name: str) -> ObjectS
     return store.read(look)
 
 
-def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[ReplicationMove, ...]:
+def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[ReplicationTransition, ...]:
     """The newest moves of the replication and its objects, newest first. Raises ReplicationNotFound."""
     return store.read(
         lambda connection: replications.history(
@@ -156,11 +156,11 @@ def _described(connection: sa.Connection, found: StoredReplication, now: datetim
 
 def _status(stored: StoredObject, replication: Replication, now: datetime) -> ObjectStatus:
     """One that has all that was captured shows the source as the last capture saw it, unless something keeps it from
-    being written down: of that the capture says nothing, and what the target shows only grows older.
+    being applied: of that the capture says nothing, and what the target shows only grows older.
     """
     one = stored.object
     behind = one.applied is not None and _has_new(stored, one.applied)
-    fed = one.applied is not None and why_not_written_down(one) is None
+    fed = one.applied is not None and why_not_applied(one) is None
     current = fed and (has_all(one, replication.captured) or not behind)
     shown = [time for time in (one.applied_at, replication.captured_at if current else None) if time is not None]
     return ObjectStatus(
@@ -200,8 +200,8 @@ def _alerts_of(stored: StoredObject) -> Iterator[Alert]:
     one = stored.object
     if one.selected and one.state is ObjectState.UNSUPPORTED:
         yield Alert(f"{one.name.text} is not replicated", one.problem, one.uid)
-    elif one.selected and one.flagged is not None:
-        yield Alert(f"{one.name.text} is to be backfilled", one.flagged, one.uid)
+    elif one.selected and one.needs_backfill is not None:
+        yield Alert(f"{one.name.text} is to be backfilled", one.needs_backfill, one.uid)
     elif one.selected and one.problem is not None:
         yield Alert(one.name.text, one.problem, one.uid)
     for notice in stored.notices:

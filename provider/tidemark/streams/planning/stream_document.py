@@ -13,7 +13,7 @@ from typing import Any
 
 from tidemark.errors import DocumentUnreadable, ImportRefused
 from tidemark.model.codec import from_plain, to_plain
-from tidemark.model.misfits import misfit
+from tidemark.model.invalid_values import invalid_value
 from tidemark.model.streams import Stream
 
 __all__ = ["FORM", "ExportedStream", "StreamDocument", "document_of", "parse_document"]
@@ -62,7 +62,7 @@ def parse_document(document: str | Mapping[str, Any]) -> StreamDocument:
     entries = body.get("streams")
     for number, entry in enumerate(entries if isinstance(entries, list) else (), start=1):
         _require_fit(entry, number)
-    wrong = misfit(StreamDocument, body)
+    wrong = invalid_value(StreamDocument, body)
     if wrong is not None:
         raise DocumentUnreadable(field=wrong.field, problem=wrong.problem)
     parsed: StreamDocument = from_plain(StreamDocument, body)
@@ -83,7 +83,7 @@ def _plain(document: str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _require_fit(entry: Any, number: int) -> None:
-    wrong = misfit(ExportedStream, entry)
+    wrong = invalid_value(ExportedStream, entry)
     if wrong is None:
         return
     stream = entry.get("stream") if isinstance(entry, dict) else None

@@ -10,14 +10,14 @@ from tidemark.replication.model.replication import (
     LogPosition,
     ObjectName,
     ObjectState,
-    Replicated,
+    ReplicatedObject,
     SourceProblem,
     TableSchema,
     WriteMode,
 )
 from tidemark.replication.planning.problems import judge
 
-COPIED = Replicated(
+COPIED = ReplicatedObject(
     "uid", "r", ObjectName("s", "a"), "1", TableSchema(()), WriteMode.MERGE, TableRef("lake.s_a", "/a", ""),
     ObjectState.COMPLETED, applied=LogPosition("5"),
 )  # fmt: skip

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from tests.control.replication_model import at, columns
 from tidemark.model.streams import TableRef
-from tidemark.replication.model.replication import START, LogPosition, ObjectName, ObjectState, Replicated, WriteMode
+from tidemark.replication.model.replication import (
+    START,
+    LogPosition,
+    ObjectName,
+    ObjectState,
+    ReplicatedObject,
+    WriteMode,
+)
 from tidemark.replication.planning.retention import needed_from
 
 
-def one(state: ObjectState, applied: LogPosition | None) -> Replicated:
+def one(state: ObjectState, applied: LogPosition | None) -> ReplicatedObject:
     name, target = ObjectName("s", "a"), TableRef("t", "/t", "")
-    return Replicated("uid", "r", name, "7", columns("id"), WriteMode.MERGE, target, state, applied=applied)
+    return ReplicatedObject("uid", "r", name, "7", columns("id"), WriteMode.MERGE, target, state, applied=applied)
 
 
 def test_events_are_needed_from_where_the_target_is() -> None:

@@ -80,11 +80,11 @@ def test_a_schema_cuts_only_where_it_changes_something() -> None:
     assert plan.schema == WIDER
 
 
-def test_an_unknown_key_stops_before_it_and_a_flag_says_why_it_stops() -> None:
+def test_an_unknown_key_stops_before_it_and_a_reason_says_why_it_stops() -> None:
     plan = cut(Barrier(at(5, 2), BarrierKind.TOASTED_KEY), Barrier(at(6), BarrierKind.TRUNCATE))
     assert (told(plan), plan.toasted_key, plan.end) == ([(1, "rows", FIRST, at(5, 2))], True, at(5, 2))
     plan = cut(Barrier(at(5), BarrierKind.SCHEMA, schema=of(KEY, column("v", TypeKind.DATE))))
-    assert (plan.flagged, plan.end) == ("column v changed its type from integer to date", at(5))
+    assert (plan.needs_backfill, plan.end) == ("column v changed its type from integer to date", at(5))
     assert plan.schema == SCHEMA
 
 
@@ -144,9 +144,9 @@ def test_a_renamed_column_is_known_by_its_number_and_suspected_without_one() -> 
     new = of(replace(KEY, number=1), column("b", number=2))
     change = change_of(old, new)
     assert [(one.name, other.name) for one, other in change.renamed] == [("a", "b")]
-    assert (change.added, change.dropped, change.flag) == ((), (), None)
+    assert (change.added, change.dropped, change.needs_backfill) == ((), (), None)
     guessed = change_of(of(KEY, column("a")), of(KEY, column("b")))
-    assert guessed.flag == "column b came when a went, which may be one column renamed"
+    assert guessed.needs_backfill == "column b came when a went, which may be one column renamed"
 
 
 def test_a_column_made_anew_is_another() -> None:
@@ -158,23 +158,23 @@ def test_a_column_made_anew_is_another() -> None:
     assert change.is_something
 
 
-def test_what_the_log_does_not_tell_is_flagged_for_a_mirror_alone() -> None:
+def test_what_the_log_does_not_tell_needs_a_backfill_for_a_mirror_alone() -> None:
     unknown = of(KEY, column("v"), column("w", unknown_fill=True))
-    assert change_of(SCHEMA, unknown).flag == "column w was added with a default that its log does not tell"
-    assert change_of(SCHEMA, unknown, keyed=False).flag is None
-    assert change_of(SCHEMA, of(column("id"), column("v"))).flag == "it has no key any more"
+    assert change_of(SCHEMA, unknown).needs_backfill == "column w was added with a default that its log does not tell"
+    assert change_of(SCHEMA, unknown, keyed=False).needs_backfill is None
+    assert change_of(SCHEMA, of(column("id"), column("v"))).needs_backfill == "it has no key any more"
     assert change_of(SCHEMA, of(KEY, column("v", key=True))).rekeyed
 
 
-def test_a_change_of_type_that_delta_does_not_have_is_flagged_where_rows_of_before_count() -> None:
+def test_a_change_of_type_that_delta_does_not_have_needs_a_backfill_where_rows_of_before_count() -> None:
     old, new = (
         of(KEY, Column("v", UnifiedType(TypeKind.STRING), native))
         for native in ("character(3)", "character varying(9)")
     )
-    assert change_of(old, new).flag == "column v changed its type from character(3) to character varying(9)"
-    assert change_of(old, new, keyed=False).flag is None
+    assert change_of(old, new).needs_backfill == "column v changed its type from character(3) to character varying(9)"
+    assert change_of(old, new, keyed=False).needs_backfill is None
     wider = of(KEY, Column("v", UnifiedType(TypeKind.STRING), "text"))
-    assert (change_of(new, wider).flag, change_of(new, wider).is_something) == (None, False)
+    assert (change_of(new, wider).needs_backfill, change_of(new, wider).is_something) == (None, False)
 
 
 REWRITTEN = "column v changed its type from integer to bigint, and its rows were rewritten"
@@ -183,20 +183,20 @@ REWRITTEN = "column v changed its type from integer to bigint, and its rows were
 def test_rows_that_were_rewritten_under_another_type_may_have_any_value() -> None:
     old = of(KEY, Column("v", UnifiedType(TypeKind.INTEGER), "integer"))
     wide = Column("v", UnifiedType(TypeKind.LONG), "bigint")
-    assert change_of(old, of(KEY, wide)).flag is None
+    assert change_of(old, of(KEY, wide)).needs_backfill is None
     rewritten = of(KEY, replace(wide, unknown_fill=True))
-    assert change_of(old, rewritten).flag == REWRITTEN
-    assert change_of(old, rewritten, keyed=False).flag is None
-    assert change_of(old, rewritten, empty=True).flag is None
-    assert change_of(rewritten, rewritten).flag is None
+    assert change_of(old, rewritten).needs_backfill == REWRITTEN
+    assert change_of(old, rewritten, keyed=False).needs_backfill is None
+    assert change_of(old, rewritten, empty=True).needs_backfill is None
+    assert change_of(rewritten, rewritten).needs_backfill is None
 
 
-def test_a_target_without_rows_is_flagged_for_what_it_cannot_be_and_for_no_row() -> None:
+def test_a_target_without_rows_needs_a_backfill_for_what_it_cannot_be_and_for_no_row() -> None:
     unknown = of(KEY, column("v"), column("w", unknown_fill=True))
-    assert change_of(SCHEMA, unknown).flag is not None
-    assert change_of(SCHEMA, unknown, empty=True).flag is None
-    assert change_of(SCHEMA, of(column("id"), column("v")), empty=True).flag == "it has no key any more"
-    assert change_of(SCHEMA, of(KEY, column("v", TypeKind.DATE)), empty=True).flag is not None
+    assert change_of(SCHEMA, unknown).needs_backfill is not None
+    assert change_of(SCHEMA, unknown, empty=True).needs_backfill is None
+    assert change_of(SCHEMA, of(column("id"), column("v")), empty=True).needs_backfill == "it has no key any more"
+    assert change_of(SCHEMA, of(KEY, column("v", TypeKind.DATE)), empty=True).needs_backfill is not None
 
 
 def test_what_a_target_without_rows_may_have_counts_from_its_first_row_on() -> None:
@@ -208,16 +208,16 @@ def test_what_a_target_without_rows_may_have_counts_from_its_first_row_on() -> N
             start=FIRST, end=LAST, schema=SCHEMA, mode=WriteMode.MERGE, barriers=[early], empty_until=until
         )
 
-    assert plan(at(5)).flagged is None
-    assert plan(at(4)).flagged == plan(None).flagged is not None
+    assert plan(at(5)).needs_backfill is None
+    assert plan(at(4)).needs_backfill == plan(None).needs_backfill is not None
 
 
 def test_a_column_that_is_shown_otherwise_needs_a_backfill_where_rows_of_before_count() -> None:
     plain = of(KEY, Column("v", UnifiedType(TypeKind.STRING), "text"))
     hashed = of(KEY, Column("v", UnifiedType(TypeKind.STRING), "text", shown=Shown.HASHED))
-    assert change_of(plain, hashed).flag == "column v is hashed now, and was plain"
-    assert change_of(plain, hashed, keyed=False).flag is None
-    assert change_of(hashed, plain).flag == "column v is plain now, and was hashed"
-    assert change_of(hashed, hashed).flag is None
+    assert change_of(plain, hashed).needs_backfill == "column v is hashed now, and was plain"
+    assert change_of(plain, hashed, keyed=False).needs_backfill is None
+    assert change_of(hashed, plain).needs_backfill == "column v is plain now, and was hashed"
+    assert change_of(hashed, hashed).needs_backfill is None
     number = of(KEY, Column("v", UnifiedType(TypeKind.INTEGER), "integer"))
-    assert change_of(number, hashed, keyed=False).flag is not None
+    assert change_of(number, hashed, keyed=False).needs_backfill is not None

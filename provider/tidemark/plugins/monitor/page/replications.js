@@ -150,10 +150,10 @@ function lag(one) {
 
 function alerts(one, most) {
   if (one.alert_count === 0) return h("span", { class: "quiet" }, "none");
-  const told = one.alerts.slice(0, most);
-  const more = one.alert_count - told.length;
+  const shown = one.alerts.slice(0, most);
+  const more = one.alert_count - shown.length;
   return [
-    h("ul", { class: "alerts" }, told.map((words) => h("li", {}, h("span", { class: "words", title: words }, words)))),
+    h("ul", { class: "alerts" }, shown.map((words) => h("li", {}, h("span", { class: "words", title: words }, words)))),
     more > 0 ? h("span", { class: "exact" }, `and ${number(more)} more`) : null,
   ];
 }
@@ -190,13 +190,13 @@ function rowsRead({ done, expected, percent }) {
 }
 
 function needs(one) {
-  const told = [
-    one.flagged ? [badge("warn", "a backfill"), h("span", { class: "exact" }, one.flagged)] : null,
+  const needed = [
+    one.needs_backfill ? [badge("warn", "a backfill"), h("span", { class: "exact" }, one.needs_backfill)] : null,
     one.problem ? h("div", { class: "bad" }, one.problem) : null,
     one.selected ? null : h("div", { class: "quiet" }, "the selection names it no more"),
     one.gone ? h("div", { class: "quiet" }, "the source has it no more") : null,
   ].filter(Boolean).flat();
-  return told.length > 0 ? told : h("span", { class: "quiet" }, "nothing");
+  return needed.length > 0 ? needed : h("span", { class: "quiet" }, "nothing");
 }
 
 function movesTable(found) {

@@ -109,12 +109,12 @@ def _columns(
     for part, name, text in _rows(connection, _FILLS, (list(root),)):
         if text is not None:
             fills[root[part], name].add(text)
-    told: dict[int, list[SeenColumn]] = defaultdict(list)
+    columns: dict[int, list[SeenColumn]] = defaultdict(list)
     for oid, number, name, native, kind, modifier, version, default in rows:
         known = tuple(sorted(fills[oid, name])[:2])
         shape = shapes.get(int(kind), {})
-        told[oid].append(SeenColumn(number, name, native, kind, modifier, version, default, known, shape=shape))
-    return told
+        columns[oid].append(SeenColumn(number, name, native, kind, modifier, version, default, known, shape=shape))
+    return columns
 
 
 def _shapes(connection: psycopg2.extensions.connection, asked: set[int]) -> Mapping[int, Mapping[str, str]]:
@@ -142,14 +142,14 @@ def _shapes(connection: psycopg2.extensions.connection, asked: set[int]) -> Mapp
 
 
 def _gathered(oid: int, within: Mapping[int, set[int]], own: Mapping[int, Mapping[str, str]]) -> Mapping[str, str]:
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     done, left = set[int](), {oid}
     while left:
         one = left.pop()
         done.add(one)
-        told.update(own.get(one, {}))
+        texts.update(own.get(one, {}))
         left |= within.get(one, set()) - done
-    return dict(sorted(told.items()))
+    return dict(sorted(texts.items()))
 
 
 def _rows(connection: psycopg2.extensions.connection, statement: str, values: Any) -> list[tuple[Any, ...]]:

@@ -69,14 +69,14 @@ class CatalogSchemas:
             found = _rekeyed(found, base)
         return known if known is not None and _same_columns(found, known) else found
 
-    def hide(self, told: RelationColumn, column: Column) -> TextOf:
+    def hide(self, logged: RelationColumn, column: Column) -> TextOf:
         """What becomes of the texts of a column that is hidden, of a relation that came. Raises InvalidArgument."""
         if column.shown is Shown.MASKED:
             return masked
         hashed = self.hashed
         if hashed is None:
             raise InvalidArgument(argument="hash_secret", value=None, problem=f"column {column.name} cannot be hashed")
-        text = canonical(self._types[told.type_oid, told.typmod].unified, delimiter=_delimiter(told))
+        text = canonical(self._types[logged.type_oid, logged.typmod].unified, delimiter=_delimiter(logged))
         return hashed if text is None else lambda native: hashed(text(native))
 
     def _numbered(
@@ -134,26 +134,26 @@ def _with_numbers(
     before = {column.number: column for column in base.columns}
     last = max((column.number or 0 for column in whole.columns), default=0)
     numbers = numbers_of([column.name for column in found.columns], live, dropped, whole)
-    told = []
+    columns = []
     for place, (column, number) in enumerate(zip(found.columns, numbers, strict=True)):
         if number is None:  # the one of now, so that a backfill and this agree; else one that no column has
             same = by_name.get(column.name)
-            told.append(
+            columns.append(
                 replace(_filled(column, same), number=-place - 1 if same is None else same.number, unknown_fill=True)
             )
             continue
         filled = replace(_filled(column, by_number.get(number)), number=number)
         was = before.get(number)
         if was is not None:  # of a column that has another type since, a rewrite may have changed the values
-            told.append(replace(filled, unknown_fill=was.native != filled.native and since.rewritten))
+            columns.append(replace(filled, unknown_fill=was.native != filled.native and since.rewritten))
         else:
-            told.append(_of_old_rows(filled, by_number.get(number), last, since))
-    unsure = {one.name for one, number in zip(told, numbers, strict=True) if number is None}
-    return Numbered(TableSchema(tuple(told)), frozenset(unsure))
+            columns.append(_of_old_rows(filled, by_number.get(number), last, since))
+    unsure = {one.name for one, number in zip(columns, numbers, strict=True) if number is None}
+    return Numbered(TableSchema(tuple(columns)), frozenset(unsure))
 
 
 def _of_a_table_that_is_gone(found: TableSchema, base: TableSchema, captured: CapturedObject) -> TableSchema:
-    """By name, as there is nothing else: so its last events are still written down. Of one with columns that are hidden
+    """By name, as there is nothing else: so its last events are still applied. Of one with columns that are hidden
     a name that was not known may be one of these.
     """
     numbers = {column.name: column.number for column in base.columns}
@@ -204,18 +204,18 @@ def form_of(relation: Relation, schema: TableSchema, hide: HideOf | None = None)
     return EventForm(names, texts, keys)
 
 
-def _text_of(told: RelationColumn, column: Column | None, hide: HideOf | None) -> TextOf | None:
+def _text_of(logged: RelationColumn, column: Column | None, hide: HideOf | None) -> TextOf | None:
     if column is None:
         return None
     if column.shown is Shown.PLAIN:
-        return canonical(column.type, delimiter=_delimiter(told))
+        return canonical(column.type, delimiter=_delimiter(logged))
     if hide is None:
         raise InvalidArgument(argument="hide", value=None, problem=f"column {column.name} is {column.shown.value}")
-    return hide(told, column)
+    return hide(logged, column)
 
 
-def _delimiter(told: RelationColumn) -> str:
-    return ";" if told.type_oid == _BOXES else ","
+def _delimiter(logged: RelationColumn) -> str:
+    return ";" if logged.type_oid == _BOXES else ","
 
 
 def _filled(column: Column, same: Column | None) -> Column:

@@ -182,13 +182,15 @@ def _is_named(selection: Selection, table: CatalogTable) -> bool:
 
 
 def _alerts(status: SlotStatus, *, made: bool = True) -> list[str]:
-    told = []
+    alerts = []
     if made and not status.exists:
-        told.append(f"Slot {status.name} is gone: what is committed now is kept for nobody. Recover the replication.")
+        alerts.append(f"Slot {status.name} is gone: what is committed now is kept for nobody. Recover the replication.")
     if status.wal_status in ("unreserved", "lost"):
-        told.append(f"Slot {status.name} is {status.wal_status}: its log is about to be removed, or was. Capture now.")
+        alerts.append(
+            f"Slot {status.name} is {status.wal_status}: its log is about to be removed, or was. Capture now."
+        )
     if status.safe_wal_size is not None and status.safe_wal_size < _SAFE:
-        told.append(f"Slot {status.name} is lost after {status.safe_wal_size:,} more bytes of log. Capture now.")
+        alerts.append(f"Slot {status.name} is lost after {status.safe_wal_size:,} more bytes of log. Capture now.")
     if status.retained_bytes > _RETAINED:
-        told.append(f"The source keeps {status.retained_bytes:,} bytes of log for slot {status.name}.")
-    return told
+        alerts.append(f"The source keeps {status.retained_bytes:,} bytes of log for slot {status.name}.")
+    return alerts

@@ -41,7 +41,7 @@ def array_text(item: TextOf | None = None, delimiter: str = ",") -> TextOf:
     token = re.compile(rf'"((?:[^"\\]|\\.)*)"|([^"{{}}{delimiter}]+)|[{{}}{delimiter}]', re.S)
     brackets = {"{": "[", "}": "]", delimiter: ","}
 
-    def told(found: re.Match[str]) -> str:
+    def token_text(found: re.Match[str]) -> str:
         quoted, bare = found.groups()
         if bare == "NULL":
             return "null"
@@ -51,7 +51,7 @@ def array_text(item: TextOf | None = None, delimiter: str = ",") -> TextOf:
         return json_text(text if item is None else item(text))
 
     def array(text: str) -> str:
-        return token.sub(told, text[text.index("=") + 1 :] if text.startswith("[") else text)
+        return token.sub(token_text, text[text.index("=") + 1 :] if text.startswith("[") else text)
 
     return array
 

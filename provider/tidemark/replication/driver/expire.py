@@ -14,7 +14,7 @@ from tidemark.lake.event_logs import capture_app_id
 from tidemark.replication.driver.event_log import require_whole, widths
 from tidemark.replication.driver.object_events import from_place
 from tidemark.replication.driver.wide_rows import fitted
-from tidemark.replication.model.jobs import TrimEvents, TrimReport
+from tidemark.replication.model.jobs import ExpireEvents, ExpireReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
     from tidemark.lake.delta_log import DeltaLog
     from tidemark.replication.model.replication import LogPosition
 
-__all__ = ["is_needed", "trim_events"]
+__all__ = ["expire_events", "is_needed"]
 
 
-def trim_events(
+def expire_events(
     session: SparkSession,
     store_id: str,
-    ask: TrimEvents,
+    request: ExpireEvents,
     options: Mapping[str, str] | None = None,
     *,
     say: Callable[[str], None] = lambda _: None,
     stop_if_due: Callable[[], None] = lambda: None,
-) -> TrimReport:
-    """Remove, in one commit, the events of batches that were read before `ask.before`, but for those that `ask.needed`
-    names and for the newest batch, by which a restored log is known.
+) -> ExpireReport:
+    """Remove, in one commit, the events of batches that were read before `request.before`, but for those that
+    `request.needed` names and for the newest batch, by which a restored log is known.
 
-    Captures may append, and write-downs read what they need, meanwhile; VACUUM takes the files. A second run removes
+    Captures may append, and apply jobs read what they need, meanwhile; VACUUM takes the files. A second run removes
     what the first has left. Raises EventLogChanged.
     """
-    log = require_whole(session, store_id, ask, options)
-    with fitted(session, *widths(log, capture_app_id(store_id, ask.replication_uid))):
-        return _trimmed(session, log, ask, say, stop_if_due)
+    log = require_whole(session, store_id, request, options)
+    with fitted(session, *widths(log, capture_app_id(store_id, request.replication_uid))):
+        return _expired(session, log, request, say, stop_if_due)
 
 
-def _trimmed(
+def _expired(
     session: SparkSession,
     log: DeltaLog,
-    ask: TrimEvents,
+    request: ExpireEvents,
     say: Callable[[str], None],
     stop_if_due: Callable[[], None],
-) -> TrimReport:
+) -> ExpireReport:
     events = session.read.format("delta").load(log.uri)
-    may_go = events.where((F.col("read_timestamp") < F.lit(ask.before)) & (F.col("batch") < ask.batches))
+    may_go = events.where((F.col("read_timestamp") < F.lit(request.before)) & (F.col("batch") < request.batches))
     (last,) = may_go.agg(F.max("batch")).collect()[0]
     if last is None:
-        return TrimReport(0)
-    old, needed = F.col("batch") <= last, is_needed(ask.needed)
+        return ExpireReport(0)
+    old, needed = F.col("batch") <= last, is_needed(request.needed)
     found = events.where(old).groupBy("object_id", needed.alias("needed")).count().collect()
     gone = sum(row["count"] for row in found if not row["needed"])
     held = {row["object_id"]: row["count"] for row in found if row["needed"]}
@@ -65,7 +65,7 @@ def _trimmed(
     stop_if_due()
     if gone:
         until_committed()(DeltaTable.forPath(session, log.uri).delete, old & ~needed)  # somebody may compact the log
-    return TrimReport(gone, held)
+    return ExpireReport(gone, held)
 
 
 def is_needed(needed: Mapping[str, LogPosition]) -> Column:

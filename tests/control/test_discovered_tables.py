@@ -17,9 +17,9 @@ from tidemark.replication.model.replication import LogPosition, ObjectState, Rep
 from tidemark.replication.store.schema import replicated_objects as objects_table
 from tidemark.replication.store.schema import replications as replications_table
 from tidemark.replication.worker import capture as capturing
-from tidemark.replication.worker.backfill import _ask as asked_of_a_backfill
+from tidemark.replication.worker.backfill import _request as asked_of_a_backfill
+from tidemark.replication.worker.catalog_changes import GONE, TAKEN
 from tidemark.replication.worker.definitions import alter_options
-from tidemark.replication.worker.noticing import GONE, TAKEN
 from tidemark.replication.worker.status import describe
 
 PRIVATE = "a private default"
@@ -54,7 +54,7 @@ def asks(shop: Shop) -> tuple[capturing.CaptureEvents, str]:
 
     def look(connection: sa.Connection) -> tuple[capturing.CaptureEvents, str]:
         found = replicated_objects.of_replication(connection, shop.replication.uid)
-        ask = capturing._ask(shop.replication, found, LogPosition("FFFF"))
+        ask = capturing._request(shop.replication, found, LogPosition("FFFF"))
         copies = [to_json(asked_of_a_backfill(shop.replication, one, 1, ())) for one in found]
         return ask, to_json(ask) + "".join(copies)
 
@@ -65,15 +65,18 @@ def test_a_change_of_rows_without_an_event_flags_the_object_until_its_backfill(s
     shop.sql("CREATE TYPE mood AS ENUM ('sad')", "ALTER TABLE t ADD m mood")
     written(shop)
     shop.prepare()
-    assert shop.object("public.t").flagged is None
+    assert shop.object("public.t").needs_backfill is None
     shop.sql("ALTER TYPE mood RENAME VALUE 'sad' TO 'low'")
     shop.prepare()
     one = shop.object("public.t")
-    assert (one.state, str(one.flagged).startswith("type public.mood of column m")) == (ObjectState.COMPLETED, True)
+    assert (one.state, str(one.needs_backfill).startswith("type public.mood of column m")) == (
+        ObjectState.COMPLETED,
+        True,
+    )
     assert any("public.t is to be backfilled: type public.mood" in one for one in alerts(shop))
-    shop.set(objects_table, flagged=None)  # as after a backfill
+    shop.set(objects_table, needs_backfill=None)  # as after a backfill
     shop.prepare()
-    assert (shop.object("public.t").flagged, shop.object("public.u").flagged) == (None, None)
+    assert (shop.object("public.t").needs_backfill, shop.object("public.u").needs_backfill) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -90,24 +93,24 @@ def test_a_backfill_that_is_asked_for_stays_so_and_one_under_way_begins_again(
     shop.sql("ALTER TABLE t ALTER secret TYPE text USING secret || '!'")
     shop.prepare()
     one = shop.object("public.t")
-    assert (one.state, "altered and its rows were rewritten" in str(one.flagged)) == (after, True)
+    assert (one.state, "altered and its rows were rewritten" in str(one.needs_backfill)) == (after, True)
 
 
-def test_a_table_of_which_nothing_was_ever_written_is_not_flagged(shop: Shop) -> None:
+def test_a_table_of_which_nothing_was_ever_written_needs_no_backfill(shop: Shop) -> None:
     shop.replicated()
     shop.prepare()
     shop.sql("ALTER TABLE t ADD n int", "ALTER TABLE t ALTER n TYPE bigint USING n * 2")
     shop.prepare()
-    assert shop.object("public.t").flagged is None
+    assert shop.object("public.t").needs_backfill is None
     progress = json.dumps({"expected": 0, "done": 0, "at": "2026-01-01T00:00:00+00:00"})
     shop.set(objects_table, writes=3, progress=progress)
     shop.sql("ALTER TABLE t ALTER n TYPE int USING n / 2")
     shop.prepare()
-    assert shop.object("public.t").flagged is None
+    assert shop.object("public.t").needs_backfill is None
     shop.set(objects_table, changed_until=LogPosition("0"))
     shop.sql("ALTER TABLE t ALTER n TYPE bigint USING n * 2")
     shop.prepare()
-    assert "column n changed its type" in str(shop.object("public.t").flagged)
+    assert "column n changed its type" in str(shop.object("public.t").needs_backfill)
 
 
 def test_an_excluded_column_that_is_renamed_stays_out_and_says_so(shop: Shop) -> None:
@@ -119,7 +122,7 @@ def test_an_excluded_column_that_is_renamed_stays_out_and_says_so(shop: Shop) ->
     assert prepared.registered is not None
     told = "column secret is called open now, and stays excluded: name public.t.open in exclude, too"
     assert f"public.t: {told}" in alerts(shop)
-    assert shop.object("public.t").flagged is None
+    assert shop.object("public.t").needs_backfill is None
     captured, _ = asks(shop)
     (held,) = next(one for one in captured.objects if one.name.table == "t").rules.held
     assert (held.number, held.names) == (2, ("secret",))
@@ -130,7 +133,7 @@ def test_an_excluded_column_that_is_renamed_stays_out_and_says_so(shop: Shop) ->
     assert alerts(shop) == []
     shop.select(EVERYTHING)  # nobody hides it any more
     shop.prepare()
-    assert "(open)" in str(shop.object("public.t").flagged)
+    assert "(open)" in str(shop.object("public.t").needs_backfill)
 
 
 STAYS_OUT = (
@@ -258,12 +261,12 @@ def test_a_new_column_beside_hidden_ones_is_told_once(shop: Shop) -> None:
     assert alerts(shop) == []
 
 
-def test_hiding_columns_flags_what_is_there_once_and_tells_jobs_no_value_of_them(shop: Shop) -> None:
+def test_hiding_columns_needs_a_backfill_of_what_is_there_once_and_tells_jobs_no_value_of_them(shop: Shop) -> None:
     shop.sql(f"ALTER TABLE t ADD d text DEFAULT '{PRIVATE}'")
     written(shop)
     shop.sql(f"ALTER TABLE t ADD e text DEFAULT '{PRIVATE}'")
     shop.prepare()
-    assert shop.object("public.t").flagged is None
+    assert shop.object("public.t").needs_backfill is None
     hidden = ReplicationOptions(
         target="lake", mask_columns=("public.t.secret", "*.*.d"), hash_columns=("*.t.e",), hash_mark=MARK
     )
@@ -271,7 +274,7 @@ def test_hiding_columns_flags_what_is_there_once_and_tells_jobs_no_value_of_them
     shop.prepare()
     one = shop.object("public.t")
     assert one.state is ObjectState.PENDING
-    assert "hashed or masked otherwise than before (secret, d, e)" in str(one.flagged)
+    assert "hashed or masked otherwise than before (secret, d, e)" in str(one.needs_backfill)
     ask, text = asks(shop)
     assert PRIVATE not in text
     assert {one.rules.hash_mark for one in ask.objects} == {MARK}

@@ -17,8 +17,8 @@ from tests.engine.replication.event_histories import STORE
 from tests.engine.replication.replicated_world import ReplicatedWorld
 from tests.postgresql import PostgresServer
 from tidemark.errors import EventLogChanged
-from tidemark.replication.driver.trim import is_needed, trim_events
-from tidemark.replication.model.jobs import TrimEvents, TrimReport
+from tidemark.replication.driver.expire import expire_events, is_needed
+from tidemark.replication.model.jobs import ExpireEvents, ExpireReport
 from tidemark.replication.model.replication import START, LogPosition
 
 pytestmark = pytest.mark.spark
@@ -33,7 +33,7 @@ def world(spark: SparkSession, source_server: PostgresServer, tmp_path: Path) ->
     world = ReplicatedWorld(spark, source_server, tmp_path, made)
     world.backfill()
     world.source.sql("UPDATE t SET v = 'A' WHERE id = 1")
-    world.write_down()
+    world.apply()
     for number in (2, 3):
         world.source.sql(f"UPDATE t SET v = 'B{number}' WHERE id = {number}")
         world.capture()
@@ -41,12 +41,12 @@ def world(spark: SparkSession, source_server: PostgresServer, tmp_path: Path) ->
     world.close()
 
 
-def trim(
+def expire(
     world: ReplicatedWorld, *, before: datetime = LATER, needed: Mapping[str, LogPosition] | None = None
-) -> TrimReport:
+) -> ExpireReport:
     """With what a store would know."""
     capturing = world.capturing.ask
-    ask = TrimEvents(
+    ask = ExpireEvents(
         replication_uid=capturing.replication_uid,
         stream="shop",
         event_log=capturing.event_log,
@@ -54,7 +54,7 @@ def trim(
         before=before,
         needed={world.oid: world.applied or START} if needed is None else needed,
     )
-    return trim_events(world.spark, STORE, ask)
+    return expire_events(world.spark, STORE, ask)
 
 
 def batches_with_events(world: ReplicatedWorld) -> list[int]:
@@ -63,41 +63,41 @@ def batches_with_events(world: ReplicatedWorld) -> list[int]:
 
 
 def test_what_the_target_has_goes_and_the_rest_is_applied_as_if_nothing_had_gone(world: ReplicatedWorld) -> None:
-    report = trim(world)
+    report = expire(world)
     assert (report.events > 0, report.held) == (True, {world.oid: 1})
     assert batches_with_events(world) == [2, 3]
     world.source.sql("DELETE FROM t WHERE id = 1")
-    world.write_down()
+    world.apply()
     assert world.rows("id", "v") == [(2, "B2"), (3, "B3")]
-    assert trim(world).events == 2
-    assert trim(world) == TrimReport(0)
+    assert expire(world).events == 2
+    assert expire(world) == ExpireReport(0)
 
 
 def test_what_is_young_stays(world: ReplicatedWorld) -> None:
     version = world.capturing.log.head()
-    assert trim(world, before=NOW) == TrimReport(0)
+    assert expire(world, before=NOW) == ExpireReport(0)
     assert world.capturing.log.head() == version
 
 
 def test_all_of_an_object_under_a_backfill_stays_and_so_does_the_newest_batch(world: ReplicatedWorld) -> None:
-    assert trim(world, needed={world.oid: START}).events == 0
-    assert trim(world, needed={}).events > 0
+    assert expire(world, needed={world.oid: START}).events == 0
+    assert expire(world, needed={}).events > 0
     assert batches_with_events(world) == [3]
 
 
 def test_a_capture_and_a_backfill_after_it_find_all_as_it_was(world: ReplicatedWorld) -> None:
-    world.write_down()
-    trim(world)
+    world.apply()
+    expire(world)
     assert world.backfill().rows == 3
     world.source.sql("INSERT INTO t VALUES (4, 'd')")
-    world.write_down()
+    world.apply()
     assert world.rows("id", "v") == [(1, "A"), (2, "B2"), (3, "B3"), (4, "d")]
 
 
 def test_an_event_log_that_is_gone_is_not_taken_for_an_empty_one(world: ReplicatedWorld) -> None:
     shutil.rmtree(world.home / "events")
     with pytest.raises(EventLogChanged):
-        trim(world)
+        expire(world)
 
 
 def test_an_event_is_needed_from_the_place_that_is_named_on(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""A write-down of one object: its range is written ahead, a job applies it, and the store moves `applied`.
+"""An apply of one object: its range is written ahead, a job applies it, and the store moves `applied`.
 
 Number and range stay with it until it has answered, whoever goes on with it: each piece is one commit of the target
 under that number, so an attempt finds what an earlier one, or one at the same time, has written. A worker that died
@@ -20,41 +20,41 @@ from tidemark.errors import JobError, ObjectFailed, from_record
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult
 from tidemark.model.statements import TransactionKey
-from tidemark.replication.model.jobs import WRITE_DOWN, WriteDown, WriteDownReport
-from tidemark.replication.model.replication import By, LogPosition, Replicated, Replication
-from tidemark.replication.planning.lifecycle import has_all, why_not, why_not_written_down, writes_down
+from tidemark.replication.model.jobs import APPLY_EVENTS, ApplyEvents, ApplyReport
+from tidemark.replication.model.replication import Actor, LogPosition, ReplicatedObject, Replication
+from tidemark.replication.planning.lifecycle import applies, has_all, why_not, why_not_applied
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, WriteState
 from tidemark.streams.worker.limits import Limits
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["WriteDownOutcome", "run_write_down"]
+__all__ = ["ApplyOutcome", "run_apply"]
 
 
 @dataclass(frozen=True)
-class WriteDownOutcome:
+class ApplyOutcome:
     """What was applied, of all jobs together; None where no job was needed. `reason`: why the object cannot go on."""
 
-    report: WriteDownReport | None = None
+    report: ApplyReport | None = None
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class _Begun:
     write: ObjectWrite
-    ask: WriteDown
+    request: ApplyEvents
 
 
-def run_write_down(runtime: Runtime, object_uid: str, *, by: By, key: TransactionKey | None = None) -> WriteDownOutcome:
+def run_apply(runtime: Runtime, object_uid: str, *, by: Actor, key: TransactionKey | None = None) -> ApplyOutcome:
     """Apply to the object's target what was captured and is not there yet.
 
     A range that an attempt before left open comes first, with its own bounds; then what was captured since. Where no
     event of the object was captured the position moves on without a job. One that cannot go on (its backfill is under
-    way or has not answered, it is flagged, not selected, unsupported) has a reason. A second run finds nothing left.
+    way or has not answered, it needs one, is not selected, unsupported) has a reason. A second run finds nothing left.
     Raises ObjectNotFound, ReplicationNotFound, JobError, and the errors of the job, which the object keeps.
     """
-    store, reports = runtime.store, list[WriteDownReport]()
+    store, reports = runtime.store, list[ApplyReport]()
     while True:
         deadline = runtime.deadline()
 
@@ -63,8 +63,8 @@ def run_write_down(runtime: Runtime, object_uid: str, *, by: By, key: Transactio
 
         begun = store.write(begin)
         if not isinstance(begun, _Begun):
-            return WriteDownOutcome(_together(reports), begun)
-        spec = runtime.spec(WRITE_DOWN, begun.ask, key=key, deadline=deadline)
+            return ApplyOutcome(_together(reports), begun)
+        spec = runtime.spec(APPLY_EVENTS, begun.request, key=key, deadline=deadline)
         try:
             answer = runtime.run(spec)
         except JobError as error:
@@ -72,12 +72,12 @@ def run_write_down(runtime: Runtime, object_uid: str, *, by: By, key: Transactio
             raise
         report = _answered(store, begun.write, answer, deadline=deadline)
         if report is None:
-            return WriteDownOutcome(_together(reports), "a backfill of it has begun meanwhile")
+            return ApplyOutcome(_together(reports), "a backfill of it has begun meanwhile")
         reports.append(report)
 
 
 def _begin(
-    connection: sa.Connection, store: ControlStore, object_uid: str, by: By, limits: Limits, *, deadline: datetime
+    connection: sa.Connection, store: ControlStore, object_uid: str, by: Actor, limits: Limits, *, deadline: datetime
 ) -> _Begun | str | None:
     """What is to be applied; a reason why nothing can be; None where nothing is left."""
     stored = replicated_objects.by_uid(connection, object_uid)
@@ -91,7 +91,7 @@ def _begin(
     if write is None:
         write = _taken_up(connection, one)
     if write is not None and (end is None or write.end is None or write.end > end):
-        return "its last write-down came further than what is captured now; the next captures get there"
+        return "its last apply came further than what is captured now; the next captures get there"
     if write is None:
         if start is None or end is None or has_all(one, end):
             return None
@@ -100,20 +100,22 @@ def _begin(
             return None
         write = _written_ahead(connection, one, start, end, found.replication.captured_at, by, now, limits, deadline)
     object_writes.begin_job(connection, write, run=by.run, lease_until=now + limits.lease, deadline=deadline)
-    return _Begun(write, _ask(found.replication, one, write))
+    return _Begun(write, _request(found.replication, one, write))
 
 
-def _why_not(replication: Replication, one: Replicated, write: ObjectWrite | None, *, dropping: bool) -> str | None:
-    if dropping or not writes_down(replication.state):
-        return f"nothing is written down: {'it is being dropped' if dropping else why_not(replication)}"
-    refused = why_not_written_down(one)
+def _why_not(
+    replication: Replication, one: ReplicatedObject, write: ObjectWrite | None, *, dropping: bool
+) -> str | None:
+    if dropping or not applies(replication.state):
+        return f"nothing is applied: {'it is being dropped' if dropping else why_not(replication)}"
+    refused = why_not_applied(one)
     if refused is None and write is not None and write.kind is WriteKind.BACKFILL:
         return "a backfill of it ended without an answer, and may be in the target: begin it again"
     return refused
 
 
-def _taken_up(connection: sa.Connection, one: Replicated) -> ObjectWrite | None:
-    """The write-down that a backfill interrupted which came to nothing: its target may have all of its range, or a part
+def _taken_up(connection: sa.Connection, one: ReplicatedObject) -> ObjectWrite | None:
+    """The apply that a backfill interrupted which came to nothing: its target may have all of its range, or a part
     of it, under its number alone. None where there is none, or the object stands elsewhere by now.
     """
     left = object_writes.left_over(connection, one.uid)
@@ -125,26 +127,24 @@ def _taken_up(connection: sa.Connection, one: Replicated) -> ObjectWrite | None:
 
 def _written_ahead(
     connection: sa.Connection,
-    one: Replicated,
+    one: ReplicatedObject,
     start: LogPosition,
     end: LogPosition,
     as_of: datetime | None,
-    by: By,
+    by: Actor,
     now: datetime,
     limits: Limits,
     deadline: datetime,
 ) -> ObjectWrite:
     number = replicated_objects.draw_number(connection, one)
-    write = ObjectWrite(
-        one.uid, number, WriteKind.WRITE_DOWN, now, now + limits.lease, deadline, by.run, start, end, as_of
-    )
+    write = ObjectWrite(one.uid, number, WriteKind.APPLY, now, now + limits.lease, deadline, by.run, start, end, as_of)
     object_writes.insert(connection, write)
     return write
 
 
-def _ask(replication: Replication, one: Replicated, write: ObjectWrite) -> WriteDown:
+def _request(replication: Replication, one: ReplicatedObject, write: ObjectWrite) -> ApplyEvents:
     start = write.start or one.applied or LogPosition("")
-    return WriteDown(
+    return ApplyEvents(
         replication_uid=replication.uid,
         object_uid=one.uid,
         stream=replication.name,
@@ -156,28 +156,26 @@ def _ask(replication: Replication, one: Replicated, write: ObjectWrite) -> Write
         mode=one.mode,
         target=one.target,
         event_log=replication.event_log,
-        unfit_values=replication.options.unfit_values,
+        invalid_values=replication.options.invalid_values,
         batches=replication.batches,
         source_id=one.source_id,
     )
 
 
-def _answered(
-    store: ControlStore, write: ObjectWrite, answer: JobResult, *, deadline: datetime
-) -> WriteDownReport | None:
+def _answered(store: ControlStore, write: ObjectWrite, answer: JobResult, *, deadline: datetime) -> ApplyReport | None:
     """The answer is stored, once; None where the write was given up. Raises the job's error."""
     if answer.error is not None:
         failure = from_record(answer.error)
         _failed(store, write, str(failure), deadline=deadline)
         raise failure
-    report = WRITE_DOWN.reported(answer)
+    report = APPLY_EVENTS.reported(answer)
     return store.write(lambda connection: _stored(connection, store, write, report, deadline=deadline))
 
 
 def _stored(
-    connection: sa.Connection, store: ControlStore, write: ObjectWrite, report: WriteDownReport, *, deadline: datetime
-) -> WriteDownReport | None:
-    """`applied` moves to where the job came; where a backfill is needed from there, the object is flagged.
+    connection: sa.Connection, store: ControlStore, write: ObjectWrite, report: ApplyReport, *, deadline: datetime
+) -> ApplyReport | None:
+    """`applied` moves to where the job came; where a backfill is needed from there, the object keeps why.
 
     Raises ObjectFailed for an answer that is not of the range.
     """
@@ -185,14 +183,14 @@ def _stored(
     object_writes.end_job(connection, write, deadline=deadline, at=now)
     if not object_writes.close(connection, write, WriteState.DONE, at=now, report=to_json(report)):
         known = object_writes.lookup(connection, write.object_uid, write.number)
-        return None if known is None or known.report is None else from_json(WriteDownReport, known.report)
+        return None if known is None or known.report is None else from_json(ApplyReport, known.report)
     one = replicated_objects.by_uid(connection, write.object_uid).object
     whole = report.applied == write.end
     of_the_range = (
         write.start is not None
         and write.end is not None
         and write.start <= report.applied <= write.end
-        and (whole or report.flagged is not None)
+        and (whole or report.needs_backfill is not None)
     )
     if not of_the_range or not replicated_objects.apply(
         connection,
@@ -200,12 +198,12 @@ def _stored(
         report.applied,
         shows=write.as_of if whole else None,
         schema=report.schema,
-        flagged=None if report.flagged is None else store.hide(report.flagged),
+        needs_backfill=None if report.needs_backfill is None else store.hide(report.needs_backfill),
     ):
         came_to = position_text(report.applied)
         raise ObjectFailed(
             object=one.name.text,
-            problem=f"its write-down {write.number} answers that it came to {came_to}, which was not asked for",
+            problem=f"its apply {write.number} answers that it came to {came_to}, which was not asked for",
             position="its start" if one.applied is None else position_text(one.applied),
             remedy="Backfill it.",
         )
@@ -224,7 +222,7 @@ def _failed(store: ControlStore, write: ObjectWrite, problem: str, *, deadline: 
     store.write(fail)
 
 
-def _together(reports: Sequence[WriteDownReport]) -> WriteDownReport | None:
+def _together(reports: Sequence[ApplyReport]) -> ApplyReport | None:
     """All of them as one: the last one's end, and the sums."""
     if not reports:
         return None

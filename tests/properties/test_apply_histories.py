@@ -1,4 +1,4 @@
-"""Random histories of a table, told as events and written down, leave what the table had: judged row by row.
+"""Random histories of a table, told as events and applied, leave what the table had: judged row by row.
 
 Two hundred histories share a target and a log, a history being a part of each key and of each position, so that the
 n-th segments of all of them are one write.
@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from tests.engine.replication.event_histories import (
     STORE,
     SourceTable,
+    apply_events_of,
     column,
     schema_of,
-    write_down_of,
     write_events,
 )
 from tests.tiers import some
@@ -134,13 +134,13 @@ def _events_of(segments: list[tuple[History, Segment]]) -> list[tuple[object, ..
 @pytest.mark.parametrize("turn", some(range(20), now=(0,)))
 @settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=True)
 @given(seed=st.integers(0, 2**32))
-def test_events_written_down_leave_the_rows_that_the_source_had(
+def test_applied_events_leave_the_rows_that_the_source_had(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, turn: int, seed: int
 ) -> None:
     home: Path = tmp_path_factory.mktemp("histories")
     histories = [_history(number, random.Random(f"{seed}/{number}")) for number in range(CASES)]
     write_events(spark, home / "log", [event for one in histories for event in one.table.events])
-    ask = write_down_of(histories[0].table, target=home / "t", event_log=home / "log", schema=SCHEMA)
+    ask = apply_events_of(histories[0].table, target=home / "t", event_log=home / "log", schema=SCHEMA)
     target = Target(ask.target, STORE, "o").make(spark, SCHEMA, WriteMode.MERGE, replication="shop")
     before = [(*key, *values, None) for one in histories for key, values in one.before.items()]
     spark.createDataFrame(before, spark.read.format("delta").load(str(home / "t")).schema).write.format("delta").mode(

@@ -1,7 +1,7 @@
 """The events of an object in a range of its source's log, applied to its target, each once.
 
 The events are cut where their order over several keys tells what becomes of a row (`replication.planning.barriers`);
-each part is one commit of the target, under the number of the write-down and its own. So whatever ends an attempt, the
+each part is one commit of the target, under the number of the apply and its own. So whatever ends an attempt, the
 next one finds the parts that are there, and goes on behind them.
 """
 
@@ -17,15 +17,15 @@ from tidemark.jobs.spark_failures import SPARK_FAILURES
 from tidemark.lake.event_logs import capture_app_id
 from tidemark.model.codec import to_plain
 from tidemark.replication.driver.bags import merge_bag, missing_rows
-from tidemark.replication.driver.columns import unfit_columns
+from tidemark.replication.driver.columns import invalid_columns
 from tidemark.replication.driver.event_log import require_whole, widths
 from tidemark.replication.driver.fold import Folding
 from tidemark.replication.driver.object_events import ObjectEvents
 from tidemark.replication.driver.segments import append_rows, change_columns, merge_rows, missing_row, truncate
 from tidemark.replication.driver.target_table import Target
-from tidemark.replication.driver.values import named_unfit_value
+from tidemark.replication.driver.values import named_invalid_value
 from tidemark.replication.driver.wide_rows import fitted
-from tidemark.replication.model.jobs import WriteDown, WriteDownReport
+from tidemark.replication.model.jobs import ApplyEvents, ApplyReport
 from tidemark.replication.model.marks import SEGMENTS, ObjectMark, ObjectWrite
 from tidemark.replication.model.replication import LogPosition, TableSchema, WriteMode
 from tidemark.replication.planning.barriers import Segment, SegmentKind, SegmentPlan, plan_segments
@@ -33,7 +33,7 @@ from tidemark.replication.planning.barriers import Segment, SegmentKind, Segment
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["position_text", "write_down"]
+__all__ = ["apply_events", "position_text"]
 
 REMEDY = "Backfill the object; it goes on from there."
 
@@ -42,16 +42,16 @@ def _nothing(*_: str) -> None:
     return None
 
 
-def write_down(
+def apply_events(
     session: SparkSession,
     store_id: str,
-    ask: WriteDown,
+    request: ApplyEvents,
     options: Mapping[str, str] | None = None,
     *,
     say: Callable[[str], None] = _nothing,
     stop_if_due: Callable[[], None] = _nothing,
     stop_after: int | None = None,
-) -> WriteDownReport:
+) -> ApplyReport:
     """Apply the events [start, end) to the target, which is made where it is not there.
 
     `stop_after`: so many segments at most; the report says how far it came. A second run, also at the same time, writes
@@ -62,52 +62,62 @@ def write_down(
     restored, or has another write of that number; TargetNotDelta, EventLogChanged where the event log is not whole, and
     ReplicationRefused for a target with rows of others, before anything is written.
     """
-    target = Target(ask.target, store_id, ask.object_uid, options, stop_if_due)
-    target = target.make(session, ask.schema, ask.mode, replication=ask.stream)
-    target.has(_mark(ask, 0, ask.start), ask.end)  # a newer or another write is known before anything is read
-    log = require_whole(session, store_id, ask, options)
+    target = Target(request.target, store_id, request.object_uid, options, stop_if_due)
+    target = target.make(session, request.schema, request.mode, replication=request.stream)
+    target.has(
+        _mark(request, 0, request.start), request.end
+    )  # a newer or another write is known before anything is read
+    log = require_whole(session, store_id, request, options)
     newest = target.newest()
-    widest, mean = widths(log, capture_app_id(store_id, ask.replication_uid))
+    widest, mean = widths(log, capture_app_id(store_id, request.replication_uid))
     widest = max(widest, 0 if newest is None else newest.mark.widest)
     with fitted(session, widest, mean):
-        return _written(session, ask, target, widest, say, stop_after)
+        return _written(session, request, target, widest, say, stop_after)
 
 
 def _written(
     session: SparkSession,
-    ask: WriteDown,
+    request: ApplyEvents,
     target: Target,
     widest: int,
     say: Callable[[str], None],
     stop_after: int | None,
-) -> WriteDownReport:
-    events = ObjectEvents(session, ask)
-    plan = _planned(session, ask, target, events, SEGMENTS - 1 if stop_after is None else stop_after)
-    writing = _Writing(session, ask, target, events, plan, widest)
+) -> ApplyReport:
+    events = ObjectEvents(session, request)
+    plan = _planned(session, request, target, events, SEGMENTS - 1 if stop_after is None else stop_after)
+    writing = _Writing(session, request, target, events, plan, widest)
     for segment in plan.segments:
-        flagged = writing.write(segment)
-        if flagged is not None:
-            return writing.report(segment.start, segment.schema_before, flagged)
-        say(f"{ask.name.text}: segment {segment.number} of {len(plan.segments)} is in {ask.target.name}")
+        needs_backfill = writing.write(segment)
+        if needs_backfill is not None:
+            return writing.report(segment.start, segment.schema_before, needs_backfill)
+        say(f"{request.name.text}: segment {segment.number} of {len(plan.segments)} is in {request.target.name}")
     if plan.toasted_key:
-        raise ToastedKey(object=ask.name.text, position=position_text(plan.end), applied=to_plain(plan.end))
-    return writing.report(plan.end, plan.schema, plan.flagged)
+        raise ToastedKey(object=request.name.text, position=position_text(plan.end), applied=to_plain(plan.end))
+    return writing.report(plan.end, plan.schema, plan.needs_backfill)
 
 
-def _planned(session: SparkSession, ask: WriteDown, target: Target, events: ObjectEvents, most: int) -> SegmentPlan:
+def _planned(
+    session: SparkSession, request: ApplyEvents, target: Target, events: ObjectEvents, most: int
+) -> SegmentPlan:
     """What rows of before may have does not matter to a target that has none; it is looked at only where it would. One
     that has rows only because an attempt before judged so, and went on, had none.
     """
     barriers = list(events.barriers())
     cut = partial(
-        plan_segments, start=ask.start, end=ask.end, schema=ask.schema, mode=ask.mode, barriers=barriers, most=most
+        plan_segments,
+        start=request.start,
+        end=request.end,
+        schema=request.schema,
+        mode=request.mode,
+        barriers=barriers,
+        most=most,
     )
     plan = cut()
-    if plan.flagged is None or events.first_row < plan.end:
+    if plan.needs_backfill is None or events.first_row < plan.end:
         return plan
     empty = session.read.format("delta").load(target.ref.path).isEmpty()
     newest = None if empty else target.newest()  # looked at behind the rows
-    went_on = newest is not None and newest.mark.number == ask.number and newest.mark.end > plan.end
+    went_on = newest is not None and newest.mark.number == request.number and newest.mark.end > plan.end
     return cut(empty_until=events.first_row) if empty or went_on else plan
 
 
@@ -116,16 +126,16 @@ def position_text(position: LogPosition) -> str:
     return f"{position.commit}/{position.sequence}"
 
 
-def _mark(ask: WriteDown, segment: int, end: LogPosition, widest: int = 0) -> ObjectMark:
-    return ObjectMark(ask.object_uid, ask.number, segment, ask.start, end, ObjectWrite.WRITE_DOWN, widest=widest)
+def _mark(request: ApplyEvents, segment: int, end: LogPosition, widest: int = 0) -> ObjectMark:
+    return ObjectMark(request.object_uid, request.number, segment, request.start, end, ObjectWrite.APPLY, widest=widest)
 
 
 @dataclass
 class _Writing:
-    """The segments of a write-down on their way to the target, whose rows have up to `widest` bytes."""
+    """The segments of an apply on their way to the target, whose rows have up to `widest` bytes."""
 
     session: SparkSession
-    ask: WriteDown
+    request: ApplyEvents
     target: Target
     events: ObjectEvents
     plan: SegmentPlan
@@ -134,14 +144,14 @@ class _Writing:
 
     def write(self, segment: Segment) -> str | None:
         """Write it, unless the target has it. Says why only a backfill goes on from it, where that is so."""
-        mark = _mark(self.ask, segment.number, segment.end, self.widest)
+        mark = _mark(self.request, segment.number, segment.end, self.widest)
         if self.target.has(mark):
             self.found += 1
             return None
         if segment.kind is SegmentKind.SCHEMA:
-            unfit = unfit_columns(self.target.schema(), segment.schema)
-            if unfit is not None:
-                return unfit
+            invalid = invalid_columns(self.target.schema(), segment.schema)
+            if invalid is not None:
+                return invalid
         command = self._command(segment)
         if command is None:
             return None
@@ -160,39 +170,39 @@ class _Writing:
             raise named from error
         return None
 
-    def report(self, applied: LogPosition, schema: TableSchema, flagged: str | None) -> WriteDownReport:
+    def report(self, applied: LogPosition, schema: TableSchema, needs_backfill: str | None) -> ApplyReport:
         """What was done, by this attempt and those before it."""
-        events = self.events if applied == self.ask.end else ObjectEvents(self.session, self.ask, end=applied)
+        events = self.events if applied == self.request.end else ObjectEvents(self.session, self.request, end=applied)
         rows = {"inserted": 0, "updated": 0, "deleted": 0}
         for one in self.target.writes():
-            if one.mark.number != self.ask.number:
+            if one.mark.number != self.request.number:
                 break
             for name, count in one.rows.items():
                 rows[name] += count
-        return WriteDownReport(
+        return ApplyReport(
             applied=applied,
             schema=schema,
             segments=len([one for one in self.plan.segments if one.end <= applied]),
             events=events.rows,
             rows=rows,
             newest_source_timestamp=events.newest,
-            flagged=flagged,
+            needs_backfill=needs_backfill,
             found=self.found,
         )
 
     def _command(self, segment: Segment) -> Callable[[], None] | None:
         """What writes the segment; None where there is nothing to write."""
-        ask = self.ask
+        request = self.request
         if segment.kind is SegmentKind.TRUNCATE:
             return lambda: truncate(self.session, self.target)
-        folding = Folding(ask.name.text, segment.schema, self.events.unchanged, ask.unfit_values)
+        folding = Folding(request.name.text, segment.schema, self.events.unchanged, request.invalid_values)
         if segment.change is not None:
-            at, keyed = position_text(segment.start), ask.mode is WriteMode.MERGE
+            at, keyed = position_text(segment.start), request.mode is WriteMode.MERGE
             return change_columns(self.session, self.target, segment.change, folding, at=at, keyed=keyed)
         rows = self.events.between(segment.start, segment.end)
         if self.events.rows == 0 or (len(self.plan.segments) > 1 and rows.isEmpty()):
             return None
-        if ask.mode is WriteMode.APPEND_ONLY:
+        if request.mode is WriteMode.APPEND_ONLY:
             return lambda: append_rows(self.target, rows, folding)
         if not segment.schema.keys:
             return lambda: merge_bag(self.session, self.target, rows, folding)
@@ -201,6 +211,6 @@ class _Writing:
     def _named(self, text: str, segment: Segment) -> TidemarkError | None:
         applied = to_plain(segment.start)
         at = position_text(segment.start)
-        unfit = named_unfit_value(text, applied=applied)
+        invalid = named_invalid_value(text, applied=applied)
         missing = missing_row(text, at, REMEDY, applied=applied) or missing_rows(text, at, REMEDY, applied=applied)
-        return unfit or missing
+        return invalid or missing

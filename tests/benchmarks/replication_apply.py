@@ -1,9 +1,9 @@
-"""A write-down of events against a plain MERGE of the net rows that they come to: seconds and CPU seconds.
+"""An apply of events against a plain MERGE of the net rows that they come to: seconds and CPU seconds.
 
-    python -m tests.benchmarks.replication_write_down --rows 1000000 --events 200000 --rounds 3 [--home DIR]
+    python -m tests.benchmarks.replication_apply --rows 1000000 --events 200000 --rounds 3 [--home DIR]
 
 The target has `rows` rows. Of the events 70% are updates, 20% inserts and 10% deletes; `--toast` of the updates leave a
-large column out. *write-down* reads the event log, folds, checks and merges; *plain* merges a Parquet table that has
+large column out. *apply* reads the event log, folds, checks and merges; *plain* merges a Parquet table that has
 the net rows already, typed, by Spark's MERGE alone. Ways are interleaved, each on a clone of the target.
 """
 
@@ -23,20 +23,20 @@ from pyspark.sql import functions as F
 
 from tests.benchmarks.change_sets import AS_IN_PRODUCTION, Run, home_for, spent
 from tidemark.model.streams import TableRef
+from tidemark.replication.driver.apply import apply_events
 from tidemark.replication.driver.columns import METADATA_COLUMN
 from tidemark.replication.driver.event_log import EVENT_COLUMNS
 from tidemark.replication.driver.target_table import Target
-from tidemark.replication.driver.write_down import write_down
-from tidemark.replication.model.jobs import WriteDown
+from tidemark.replication.model.jobs import ApplyEvents
 from tidemark.replication.model.marks import ObjectMark, ObjectWrite
 from tidemark.replication.model.replication import (
     START,
     Column,
+    InvalidValues,
     LogPosition,
     ObjectName,
     TableSchema,
     TypeKind,
-    UnfitValues,
     UnifiedType,
     WriteMode,
 )
@@ -92,12 +92,12 @@ class Ways:
         )
         net.write.parquet(str(self.home / "net"))
 
-    def write_down(self, path: str) -> int:
-        ask = WriteDown(
+    def apply(self, path: str) -> int:
+        ask = ApplyEvents(
             "r", "o", "s", ObjectName("public", "t"), 1, LogPosition(""), LogPosition("F"), SCHEMA, WriteMode.MERGE,
-            TableRef("t", path, ""), str(self.home / "events"), UnfitValues.FAIL, 0, "1",
+            TableRef("t", path, ""), str(self.home / "events"), InvalidValues.FAIL, 0, "1",
         )  # fmt: skip
-        return sum(write_down(self.spark, "store", ask).rows.values())
+        return sum(apply_events(self.spark, "store", ask).rows.values())
 
     def plain(self, path: str) -> int:
         net = self.spark.read.parquet(str(self.home / "net"))
@@ -156,7 +156,7 @@ def _said() -> C:
 
 def compare(ways: Ways, rounds: int) -> Mapping[str, list[Run]]:
     """`rounds` interleaved rounds after one that warms up."""
-    methods: dict[str, Callable[[str], int]] = {"write-down": ways.write_down, "plain": ways.plain}
+    methods: dict[str, Callable[[str], int]] = {"apply": ways.apply, "plain": ways.plain}
     runs: dict[str, list[Run]] = {name: [] for name in methods}
     for number in range(rounds + 1):
         for name, way in methods.items():
@@ -179,7 +179,7 @@ def main() -> None:
     given = parser.parse_args()
     print(f"load at the start: {', '.join(f'{load:.1f}' for load in psutil.getloadavg())}", flush=True)
     with home_for(given.home) as home:
-        spark = local_spark(warehouse=home, memory="4g", app_name="write-down", more=AS_IN_PRODUCTION)
+        spark = local_spark(warehouse=home, memory="4g", app_name="apply", more=AS_IN_PRODUCTION)
         ways = Ways(spark, home, given.rows, given.events, given.toast)
         ways.build()
         runs = compare(ways, given.rounds)

@@ -52,7 +52,7 @@ def test_a_partition_that_went_or_was_truncated_is_an_alert_until_the_next_backf
     shop.sql(text, "CREATE TABLE p_3 PARTITION OF p FOR VALUES FROM (20) TO (30)", "INSERT INTO p VALUES (21)")
     for _ in range(2):
         shop.prepare()
-        assert (alerts(shop), shop.object("public.p").flagged) == ([f"public.p: {told}"], None)
+        assert (alerts(shop), shop.object("public.p").needs_backfill) == ([f"public.p: {told}"], None)
     shop.set(objects_table, seen=None)  # as after a backfill, which knows the catalog of its snapshot
     shop.prepare()
     assert alerts(shop) == []
@@ -66,7 +66,7 @@ def test_a_partition_that_was_attached_with_rows_flags_its_table(shop: Shop) -> 
         "ALTER TABLE p ATTACH PARTITION x FOR VALUES FROM (20) TO (30)",
     )
     shop.prepare()
-    assert "partition public.x was attached with rows" in str(shop.object("public.p").flagged)
+    assert "partition public.x was attached with rows" in str(shop.object("public.p").needs_backfill)
 
 
 def test_what_is_seen_of_partitions_is_told_once(shop: Shop) -> None:

@@ -12,36 +12,36 @@ from tidemark.model.statements import TransactionKey
 from tidemark.replication.store import object_writes, replications
 from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, WriteState
 
-__all__ = ["Elsewhere", "is_captured_now", "look_elsewhere"]
+__all__ = ["ConcurrentRuns", "find_concurrent_runs", "is_captured_now"]
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """What other runs are at. `backfilled`, `written_down`: object uid → run. `runs`: of the same DAG that do
+class ConcurrentRuns:
+    """What other runs are at. `backfilled`, `applied`: object uid → run. `runs`: of the same DAG that do
     backfills, or did until a lease ago: one that is between two of them counts, too.
     """
 
     backfilled: Mapping[str, str]
-    written_down: Mapping[str, str]
+    applied: Mapping[str, str]
     runs: int
 
 
-def look_elsewhere(store: ControlStore, name: str, *, key: TransactionKey) -> Elsewhere:
+def find_concurrent_runs(store: ControlStore, name: str, *, key: TransactionKey) -> ConcurrentRuns:
     """As the store knows it, by its clock; `key` is a task of the run that asks. Raises ReplicationNotFound."""
 
-    def look(connection: sa.Connection) -> Elsewhere:
+    def read(connection: sa.Connection) -> ConcurrentRuns:
         uid = replications.find(connection, name).replication.uid
         heard = object_writes.heard_of(connection, uid, now=store.clock())
         others = [(one, *_dag_and_run(one)) for one in heard]
         others = [one for one in others if one[1:] != (key.dag_id, key.run_id)]
         held = [(write, f"{dag}/{run}") for write, dag, run in others if _is_held(write)]
-        return Elsewhere(
+        return ConcurrentRuns(
             backfilled={one.object_uid: run for one, run in held if one.kind is WriteKind.BACKFILL},
-            written_down={one.object_uid: run for one, run in held if one.kind is WriteKind.WRITE_DOWN},
+            applied={one.object_uid: run for one, run in held if one.kind is WriteKind.APPLY},
             runs=len({run for one, dag, run in others if dag == key.dag_id and one.kind is WriteKind.BACKFILL}),
         )
 
-    return store.read(look)
+    return store.read(read)
 
 
 def is_captured_now(store: ControlStore, name: str) -> bool:

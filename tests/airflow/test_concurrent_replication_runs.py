@@ -18,10 +18,10 @@ from tidemark.errors import JobDied
 from tidemark.hooks.source_connection import source_address
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult, JobSpec
-from tidemark.operators.replication_objects import AskBackfillOperator
+from tidemark.operators.replication_objects import RequestBackfillOperator
 from tidemark.operators.replications import CreateReplicationOperator, PrepareReplicationOperator
 from tidemark.replication.model.jobs import BackfillReport
-from tidemark.replication.model.replication import By, ObjectState, Replicated, ReplicationState
+from tidemark.replication.model.replication import Actor, ObjectState, ReplicatedObject, ReplicationState
 from tidemark.replication.sources.open import open_source
 from tidemark.replication.worker.backfill import BackfillOutcome, run_backfill
 from tidemark.replication.worker.capture import capture
@@ -63,26 +63,26 @@ def overlapping(runs: int = 3) -> DAG:
     return dag
 
 
-def asking(action: str, name: str) -> DAG:
-    with DAG("asking", schedule=None) as dag:
-        AskBackfillOperator(task_id="ask", replication=REPLICATION, objects=name, action=action)
+def requesting(action: str, name: str) -> DAG:
+    with DAG("requesting", schedule=None) as dag:
+        RequestBackfillOperator(task_id="request", replication=REPLICATION, objects=name, action=action)
     return dag
 
 
-def by_run(run: str, dag: str = "overlapping") -> By:
-    return By("test", run=f"{dag}/{run}/run.objects.backfill/0")
+def by_run(run: str, dag: str = "overlapping") -> Actor:
+    return Actor("test", run=f"{dag}/{run}/run.objects.backfill/0")
 
 
 def paths(shop: ReplicatedShop) -> JobPaths:
     return shop.hook.job_paths()
 
 
-def stands(shop: ReplicatedShop, name: str) -> Replicated:
+def stands(shop: ReplicatedShop, name: str) -> ReplicatedObject:
     return get_object(shop.hook.open_store(), REPLICATION, name)
 
 
 def backfill(
-    shop: ReplicatedShop, name: str, run: Callable[[JobSpec], JobResult], by: By, cancel: Callable[[], None]
+    shop: ReplicatedShop, name: str, run: Callable[[JobSpec], JobResult], by: Actor, cancel: Callable[[], None]
 ) -> BackfillOutcome:
     return run_backfill(
         Runtime(shop.hook.open_store(), run=run, paths=paths(shop)),
@@ -136,7 +136,7 @@ def labels(outcome: Outcome, task_id: str) -> dict[str, str]:
     return {str(one.rendered_map_index): str(one.state) for one in found if one.task_id == f"run.objects.{task_id}"}
 
 
-def test_a_run_captures_and_writes_down_while_another_backfills_and_a_stop_reaches_that(
+def test_a_run_captures_and_applies_while_another_backfills_and_a_stop_reaches_that(
     run_dag: RunDag, shop: ReplicatedShop
 ) -> None:
     copied(shop, "shop.visits")
@@ -146,15 +146,15 @@ def test_a_run_captures_and_writes_down_while_another_backfills_and_a_stop_reach
         beside = run_dag(overlapping())
         assert (beside.state, beside.task("run.capture")) == ("success", "success")
         assert labels(beside, "backfill") == {"shop.visits": "skipped"}
-        assert labels(beside, "write_down") == {"shop.visits": "success"}
+        assert labels(beside, "apply") == {"shop.visits": "success"}
         after = shop.status().replication.captured
         assert after is not None
         assert before is not None
         assert after > before
         assert stands(shop, "shop.visits").applied == after
         assert stands(shop, "shop.orders").state is ObjectState.ACTIVE
-        asked = run_dag(asking("stop", "shop.orders"))
-        assert asked.returned("ask")["objects"] == {"shop.orders": "stopped"}
+        asked = run_dag(requesting("stop", "shop.orders"))
+        assert asked.returned("request")["objects"] == {"shop.orders": "stopped"}
         threads = [one for one in threading.enumerate() if one.name == "tidemark-backfill"]
         for one in threads:
             one.join(WITHIN)
@@ -197,7 +197,7 @@ def test_a_run_is_green_while_another_captures_and_red_while_a_stranger_reads_th
             by=by_run("capturing"),
         )
     assert (found["beside"].state, found["beside"].task("run.capture")) == ("success", "skipped")
-    assert set(labels(found["beside"], "write_down").values()) == {"success"}
+    assert set(labels(found["beside"], "apply").values()) == {"success"}
     assert shop.status().replication.state is ReplicationState.FAILED  # the capture that stood in has failed
 
 
@@ -228,10 +228,10 @@ def test_a_name_that_is_not_there_costs_the_run_nothing_but_its_colour(
     for name in ("shop.orders", "shop.visits"):
         copied(shop, name)
     before = shop.status().replication.captured
-    with DAG("asks", schedule=None, max_active_runs=3) as dag:
-        create() >> replicate("run", replication=REPLICATION, ask={"objects": "shop.misspelt"})
+    with DAG("requests", schedule=None, max_active_runs=3) as dag:
+        create() >> replicate("run", replication=REPLICATION, request={"objects": "shop.misspelt"})
     asked = run_dag(dag)
-    steps = ("prepare", "ask", "capture", "objects_to_do", "finish")
+    steps = ("prepare", "request", "capture", "objects_to_do", "finish")
     assert asked.state == "failed"
     assert [asked.task(f"run.{step}") for step in steps] == ["success", "failed", "success", "failed", "success"]
     assert shop.status().replication.captured != before

@@ -1,4 +1,4 @@
-"""What a look at the catalog tells of an object's rows and names: flagged, or told to somebody.
+"""What a look at the catalog means for an object's rows and names: it needs a backfill, or somebody gets a notice.
 
 The look before is kept with the object, and a backfill puts the catalog of its snapshot in its place. So each change is
 judged once, and one that a copy has seen already is no change.
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.replication.model.catalog import SeenColumn, SeenTable
-from tidemark.replication.model.replication import By, FoundObject, ObjectState, Replication, Shown, WriteMode
+from tidemark.replication.model.replication import Actor, FoundObject, ObjectState, Replication, Shown, WriteMode
 from tidemark.replication.planning.lifecycle import ObjectAct
 from tidemark.replication.planning.seen_tables import carried, hidden, parts_notices, why_unlike
 from tidemark.replication.planning.showing import rules_of, shown
@@ -21,22 +21,22 @@ from tidemark.replication.store import object_writes, replicated_objects
 from tidemark.replication.store.object_writes import WriteKind
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.worker.gaps import missed
-from tidemark.replication.worker.moving import move_object
+from tidemark.replication.worker.transitions import transition_object
 
-__all__ = ["GONE", "HIDDEN_ANEW", "Noticing"]
+__all__ = ["GONE", "HIDDEN_ANEW", "CatalogChanges"]
 
 GONE = "the source shows it no more: it was dropped, or made a partition; its target stays as it is"
 RENAMED = "its table is called {name} in the source now; its target keeps its name"
 TAKEN = (
     ", and another table is called {name} there, of which nothing is replicated. Drop or exclude the one that was"
-    " renamed, then ask for a backfill of {name}"
+    " renamed, then request a backfill of {name}"
 )
 NEW_BESIDE_HIDDEN = "column {name} is new and replicated as it is, in a table of which other columns are hidden"
 HIDDEN_ANEW = "columns are hashed or masked otherwise than before ({columns}); its rows have them as they were"
 
 
 @dataclass(frozen=True)
-class Noticing:
+class CatalogChanges:
     """`tables`: what the catalog has, by source id; `renamed`: object → the name of its table now; `taken`: names that
     another table has.
     """
@@ -44,7 +44,7 @@ class Noticing:
     connection: sa.Connection
     store: ControlStore
     replication: Replication
-    by: By
+    by: Actor
     tables: Mapping[str, SeenTable]
     renamed: Mapping[str, str]
     taken: Sequence[str]
@@ -54,23 +54,23 @@ class Noticing:
         stored = replicated_objects.by_uid(self.connection, uid)
         self._keep(stored, found, None, self.tables.get(found.source_id), found.notices)
 
-    def look(self, stored: StoredObject, found: FoundObject) -> None:
+    def compare(self, stored: StoredObject, found: FoundObject) -> None:
         """`stored`: as it was before the look. Where nobody knows it from before nothing is compared."""
         one, now = stored.object, self.tables.get(found.source_id)
         there = one.selected and not one.gone and one.state is not ObjectState.UNSUPPORTED and not found.unsupported
         same = one.source_id == found.source_id
         before = stored.seen if there and same else None
         if there and same:
-            self._flag_hidden(stored, found)
+            self._mark_hidden(stored, found)
         if before is not None and now is not None:
-            self._flag_unlike(stored, found, before, carried(before, now))
+            self._mark_unlike(stored, found, before, carried(before, now))
         new = () if before is None or now is None else self._new_beside_hidden(found, before, now)
         parts = () if now is None or _is_empty(stored) else parts_notices(carried(before, now))
         self._keep(stored, found, before, now, (*found.notices, *self._named(found), *new, *parts))
 
     def lose(self, stored: StoredObject, *notices: str) -> None:
         """There is nothing to look at. Which columns are hidden is kept, for events that are still to come."""
-        replicated_objects.note_look(self.connection, stored, seen=None, held=stored.held, notices=notices)
+        replicated_objects.record_discovery(self.connection, stored, seen=None, held=stored.held, notices=notices)
 
     def _keep(
         self,
@@ -81,22 +81,22 @@ class Noticing:
         notices: Sequence[str],
     ) -> None:
         seen = None if now is None else hidden(carried(before, now), lambda one: self._shown(found, one) is Shown.PLAIN)
-        replicated_objects.note_look(self.connection, stored, seen=seen, held=found.held, notices=notices)
+        replicated_objects.record_discovery(self.connection, stored, seen=seen, held=found.held, notices=notices)
 
     def _shown(self, found: FoundObject, column: SeenColumn) -> Shown:
         rules = rules_of(self.replication.selection, self.replication.options, found.held)
         key = column.name in found.schema.keys
         return shown(rules, found.name, column.name, column.number, key=key)
 
-    def _flag_unlike(self, stored: StoredObject, found: FoundObject, before: SeenTable, now: SeenTable) -> None:
+    def _mark_unlike(self, stored: StoredObject, found: FoundObject, before: SeenTable, now: SeenTable) -> None:
         """Rows of an append-only target are as they were when they came."""
         if stored.object.mode is WriteMode.APPEND_ONLY or _is_empty(stored):
             return
         why = why_unlike(before, now, lambda one: self._shown(found, one) in (Shown.PLAIN, Shown.HASHED))
         if why is not None:
-            self._flag(stored, why)
+            self._mark(stored, why)
 
-    def _flag(self, stored: StoredObject, why: str) -> None:
+    def _mark(self, stored: StoredObject, why: str) -> None:
         """A copy that is under way begins again, as its snapshot may be from before the change; one that is asked for
         comes behind it.
         """
@@ -106,10 +106,12 @@ class Noticing:
         if one.applied is None and not copying:
             return
         active = one.state is ObjectState.ACTIVE
-        act = ObjectAct.RESTART if active else ObjectAct.ASK if one.state is ObjectState.PENDING else ObjectAct.STOP
-        move_object(self.connection, self.store, one, act, by=self.by, give_up=copying, flagged=why, called="change")
+        act = ObjectAct.RESTART if active else ObjectAct.REQUEST if one.state is ObjectState.PENDING else ObjectAct.STOP
+        transition_object(
+            self.connection, self.store, one, act, by=self.by, give_up=copying, needs_backfill=why, called="change"
+        )
 
-    def _flag_hidden(self, stored: StoredObject, found: FoundObject) -> None:
+    def _mark_hidden(self, stored: StoredObject, found: FoundObject) -> None:
         """Columns that were there at the last look, and are shown otherwise now."""
         before = {one.number: one.shown for one in stored.held}
         there = {one.number for one in (stored.seen.columns if stored.seen else stored.object.schema.columns)}

@@ -1,4 +1,4 @@
-"""A write-down leaves in the target what the source has, each event once, whatever happens on the way."""
+"""An apply leaves in the target what the source has, each event once, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from tests.engine.replication.event_histories import (
     STORE,
     SourceTable,
+    apply_events_of,
     column,
     schema_of,
-    write_down_of,
     write_events,
 )
 from tidemark.errors import (
@@ -27,10 +27,10 @@ from tidemark.errors import (
     ValueDoesNotFit,
 )
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.replication.driver.write_down import write_down
-from tidemark.replication.model.jobs import WriteDown, WriteDownReport
+from tidemark.replication.driver.apply import apply_events
+from tidemark.replication.model.jobs import ApplyEvents, ApplyReport
 from tidemark.replication.model.marks import parse_object_mark
-from tidemark.replication.model.replication import LogPosition, TypeKind, UnfitValues, UnifiedType, WriteMode
+from tidemark.replication.model.replication import InvalidValues, LogPosition, TypeKind, UnifiedType, WriteMode
 
 pytestmark = pytest.mark.spark
 
@@ -47,11 +47,11 @@ class World:
         self._schema, self._told, self.number = SCHEMA, 0, 0
         self._start = LogPosition("")
 
-    def ask(self, **more: Any) -> WriteDown:
+    def ask(self, **more: Any) -> ApplyEvents:
         """For everything since the last ask; its events are in the log."""
         write_events(self.spark, self.home / "log", self.table.events[self._told :])
         self._told, self.number = len(self.table.events), self.number + 1
-        asked = write_down_of(
+        asked = apply_events_of(
             self.table,
             target=self.home / "t",
             event_log=self.home / "log",
@@ -60,8 +60,8 @@ class World:
         self._schema, self._start = self.table.schema, asked.end
         return asked
 
-    def run(self, ask: WriteDown | None = None, **more: Any) -> WriteDownReport:
-        return write_down(self.spark, STORE, self.ask() if ask is None else ask, **more)
+    def run(self, ask: ApplyEvents | None = None, **more: Any) -> ApplyReport:
+        return apply_events(self.spark, STORE, self.ask() if ask is None else ask, **more)
 
     @property
     def log(self) -> DeltaLog:
@@ -115,13 +115,28 @@ def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
     (commit,) = world.log.commits(head - 1, head)
     mark = parse_object_mark(commit.user_metadata)
     assert mark is not None
-    assert (mark.number, mark.segment, mark.end, mark.kind.value) == (2, 3, table.now, "write_down")
+    assert (mark.number, mark.segment, mark.end, mark.kind.value) == (2, 3, table.now, "apply")
     with pytest.raises(TargetMovedOn):
         world.run(first)
     assert world.rows() == [(1, "new", "y")]
     world.sql("RESTORE TABLE {t} TO VERSION AS OF 1")
     with pytest.raises(TargetLost, match="restored or replaced after write 2"):
         world.run(second)
+
+
+def test_marks_of_an_earlier_release_are_known_in_a_target(world: World) -> None:
+    world.table.insert(**{"id": "1", ODD: "a", "BIG": "x"})
+    first = world.ask()
+    report = world.run(first)
+    for path in (world.home / "t" / "_delta_log").glob("*.json"):
+        path.write_text(path.read_text().replace('kind\\":\\"apply', 'kind\\":\\"write_down'))
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    assert "write_down" in str([commit.user_metadata for commit in world.log.commits(-1, world.log.head())])
+    again = world.run(first)
+    assert (again.found, again.rows, world.log.head()) == (1, report.rows, report.segments)
+    world.table.update(["1"], **{ODD: "b", "BIG": "y"})
+    world.run()
+    assert world.rows() == [(1, "b", "y")]
 
 
 class Died(Exception):
@@ -188,7 +203,7 @@ def test_new_columns_come_with_what_rows_of_before_have(world: World) -> None:
     again = schema_of(*dropped.columns, column("n", TypeKind.LONG, number=6))
     table.alter(dropped)
     table.insert(**{"id": "5", "renamed": "e", "plain (no default)": None, "d": None})
-    assert world.run().flagged is None
+    assert world.run().needs_backfill is None
     table.alter(again)
     world.run()
     assert [row[0] for row in world.rows("n")] == [None] * 5
@@ -204,7 +219,7 @@ def test_new_columns_come_with_what_rows_of_before_have(world: World) -> None:
         (None, "it has no key any more"),
     ],
 )
-def test_what_only_a_backfill_can_tell_is_flagged(world: World, change: Any, why: str | None) -> None:
+def test_what_only_a_backfill_can_tell_needs_one(world: World, change: Any, why: str | None) -> None:
     table = world.table
     table.schema = world._schema = schema_of(column("id", TypeKind.INTEGER, key=True), column("n", TypeKind.INTEGER))
     table.insert(id="1", n="1")
@@ -214,7 +229,7 @@ def test_what_only_a_backfill_can_tell_is_flagged(world: World, change: Any, why
     if why is None:
         table.insert(id="1", n="2")  # the key is both now
     report = world.run()
-    assert report.flagged == why
+    assert report.needs_backfill == why
     assert report.applied == (table.now if why is None else replace(before, sequence=1))
     assert world.rows("id") == ([(1,), (1,)] if why is None else [(1,)])
 
@@ -238,12 +253,12 @@ def test_a_value_that_does_not_fit_stops_before_its_segment_or_becomes_null(worl
     assert facts["position"] == f"{3:016X}/1"
     assert facts["applied"] == {"commit": f"{2:016X}", "sequence": 2}
     assert world.rows() == []
-    world.run(replace(ask, unfit_values=UnfitValues.NULL))
+    world.run(replace(ask, invalid_values=InvalidValues.NULL))
     assert [row[1] for row in world.rows()] == [None]
 
     table.insert(id="-infinity", Until=None)
     with pytest.raises(ValueDoesNotFit):  # a key that became NULL would be that of other rows
-        world.run(replace(world.ask(), unfit_values=UnfitValues.NULL))
+        world.run(replace(world.ask(), invalid_values=InvalidValues.NULL))
 
 
 def test_a_value_that_is_overwritten_in_time_harms_nobody(world: World) -> None:
@@ -254,7 +269,7 @@ def test_a_value_that_is_overwritten_in_time_harms_nobody(world: World) -> None:
     assert world.run().rows["inserted"] == 1
 
 
-def test_a_row_whose_key_is_not_in_the_log_stops_the_write_down(world: World) -> None:
+def test_a_row_whose_key_is_not_in_the_log_stops_the_apply(world: World) -> None:
     table = world.table
     table.insert(**{"id": "1", ODD: "a", "BIG": "x"})
     table.update_with_toasted_key()

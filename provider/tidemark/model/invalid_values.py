@@ -10,23 +10,23 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-__all__ = ["Misfit", "misfit"]
+__all__ = ["InvalidValue", "invalid_value"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Misfit:
+class InvalidValue:
     """The first place that does not fit, as `offset.version` or `view_bases[1].table`, and what is wrong there."""
 
     field: str
     problem: str
 
 
-def misfit(kind: Any, plain: Any, field: str = "") -> Misfit | None:
+def invalid_value(kind: Any, plain: Any, field: str = "") -> InvalidValue | None:
     """None where `from_plain(kind, plain)` gives a `kind` whose every part has the type that it is annotated with."""
     origin, arms = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         (inner,) = [arm for arm in arms if arm is not type(None)]
-        return None if plain is None else misfit(inner, plain, field)
+        return None if plain is None else invalid_value(inner, plain, field)
     if origin is tuple:
         return _items(arms[0], plain, field)
     if origin is not None and issubclass(origin, typing.Mapping):
@@ -36,40 +36,40 @@ def misfit(kind: Any, plain: Any, field: str = "") -> Misfit | None:
     return None if kind is Any else _scalar(kind, plain, field)
 
 
-def _items(kind: Any, plain: Any, field: str) -> Misfit | None:
+def _items(kind: Any, plain: Any, field: str) -> InvalidValue | None:
     if not isinstance(plain, list):
-        return Misfit(field, f"a list is needed, not {plain!r}")
-    return _first(misfit(kind, item, f"{field}[{number}]") for number, item in enumerate(plain))
+        return InvalidValue(field, f"a list is needed, not {plain!r}")
+    return _first(invalid_value(kind, item, f"{field}[{number}]") for number, item in enumerate(plain))
 
 
-def _entries(kind: Any, plain: Any, field: str) -> Misfit | None:
+def _entries(kind: Any, plain: Any, field: str) -> InvalidValue | None:
     if not isinstance(plain, dict):
-        return Misfit(field, f"a mapping is needed, not {plain!r}")
-    return _first(misfit(kind, entry, f"{field}[{name!r}]") for name, entry in plain.items())
+        return InvalidValue(field, f"a mapping is needed, not {plain!r}")
+    return _first(invalid_value(kind, entry, f"{field}[{name!r}]") for name, entry in plain.items())
 
 
-def _parts(kind: type, plain: Any, field: str) -> Misfit | None:
+def _parts(kind: type, plain: Any, field: str) -> InvalidValue | None:
     if not isinstance(plain, dict):
-        return Misfit(field, f"a mapping is needed, not {plain!r}")
+        return InvalidValue(field, f"a mapping is needed, not {plain!r}")
     hints = typing.get_type_hints(kind)
     fields = {part.name: part for part in dataclasses.fields(kind)}
     unknown = sorted(str(name) for name in plain if name not in fields)
     if unknown:
-        return Misfit(_under(field, unknown[0]), "this release has no such field")
+        return InvalidValue(_under(field, unknown[0]), "this release has no such field")
     needed = (n for n, part in fields.items() if part.default is part.default_factory is dataclasses.MISSING)
     missing = [name for name in needed if name not in plain]
     if missing:
-        return Misfit(_under(field, missing[0]), "it is missing")
-    return _first(misfit(hints[name], part, _under(field, name)) for name, part in plain.items())
+        return InvalidValue(_under(field, missing[0]), "it is missing")
+    return _first(invalid_value(hints[name], part, _under(field, name)) for name, part in plain.items())
 
 
-def _scalar(kind: type, plain: Any, field: str) -> Misfit | None:
+def _scalar(kind: type, plain: Any, field: str) -> InvalidValue | None:
     if issubclass(kind, enum.Enum):
         values = [member.value for member in kind]
-        return None if plain in values else Misfit(field, f"it must be one of {values}, not {plain!r}")
+        return None if plain in values else InvalidValue(field, f"it must be one of {values}, not {plain!r}")
     if kind is datetime:
-        return None if _is_aware_time(plain) else Misfit(field, f"a time with its zone is needed, not {plain!r}")
-    return None if type(plain) is kind else Misfit(field, f"{kind.__name__} is needed, not {plain!r}")
+        return None if _is_aware_time(plain) else InvalidValue(field, f"a time with its zone is needed, not {plain!r}")
+    return None if type(plain) is kind else InvalidValue(field, f"{kind.__name__} is needed, not {plain!r}")
 
 
 def _is_aware_time(plain: Any) -> bool:
@@ -79,7 +79,7 @@ def _is_aware_time(plain: Any) -> bool:
         return False
 
 
-def _first(found: Iterable[Misfit | None]) -> Misfit | None:
+def _first(found: Iterable[InvalidValue | None]) -> InvalidValue | None:
     return next((one for one in found if one is not None), None)
 
 

@@ -13,7 +13,7 @@ from tidemark.replication.model.replication import (
     FoundObject,
     HeldTable,
     ObjectName,
-    Replicated,
+    ReplicatedObject,
     Replication,
     Selection,
     Shown,
@@ -25,7 +25,7 @@ from tidemark.replication.planning.selection import held_names, select, under_kn
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker.objects import Remembered, remembered
 
-__all__ = ["Look", "first_look", "look_again", "put_off"]
+__all__ = ["Discovery", "discover", "postpone", "rediscover"]
 
 _NAMES = frozenset(
     {
@@ -36,7 +36,7 @@ _NAMES = frozenset(
 
 
 @dataclass(frozen=True)
-class Look:
+class Discovery:
     """`everything` that the source has, under its own names; `selected`, under the names by which objects are known.
     `stops`: what the replication cannot go on with; `warnings`: what needs a look. `there`: what is known of another
     cluster, if the source is one.
@@ -49,7 +49,7 @@ class Look:
     there: Elsewhere | None = None
 
 
-def first_look(source: Source, replication: Replication) -> Look:
+def discover(source: Source, replication: Replication) -> Discovery:
     """Of one that has not started: it starts without any problem, and with an object at least. Raises
     ObjectNotReplicable.
     """
@@ -59,10 +59,10 @@ def first_look(source: Source, replication: Replication) -> Look:
     stops = tuple(problem.text for problem in source.problems(replication, selected))
     if all(one.unsupported is not None for one in selected):
         stops = (*stops, "Its selection names nothing that can be replicated.", *warnings)
-    return Look(everything, selected, stops, warnings)
+    return Discovery(everything, selected, stops, warnings)
 
 
-def look_again(store: ControlStore, source: Source, replication: Replication, *, by_name: bool = False) -> Look:
+def rediscover(store: ControlStore, source: Source, replication: Replication, *, by_name: bool = False) -> Discovery:
     """Of one that has started: a table with a problem is unsupported, whatever is wrong with it, and stops no other.
 
     What is wrong with the server is a warning: what cannot go on fails by itself, and says so. Its own slot and
@@ -89,7 +89,7 @@ def look_again(store: ControlStore, source: Source, replication: Replication, *,
         *_warnings(replication.selection, everything, selected, {one.name for one in objects}),
         *verdict.warnings,
     )
-    return Look(everything, selected, verdict.stops, warnings, there)
+    return Discovery(everything, selected, verdict.stops, warnings, there)
 
 
 def _require_sure(replication: Replication, before: Remembered, everything: Sequence[FoundObject]) -> None:
@@ -109,7 +109,7 @@ class _Known:
     """Objects and excluded tables, by their ids."""
 
     selection: Selection
-    objects: Sequence[Replicated]
+    objects: Sequence[ReplicatedObject]
     tables: Sequence[HeldTable]
 
     def of(self, everything: Sequence[FoundObject]) -> tuple[FoundObject, ...]:
@@ -119,12 +119,12 @@ class _Known:
         return under_known_names(known, without_renamed(self.selection, held, everything, known)).found
 
 
-def put_off(look: Look, source_ids: Collection[str], why: str) -> Look:
+def postpone(discovery: Discovery, source_ids: Collection[str], why: str) -> Discovery:
     """The same without these tables, each of which the next run looks at again."""
     unsupported = dict.fromkeys(source_ids, why)
-    everything, selected = _without(look.everything, unsupported), _without(look.selected, unsupported)
+    everything, selected = _without(discovery.everything, unsupported), _without(discovery.selected, unsupported)
     added = (f"{one.name.text} is not replicated yet: {why}" for one in selected if one.source_id in unsupported)
-    return replace(look, everything=everything, selected=selected, warnings=(*look.warnings, *added))
+    return replace(discovery, everything=everything, selected=selected, warnings=(*discovery.warnings, *added))
 
 
 def _unselectable(
@@ -140,7 +140,7 @@ def _unselectable(
     return found
 
 
-def _unplaced(selected: Sequence[FoundObject], known: Sequence[Replicated]) -> Mapping[str, str]:
+def _unplaced(selected: Sequence[FoundObject], known: Sequence[ReplicatedObject]) -> Mapping[str, str]:
     wanted = {one.name: one.source_id for one in selected if one.unsupported is None}
     return {wanted[name]: why for name, why in why_no_target(held_names(known), wanted).items()}
 
@@ -170,8 +170,8 @@ def _missing(one: FoundObject, known: Collection[ObjectName]) -> Iterator[str]:
     if one.parted and one.name not in known:
         yield (
             f"{one.name.text} is partitioned: TRUNCATE, DROP, DETACH and ATTACH of a single partition make no event."
-            " The next run sees that a partition went or was rewritten, and alerts; one that was attached with rows"
-            " flags the table. Rows of one that came and went between two runs it does not see."
+            " The next run sees that a partition went or was rewritten, and alerts; a table to which one with"
+            " rows was attached needs a backfill. Rows of one that came and went between two runs it does not see."
         )
     if one.generated:
         names = ", ".join(one.generated)
@@ -182,7 +182,7 @@ def _missing(one: FoundObject, known: Collection[ObjectName]) -> Iterator[str]:
     if named := [column.name for column in one.schema.columns if _is_name(column)]:
         yield (
             f"{one.name.text} has columns whose values are names of other things ({', '.join(named)}): when these are"
-            " renamed, the log does not tell. Exclude them, or ask for a backfill then."
+            " renamed, the log does not tell. Exclude them, or request a backfill then."
         )
 
 

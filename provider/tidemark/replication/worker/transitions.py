@@ -5,33 +5,33 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.replication.model.replication import By, Replicated
+from tidemark.replication.model.replication import Actor, ReplicatedObject
 from tidemark.replication.planning.lifecycle import ObjectAct, object_leads_to
 from tidemark.replication.store import object_writes, replicated_objects
 from tidemark.replication.store.object_writes import WriteKind, WriteState
 
-__all__ = ["CUT_OFF", "move_object"]
+__all__ = ["CUT_OFF", "transition_object"]
 
 CUT_OFF = "a backfill of it was cut off, and may have written to the target; backfill it again"
 
 
-def move_object(
+def transition_object(
     connection: sa.Connection,
     store: ControlStore,
-    one: Replicated,
+    one: ReplicatedObject,
     act: ObjectAct,
     *,
-    by: By,
+    by: Actor,
     give_up: bool,
-    flagged: str | None = None,
+    needs_backfill: str | None = None,
     problem: str | None = None,
     called: str | None = None,
 ) -> None:
     """Do the act where the state has an entry for it; else nothing.
 
     `give_up`: what an open write answers counts for nothing. Whether a backfill that is given up had written to its
-    target cannot be known, so a target that has something is flagged: what it shows may be newer than the store knows.
-    `called`: the act's name in the history.
+    target cannot be known, so a target that has something needs another: what it shows may be newer than the store
+    knows. `called`: the act's name in the history.
     """
     to, at = object_leads_to(one.state, act), store.clock()
     if to is None:
@@ -40,5 +40,7 @@ def move_object(
     if write is not None:
         object_writes.close(connection, write, WriteState.GIVEN_UP, at=at)
     cut_off = write is not None and write.kind is WriteKind.BACKFILL and one.applied is not None
-    flag = flagged or (CUT_OFF if cut_off else None)
-    replicated_objects.move(connection, one, called or act.value, to, at=at, by=by, flagged=flag, problem=problem)
+    reason = needs_backfill or (CUT_OFF if cut_off else None)
+    replicated_objects.transition(
+        connection, one, called or act.value, to, at=at, by=by, needs_backfill=reason, problem=problem
+    )
