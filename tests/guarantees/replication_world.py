@@ -178,7 +178,7 @@ class ReplicationWorld:
             self.expire()
 
     def catch_up(self) -> None:
-        """Until every object shows what is committed now; writers are at rest. A needed backfill takes two turns."""
+        """Until every object shows what is committed now; writers must rest. A needed backfill takes two turns."""
         for number in range(3):
             self.turn(f"last {number}")
             if all(one.applied == self.replication.captured for one in self.objects().values()):

@@ -142,7 +142,7 @@ class ReplicationLagSensor(_ReplicationSensor):
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Whether it is so now."""
-        from tidemark.operators._replication_status import told
+        from tidemark.operators._replication_status import report_status
 
         below = flag_of("below", self.below)
         seconds, most = _require_limit(self.lag_seconds, self.lag_bytes)
@@ -151,7 +151,7 @@ class ReplicationLagSensor(_ReplicationSensor):
         over = (most is not None and (unknown or status.lag_bytes > most)) or (
             seconds is not None and _over(seconds, status.lag_seconds, *(one.lag_seconds for one in looked_at))
         )
-        facts = told(status)
+        facts = report_status(status)
         self.log.info("%s", facts)
         return PokeReturnValue(is_done=over is not below, xcom_value=facts)
 

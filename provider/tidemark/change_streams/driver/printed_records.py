@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 
@@ -61,7 +61,7 @@ class _Lines:
 
 
 @cache
-def _in_lines(kind: type[DataFrame]) -> type[DataFrame]:
+def _in_lines(kind: Any) -> Any:
     return type("ChangeRecords", (_Lines, kind), {"__module__": __name__})
 
 

@@ -211,10 +211,11 @@ class _Run:
         try:
             yield from chunks
         except (ValueError, LookupError, struct.error) as error:
+            slot, behind = self.request.slot, self.position.commit
             raise SourceRefused(
                 source=source_text(self.address),
                 what="a message that can be read",
-                problem=f"a message of slot {self.ask.slot} behind {self.position.commit}: {_without_values(error)}",
+                problem=f"a message of slot {slot} behind {behind}: {_without_values(error)}",
                 remedy="Its database must have an encoding that is known (not SQL_ASCII), its plugin be pgoutput.",
             ) from error
 
