@@ -16,9 +16,7 @@ from alembic import command
 from tests.control.change_stream_model import START
 from tests.control.replication_model import ME, World, at, columns
 from tidemark.control import migrate
-from tidemark.control.engines import engine_of
 from tidemark.control.store import ControlStore
-from tidemark.control.urls import parse_url
 from tidemark.lake.event_logs import EventBatch, capture_app_id
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.streams import TableRef
@@ -138,7 +136,7 @@ class Earlier:
 
 @pytest.fixture
 def earlier(url: str, tmp_path: Path) -> Iterator[Earlier]:
-    made = Earlier(engine_of(parse_url(url)))
+    made = Earlier(sa.create_engine(url))
     made.fill(tmp_path)
     yield made
     made.engine.dispose()
