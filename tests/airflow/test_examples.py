@@ -249,7 +249,7 @@ def test_a_stream_with_little_time_left_is_told_by_mail(
 def test_a_change_stream_over_a_shop_is_made_altered_and_dropped(
     run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: TidemarkHook
 ) -> None:
-    from tests.airflow.examples.watch_shop import forget_shop, trim_shop, watch_less, watch_shop
+    from tests.airflow.examples.watch_shop import expire_shop, forget_shop, watch_less, watch_shop
 
     monkeypatch.setenv("TIDEMARK_LAKE_ROOT", str(tmp_path / "lake"))
     monkeypatch.setenv("TIDEMARK_CONTROL_STORE", f"sqlite:///{tmp_path}/control.db")
@@ -259,8 +259,8 @@ def test_a_change_stream_over_a_shop_is_made_altered_and_dropped(
     assert made["tables"] == ["shop.orders", "shop.invoices"]
     assert run_dag(watch_less).returned("alter")["tables"] == ["shop.orders"]
     assert get_change_stream(hook.open_store(), "shopchanges").options.exclude_delete
-    trimmed = run_dag(trim_shop).returned("trim")
-    assert (trimmed["change_stream"], trimmed["rows"]) == ("ShopChanges", 0)
+    expired = run_dag(expire_shop).returned("expire")
+    assert (expired["change_stream"], expired["rows"]) == ("ShopChanges", 0)
     assert run_dag(forget_shop).returned("forget") is True
 
 
