@@ -11,7 +11,8 @@ from pyspark.errors import AnalysisException
 
 from tidemark.errors import NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.tables import open_registered, resolve
+from tidemark.lake.moved import beside, by_name, open_registered
+from tidemark.lake.tables import resolve
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.alike import alike
 from tidemark.sql.identifiers import spelled
@@ -42,7 +43,8 @@ class SparkTables:
     def __call__(self, table: TableRef | str) -> DeltaLog:
         """The table's log. Raises what `locate` raises, and SourceMoved."""
         if isinstance(table, TableRef):
-            return open_registered(table, lambda name: self.locate(name)[0], self._options)
+            finders = (by_name(self.locate, self._options), beside(self._options))
+            return open_registered(table, finders, self._options)
         return DeltaLog.open(self.locate(table)[0], self._options)
 
     def locate(self, name: str) -> tuple[str, Addressing]:

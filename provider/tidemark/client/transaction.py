@@ -30,9 +30,10 @@ from tidemark.streams.worker.begin import begin, get_transaction
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.counting import count_failure
 from tidemark.streams.worker.extend import extend
+from tidemark.streams.worker.following import followed
 from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.rollback import rollback
-from tidemark.streams.worker.sources import window_from
+from tidemark.streams.worker.sources import wherever, window_from
 from tidemark.streams.worker.streams import get_stream, list_streams
 from tidemark.streams.worker.submit import submit
 from tidemark.streams.worker.targets import open_target
@@ -190,7 +191,7 @@ class LakeTransaction:
 
     def _window(self, name: str) -> StreamWindow:
         """The stream's window in this transaction, the same from the first read on."""
-        stream = get_stream(self._around.store, name)
+        stream = followed(self._around.store, name, self._around.tables)
         if stream.uid not in self._windows:
             at_offset = tuple(base.version for base in stream.bases)
             self._windows[stream.uid] = window_from(stream, self._heads.get(stream.uid, at_offset), self._started)
@@ -331,7 +332,7 @@ def _ends_now(around: Surroundings, reads: Collection[str] | None) -> dict[str, 
 
     def ends(stream: Stream) -> tuple[int, ...]:
         try:
-            return tuple(around.tables(base.table).head() for base in stream.bases)
+            return tuple(wherever(around.tables)(base.table).head() for base in stream.bases)
         except (TidemarkError, OSError):
             return tuple(base.version for base in stream.bases)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidemark.errors.tree import TidemarkError
+from tidemark.model.streams import Addressing, TableRef
 
 __all__ = [
     "CorruptLog",
@@ -48,9 +49,19 @@ class NotADeltaTable(SourceError):
 
 
 class SourceMoved(TableNotFound):
-    """The table {name} no longer lies at {old_path}; it is now at {path}. A stream on it goes on from its place after:
-    airflow tidemark streams relocate STREAM --to {name}.
+    """The table {name} no longer exists at {old_path}: it was renamed or moved, and exists at {path}. The next
+    consumption of a stream on it continues there. To move a stream now: airflow tidemark streams relocate STREAM --to
+    {path}.
     """
+
+    def __init__(self, *, hint: str = "", **facts: Any) -> None:
+        super().__init__(hint=hint or f"The table was moved to {facts['path']}.", **facts)
+
+    @property
+    def to(self) -> TableRef:
+        """The table at its new place."""
+        facts = self.facts
+        return TableRef(facts["name"], facts["path"], facts["table_id"], Addressing(facts["addressing"]))
 
 
 class RowTrackingDisabled(SourceError):

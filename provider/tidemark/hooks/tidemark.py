@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidemark.hooks._origins import ConnectionExtra
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.lake.delta_log import DeltaLog
+    from tidemark.lake.moved import Finder
     from tidemark.model.streams import TableRef
     from tidemark.streams.worker.limits import JobPlaces, RunJob
     from tidemark.streams.worker.runtime import Runtime
@@ -153,12 +154,21 @@ class TidemarkHook(BaseHook):
     def open_table(self, table: TableRef | str) -> DeltaLog:
         """The log of a registered table or of one by its name. Raises TableNotFound, NotADeltaTable, SourceMoved."""
         from tidemark.lake.delta_log import DeltaLog
-        from tidemark.lake.tables import open_registered
+        from tidemark.lake.moved import open_registered
         from tidemark.model.streams import TableRef
 
         if isinstance(table, TableRef):
-            return open_registered(table, self.table_uri, self.settings.storage_options)
+            return open_registered(table, self._finders(), self.settings.storage_options)
         return DeltaLog.open(self.table_uri(table), self.settings.storage_options)
+
+    def _finders(self) -> tuple[Finder, ...]:
+        """Where a table is looked for that is gone from its path; without a job."""
+        from tidemark.lake.moved import below_the_root, beside, by_name
+        from tidemark.lake.tables import resolve
+
+        root, options, origin = self.settings.lake_root, self.settings.storage_options, self.origin_of("lake_root")
+        named = by_name(lambda name: resolve(name, root, options, origin=origin), options)
+        return named, beside(options), below_the_root(root, options)
 
     def job_places(self) -> JobPlaces:
         """Where jobs keep log-only tables, and where they and the worker exchange files."""

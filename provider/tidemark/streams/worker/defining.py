@@ -14,6 +14,7 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import BaseOffset, Stream, StreamMode, TableRef
 from tidemark.streams.planning.names import require_name
 from tidemark.streams.worker import streams
+from tidemark.streams.worker.following import followed
 from tidemark.streams.worker.sources import Tables
 
 __all__ = ["MadeStream", "SourceTables", "StreamAsk", "advance_to", "make_stream"]
@@ -106,7 +107,7 @@ def advance_to(
     Raises StreamNotFound, InvalidArgument for a version of a view and for a step back, VersionNotFound,
     TransactionOpen.
     """
-    before = streams.get_stream(store, name)
+    before = followed(store, name, tables)
     if before.view is not None and isinstance(to, int):
         problem = f"{before.name} reads a view, and each of its tables counts versions of its own: give a time"
         raise InvalidArgument(argument="to", value=to, problem=problem)
