@@ -8,6 +8,7 @@ from tidemark.errors.tree import TidemarkError
 from tidemark.model.streams import Addressing, TableRef
 
 __all__ = [
+    "AmbiguousTableName",
     "CorruptLog",
     "DataFileUnreadable",
     "FileNotDescribed",
@@ -42,6 +43,12 @@ class TableNotFound(SourceError):
 
     def __init__(self, *, hint: str = "Check the name or the lake root.", **facts: Any) -> None:
         super().__init__(hint=hint, **facts)
+
+
+class AmbiguousTableName(SourceError):
+    """The name {name!r} is two tables: {path} below the lake root, and {location} in Spark's catalog. Name the first by
+    its path, or the other with its catalog, as in spark_catalog.schema.table.
+    """
 
 
 class NotADeltaTable(SourceError):

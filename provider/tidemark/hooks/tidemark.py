@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,10 +110,16 @@ class TidemarkHook(BaseHook):
         return ControlStore(self.settings.control_store, patience=patience, hide=_without_secrets, origin=origin)
 
     def runtime(self, run: RunJob) -> Runtime:
-        """What steps on the worker's side act through, with `run` to run their jobs. Raises as `open_store`."""
+        """What steps on the worker's side act through, with `run` to run their jobs. A job also asks Spark's catalog for
+        a table that is gone from its path. Raises as `open_store`.
+        """
+        from functools import partial
+
+        from tidemark.streams.worker.catalog import in_the_catalog
         from tidemark.streams.worker.runtime import Runtime
 
-        return Runtime(self.open_store(), run, self.job_places(), self.open_table)
+        runtime = Runtime(self.open_store(), run, self.job_places(), self.open_table)
+        return replace(runtime, tables=partial(self._open_table, further=(in_the_catalog(runtime),)))
 
     def table_uri(self, name: str) -> str:
         """The canonical URI of a table's name (path, ``delta.`path` ``, `schema.table`).
@@ -153,12 +160,15 @@ class TidemarkHook(BaseHook):
 
     def open_table(self, table: TableRef | str) -> DeltaLog:
         """The log of a registered table or of one by its name. Raises TableNotFound, NotADeltaTable, SourceMoved."""
+        return self._open_table(table)
+
+    def _open_table(self, table: TableRef | str, *, further: tuple[Finder, ...] = ()) -> DeltaLog:
         from tidemark.lake.delta_log import DeltaLog
         from tidemark.lake.moved import open_registered
         from tidemark.model.streams import TableRef
 
         if isinstance(table, TableRef):
-            return open_registered(table, self._finders(), self.settings.storage_options)
+            return open_registered(table, (*self._finders(), *further), self.settings.storage_options)
         return DeltaLog.open(self.table_uri(table), self.settings.storage_options)
 
     def _finders(self) -> tuple[Finder, ...]:

@@ -44,9 +44,15 @@ def by_name(find: Callable[[str], tuple[str, Addressing]], options: Mapping[str,
     """Asks where the table's own name leads now; a path leads nowhere else."""
 
     def found(table: TableRef) -> Iterator[TableRef]:
-        if table.addressing is not Addressing.PATH:
+        if table.addressing is Addressing.PATH:
+            return
+        try:
             uri, addressing = find(table.name)
-            yield from table_at(table, uri, table.name, addressing, options)
+        except TableNotFound:
+            raise
+        except SourceError:  # the name is a view by now, or two tables
+            return
+        yield from table_at(table, uri, table.name, addressing, options)
 
     return found
 

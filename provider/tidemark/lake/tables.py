@@ -14,7 +14,9 @@ from tidemark.sql.table_names import table_name
 
 __all__ = ["place_of", "resolve", "table_ref"]
 
-ONLY_SPARK_KNOWS = "Only Spark knows it, so it is looked up by a task that creates a stream or writes. Here, give the path of the table."
+ONLY_SPARK_KNOWS = (
+    "Only Spark knows it, so a task that creates a stream or writes looks it up by a job. Here, give the table's path."
+)
 
 
 def resolve(

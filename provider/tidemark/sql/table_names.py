@@ -33,8 +33,8 @@ class TableName:
 
 
 def table_name(name: str) -> TableName:
-    """The meaning of a name: a path, a URI and delta.`path` are themselves, a name with a catalog is that catalog's. Any
-    other name is a table below the lake root, or else one of the current catalog.
+    """The meaning of a name. A path, a URI and delta.`path` are themselves; a name with a catalog is that catalog's;
+    any other name is a table below the lake root, or else one of the session's catalog.
     """
     text = name.strip()
     parts = tuple(quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(text))
