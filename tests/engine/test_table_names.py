@@ -56,7 +56,7 @@ def test_each_stream_says_which_knew_its_table_and_where_that_is(
         made = lake.create_stream(f"s{number}", on=name)
         assert (made.table_name, made.origin) == (name, origin)
         assert made.path.startswith("file:///")
-    with pytest.raises(TableNotFound, match="a.b.c"):
+    with pytest.raises(TableNotFound, match=r"a\.b\.c"):
         lake.create_stream("never", on="a.b.c")
 
 

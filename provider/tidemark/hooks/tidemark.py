@@ -110,8 +110,8 @@ class TidemarkHook(BaseHook):
         return ControlStore(self.settings.control_store, patience=patience, hide=_without_secrets, origin=origin)
 
     def runtime(self, run: RunJob) -> Runtime:
-        """What steps on the worker's side act through, with `run` to run their jobs. One also asks Spark's catalog for a
-        table that is gone from its path. Raises as `open_store`.
+        """What steps on the worker's side act through, with `run` to run their jobs. One also asks Spark's catalog for
+        a table that is gone from its path. Raises as `open_store`.
         """
         from functools import partial
 

@@ -18,6 +18,8 @@ ONLY_SPARK_KNOWS = (
     "Only Spark knows it, so a task that creates a stream or writes looks it up by a job. Here, give the table's path."
 )
 
+WITH_ITS_CATALOG = "For a table of Spark's catalog, give its catalog, too: spark_catalog.schema.table."
+
 
 def resolve(
     name: str, lake_root: str, options: Mapping[str, str] | None = None, *, origin: str = ""
@@ -33,7 +35,8 @@ def resolve(
     uri, addressing = place_of(name, lake_root)
     if addressing is Addressing.LAKE and not Storage(uri, options).exists(LOG_DIRECTORY):
         root = canonical_uri(lake_root)
-        raise TableNotFound(path=uri, hint=hint_for(name, meant.parts, root, options, origin=origin))
+        hint = hint_for(name, meant.parts, root, options, origin=origin)
+        raise TableNotFound(path=uri, hint=f"{hint} {WITH_ITS_CATALOG}")
     return uri, addressing
 
 
