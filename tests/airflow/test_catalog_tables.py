@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.airflow.command_line import run_airflow
 from tests.airflow.runs import Lake, Outcome
 from tests.tiers import nightly
-from tidemark.errors import TableNotFound, TargetNotFound
+from tidemark.errors import InvalidArgument, TableNotFound
 from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
@@ -165,7 +165,7 @@ def test_what_no_catalog_has_is_said_and_a_target_is_no_name_of_a_catalog(shop: 
     with pytest.raises(TableNotFound, match="in Spark's catalog"):
         create(shop, f"spark_catalog.{shop.schema}.nothing")
     create(shop, shop.table)
-    with pytest.raises(TargetNotFound, match="give the table's path"):
+    with pytest.raises(InvalidArgument, match="give the path of the table"):
         begun(shop, hook, "r1", target=shop.table)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from tidemark.errors import SourceError, SourceMoved, StorageRefused, TableNotFound
+from tidemark.errors import InvalidArgument, SourceError, SourceMoved, StorageRefused, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.listing import table_names
 from tidemark.lake.segments import LOG_DIRECTORY
@@ -50,7 +50,7 @@ def by_name(find: Callable[[str], tuple[str, Addressing]], options: Mapping[str,
             uri, addressing = find(table.name)
         except TableNotFound:
             raise
-        except SourceError:  # the name is a view by now, or two tables
+        except (SourceError, InvalidArgument):  # a view by now, two tables, or a catalog must be asked
             return
         yield from table_at(table, uri, table.name, addressing, options)
 

@@ -15,9 +15,9 @@ from tidemark.sql.table_names import table_name
 __all__ = ["place_of", "resolve", "table_ref"]
 
 ONLY_SPARK_KNOWS = (
-    "Only Spark knows it, so a task that creates a stream or writes looks it up by a job. Here, give the table's path."
+    "only Spark's catalog knows its path, and it is asked for the source of a stream alone; give the path of the table, or"
+    " schema.table if it is below the lake root"
 )
-
 WITH_ITS_CATALOG = "For a table of Spark's catalog, give its catalog, too: spark_catalog.schema.table."
 
 
@@ -27,11 +27,12 @@ def resolve(
     """The canonical URI that a name leads to without a catalog, and how it led there.
 
     A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. `origin`: where the lake root
-    was said. Raises TableNotFound where nothing of that name lies below the lake root, with names that are like it.
+    was said. Raises TableNotFound where nothing of that name lies below the lake root, with names that are like it;
+    InvalidArgument for a name with a catalog.
     """
     meant = table_name(name)
     if meant.only_in_catalog:
-        raise TableNotFound(path=f"{meant.text} (a name of Spark's catalog)", hint=ONLY_SPARK_KNOWS)
+        raise InvalidArgument(argument="table", value=meant.text, problem=ONLY_SPARK_KNOWS)
     uri, addressing = place_of(name, lake_root)
     if addressing is Addressing.LAKE and not Storage(uri, options).exists(LOG_DIRECTORY):
         root = canonical_uri(lake_root)
@@ -41,13 +42,12 @@ def resolve(
 
 
 def place_of(name: str, lake_root: str) -> tuple[str, Addressing]:
-    """Where a table of that name exists, or would if it were created. Raises InvalidArgument for a name with a catalog:
-    the catalog alone says where it creates tables.
+    """Where a table of that name exists, or would if it were created. Raises InvalidArgument for a name with a
+    catalog.
     """
     meant = table_name(name)
     if meant.only_in_catalog:
-        problem = "only a catalog knows its place; give a path, or schema.table for a table below the lake root"
-        raise InvalidArgument(argument="table", value=name, problem=problem)
+        raise InvalidArgument(argument="table", value=meant.text, problem=ONLY_SPARK_KNOWS)
     if meant.path is not None:
         return canonical_uri(meant.path), Addressing.PATH
     return canonical_uri("/".join((canonical_uri(lake_root), *meant.parts))), Addressing.LAKE
