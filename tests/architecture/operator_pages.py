@@ -232,7 +232,7 @@ def _into_fields(function: Callable[..., Any], one: Any) -> Iterator[str]:
 def starts_spark(one: Any) -> bool:
     """Whether it, or a task that it makes, makes a job."""
     if isinstance(one, type):
-        own = [kind for kind in one.__mro__ if kind in PUBLIC.values()]
+        own = [kind for kind in one.__mro__ if kind in public().values()]
         return any(call in inspect.getsource(kind) for kind in own for call in ("self.runtime", "SparkJob("))
     module = inspect.getmodule(inspect.unwrap(one))
     assert isinstance(module, ModuleType)
