@@ -81,9 +81,9 @@ def shop(spark: SparkSession, lake: Lake, warm_spark: Path, airflow_home: Path) 
     made.sql("DROP DATABASE {s} CASCADE")
 
 
-def mirroring(shop: Shop, name: str) -> DAG:
+def mirroring(shop: Shop, name: str, on: str | None = None) -> DAG:
     with DAG(name, schedule=None) as dag:
-        create = CreateStreamOperator(task_id="create", stream=name, on=shop.table)
+        create = CreateStreamOperator(task_id="create", stream=name, on=on or shop.table)
         create >> ConsumeStreamOperator(
             task_id="consume", stream=name, target=shop.mirror, write_as="append", outlets=[]
         )  # fmt: skip
@@ -94,22 +94,42 @@ def test_R90_operators_follow_a_managed_table_that_is_renamed_between_windows(
     run_dag: RunDag, shop: Shop, hook: TidemarkHook
 ) -> None:
     dag = mirroring(shop, shop.schema)
-    assert run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC)).returned("create")["table"] == shop.table
+
+    def day(number: int) -> None:
+        assert run_dag(dag, at=datetime(2026, 11, number, tzinfo=UTC)).state == "success"
+
+    day(1)
     assert shop.started() == 1  # a job asked the catalog, and an empty window starts none
     before = get_stream(hook.open_store(), shop.schema)
-    assert before.source.addressing is Addressing.CATALOG
+    assert (before.source.name, before.source.addressing) == (shop.table, Addressing.CATALOG)
     shop.sql("INSERT INTO {s}.orders VALUES (1)")
-    with DAG(f"{shop.schema}_only", schedule=None) as only:
-        ConsumeStreamOperator(task_id="it", stream=shop.schema, target=shop.mirror, write_as="append", outlets=[])
-    assert run_dag(only, at=datetime(2026, 11, 1, tzinfo=UTC)).state == "success"
+    day(2)
     shop.sql("ALTER TABLE {s}.orders RENAME TO {s}.renamed", "INSERT INTO {s}.renamed VALUES (2)")
-    assert run_dag(only, at=datetime(2026, 11, 2, tzinfo=UTC)).state == "success"
+    day(3)
+    assert shop.started() == 3  # and nothing but two windows were written since
     after = get_stream(hook.open_store(), shop.schema)
     assert (after.uid, after.source.name) == (before.uid, f"spark_catalog.{shop.schema}.renamed")
     assert after.source.path == before.source.path.replace("/orders", "/renamed")
-    assert shop.mirrored() == [(1,), (2,)]
-    assert shop.started() == 3  # and nothing but two windows were written since
+    shop.sql("INSERT INTO {s}.renamed VALUES (3)")
+    day(4)  # the DAG has the old name still
+    assert shop.mirrored() == [(1,), (2,), (3,)]
     assert [move.who for move in stream_history(hook.open_store(), shop.schema)].count(FOLLOWED_BY) == 1
+
+
+def test_R90_a_table_that_is_renamed_below_the_lake_root_is_followed_by_a_dag_that_has_its_old_name(
+    run_dag: RunDag, shop: Shop, hook: TidemarkHook
+) -> None:
+    name = f"{shop.schema}.orders"
+    shop.lake.create(name, "id INT", row_tracking=True)
+    dag = mirroring(shop, f"{shop.schema}_lake", on=name)
+    for number, new_name in enumerate(("orders", "renamed", "again"), start=1):
+        shutil.move(shop.lake.root / name.replace(".", "/"), shop.lake.root / shop.schema / new_name)
+        name = f"{shop.schema}.{new_name}"
+        assert run_dag(dag, at=datetime(2026, 11, number, tzinfo=UTC)).state == "success"
+        shop.lake.sql(f"INSERT INTO {{t}} VALUES ({number})", name)
+    assert run_dag(dag, at=datetime(2026, 11, 9, tzinfo=UTC)).state == "success"
+    assert get_stream(hook.open_store(), f"{shop.schema}_lake").source.name == name
+    assert shop.mirrored() == [(1,), (2,), (3,)]
 
 
 def test_R90_a_window_that_is_open_during_the_rename_is_delivered_once(shop: Shop, hook: TidemarkHook) -> None:

@@ -22,7 +22,13 @@ __all__ = ["VIEWS", "kind_of", "location_of", "named_table", "same_table"]
 
 VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
-_NOT_THERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "PARSE_SYNTAX")
+_NOT_THERE = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "CATALOG_NOT_FOUND",
+    "REQUIRES_SINGLE_PART_NAMESPACE",  # what it says of a catalog that it does not have
+    "PARSE_SYNTAX",
+)
 _CATALOG_MISSING = "Check the name. A task needs the catalog's settings on its Spark connection (spark_conf)."
 
 

@@ -14,7 +14,7 @@ from tidemark.model.streams import Stream, StreamWindow, TableRef
 from tidemark.streams.store import streams, transactions
 from tidemark.streams.worker.opening import Tables
 
-__all__ = ["FOLLOWED_BY", "follow", "follow_windows", "followed", "relocate", "where_they_are"]
+__all__ = ["FOLLOWED_BY", "follow", "follow_windows", "followed", "relocate", "was_on", "where_they_are"]
 
 FOLLOWED_BY = "tidemark"
 """Who moved the stream, in its history: nobody asked for it."""
@@ -30,7 +30,7 @@ def relocate(
     """
     if stream.source == to:
         return stream
-    words = f"relocated from {stream.source.name} ({stream.source.path})" + (f": {why}" if why else "")
+    words = f"{_from(stream.source.name)}{stream.source.path})" + (f": {why}" if why else "")
     if stream.view is not None:
         problem = "it reads a view; rename its tables back, or re-base the stream onto the view as it is now"
         raise RelocationRefused(stream=stream.name, problem=problem)
@@ -68,6 +68,12 @@ def followed(store: ControlStore, name: str, tables: Tables) -> Stream:
     return stream
 
 
+def was_on(store: ControlStore, stream: Stream, name: str) -> bool:
+    """Whether the stream's table had that name before it was renamed, by the stream's history."""
+    moves = store.read(lambda connection: streams.history(connection, stream.uid))
+    return any(move.why.startswith(_from(name)) for move in moves)
+
+
 def follow_windows(store: ControlStore, transaction: Transaction, tables: Tables) -> Transaction:
     """The transaction with its windows where their tables are now, in the store, too; the streams are moved with them.
 
@@ -84,6 +90,10 @@ def follow_windows(store: ControlStore, transaction: Transaction, tables: Tables
 def where_they_are(windows: tuple[StreamWindow, ...], tables: Tables) -> tuple[StreamWindow, ...]:
     """The windows where their tables are now. Raises RelocationRefused as `follow` does."""
     return tuple(_where_it_is(window, tables) for window in windows)
+
+
+def _from(name: str) -> str:
+    return f"relocated from {name} ("
 
 
 def _follow(connection: sa.Connection, store: ControlStore, uid: str, to: TableRef) -> Stream | None:
