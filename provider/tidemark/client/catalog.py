@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 
 from tidemark.errors import AmbiguousTableName, NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.moved import beside, by_name, open_registered
+from tidemark.lake.moved import Finder, below_the_root, beside, by_name, open_registered
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage, canonical_uri
 from tidemark.lake.tables import place_of, resolve
@@ -41,9 +41,12 @@ class SparkTables:
     def __call__(self, table: TableRef | str) -> DeltaLog:
         """The table's log. Raises what `locate` raises, and SourceMoved."""
         if isinstance(table, TableRef):
-            finders = (by_name(self.locate, self._options), beside(self._options), self._in_the_catalog)
-            return open_registered(table, finders, self._options)
+            return open_registered(table, self._finders(), self._options)
         return DeltaLog.open(self.locate(table)[0], self._options)
+
+    def _finders(self) -> tuple[Finder, ...]:
+        below = () if self._lake_root is None else (below_the_root(self._lake_root, self._options),)
+        return by_name(self.locate, self._options), beside(self._options), *below, self._in_the_catalog
 
     def locate(self, name: str) -> tuple[str, Addressing]:
         """Where the table lies and how its name leads there.
