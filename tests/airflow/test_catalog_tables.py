@@ -28,7 +28,7 @@ from tidemark.model.streams import Addressing
 from tidemark.operators._plans import WriteRequest, planned_writes
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.rebase import RebaseStreamOperator
-from tidemark.operators.stream_sql import StreamSqlOperator
+from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.sensors.streams import StreamHasDataSensor
 from tidemark.streams.worker.begin import begin
@@ -191,7 +191,7 @@ def test_what_no_catalog_has_is_said_and_a_target_is_no_name_of_a_catalog(shop: 
 
 def test_sql_and_a_re_base_take_a_name_of_the_catalog(shop: Shop, hook: TidemarkHook) -> None:
     text = f"CREATE STREAM {shop.schema} ON TABLE {shop.table}"
-    run(StreamSqlOperator(task_id="create", sql=text))
+    run(StreamSQLOperator(task_id="create", sql=text))
     assert get_stream(hook.open_store(), shop.schema).source.name == shop.table
     shop.sql(f"CREATE OR REPLACE TABLE {{s}}.orders (id INT) USING delta {TRACKED}")
     run(RebaseStreamOperator(task_id="rebase", stream=shop.schema, on=shop.table, why="loaded anew"))

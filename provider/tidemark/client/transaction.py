@@ -31,9 +31,10 @@ from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.counting import count_failure
 from tidemark.streams.worker.extend import extend
 from tidemark.streams.worker.following import followed
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.rollback import rollback
-from tidemark.streams.worker.sources import wherever, window_from
+from tidemark.streams.worker.sources import window_from
 from tidemark.streams.worker.streams import get_stream, list_streams
 from tidemark.streams.worker.submit import submit
 from tidemark.streams.worker.targets import open_target

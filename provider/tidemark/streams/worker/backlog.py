@@ -9,7 +9,8 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.streams.planning.backlog import change_records, operation_of
 from tidemark.streams.planning.bounds import UNBOUNDED
-from tidemark.streams.worker.sources import Tables, look_at_sources, open_table, wherever
+from tidemark.streams.worker.opening import wherever
+from tidemark.streams.worker.sources import Tables, look_at_sources, open_table
 from tidemark.streams.worker.streams import get_stream
 
 __all__ = ["WaitingVersion", "stream_backlog", "stream_table_timestamp"]

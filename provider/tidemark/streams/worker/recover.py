@@ -14,8 +14,9 @@ from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Stream, StreamOffset, TableRef
 from tidemark.streams.store import health, streams, target_numbers, transactions
 from tidemark.streams.worker.older_store import LostMarks, lost_marks
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.rollback import release
-from tidemark.streams.worker.sources import Tables, checked_head, wherever
+from tidemark.streams.worker.sources import Tables, checked_head
 from tidemark.streams.worker.versions import require_jobs_ended
 
 __all__ = ["Recovered", "recover_stream"]
