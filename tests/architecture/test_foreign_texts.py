@@ -14,6 +14,7 @@ OURS = {  # who parses JSON besides, and whose text that is
     "model/codec.py": "what this program wrote: jobs, the control store",
     "streams/store/streams.py": "the control store",
     "replication/store/replicated_objects.py": "the control store",
+    "control/migrations/versions/v0011_words_of_replications.py": "the control store",
     "jobs/__main__.py": "the environment, by the worker",
     "jobs/remote_session.py": "the environment, by the worker",
     "hooks/settings.py": "the connection",

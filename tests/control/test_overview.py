@@ -152,7 +152,7 @@ def test_a_stream_that_never_was_is_not_found(store: ControlStore) -> None:
 def test_a_page_of_10000_streams_is_one_query_and_quick(store: ControlStore) -> None:
     rows = [stream(n, f"stream_{n:05}") for n in range(MANY)]
     store.write(lambda connection: streams.insert(connection, rows[0], who="test"))
-    like = store.read(lambda c: dict(c.execute(sa.select(schema.streams)).mappings().find_row()))
+    like = store.read(lambda c: dict(c.execute(sa.select(schema.streams)).mappings().one()))
     more = [{**like, "uid": s.uid, "name": s.name, "folded_name": s.name, "anchor": s.anchor} for s in rows[1:]]
     store.write(lambda connection: connection.execute(schema.streams.insert(), more))
     for wish in ({}, {"offset": 9_950}, {"search": "9"}, {"sort": SortBy.ADVANCED}, {"sort": SortBy.HELD}):

@@ -33,6 +33,7 @@ from tidemark.streams.planning.stream_sql.listing import listed
 from tidemark.streams.planning.vacuum_results import VacuumResult
 from tidemark.streams.worker import streams
 from tidemark.streams.worker.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
+from tidemark.streams.worker.following import followed
 from tidemark.streams.worker.has_data import has_data, has_rows
 from tidemark.streams.worker.sources import look_at_sources, window_from
 from tidemark.streams.worker.transfer import ImportedStream, export_streams, import_streams
@@ -97,13 +98,8 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
             source = find_files(self._context, on)
         else:
             require_fitting_mode(kind, keys, on_view=self._context.tables.is_view(on))
-            source = find_source(
-                self._context,
-                on,
-                enable_row_tracking=enable_row_tracking,
-                beyond_snowflake=beyond_snowflake,
-                keys=keys,
-            )
+            allowed = {"enable_row_tracking": enable_row_tracking, "beyond_snowflake": beyond_snowflake}
+            source = find_source(self._context, on, keys=keys, **allowed)
         offsets = offsets_at(self._context, source, name, at=at, before=before)
         return self._create(
             name,
@@ -240,12 +236,13 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         """Skip unread changes up to now or `to`, never back; logged with who and why. Raises InvalidArgument,
         TransactionOpen.
         """
-        stored = streams.get_stream(self._context.store, name)
-        offsets = offsets_at(self._context, source_of(stored), name, at=to, before=None)
-        moved = streams.advance_stream(
-            self._context.store, name, total(offsets), self._context.who, why, bases=offsets if stored.view else ()
+        context = self._context
+        stored = followed(context.store, name, context.tables)
+        offsets = offsets_at(context, source_of(stored), name, at=to, before=None)
+        bases = offsets if stored.view else ()
+        return self._describe(
+            streams.advance_stream(context.store, name, total(offsets), context.who, why, bases=bases)
         )
-        return self._describe(moved)
 
     def changes(
         self,
@@ -309,7 +306,7 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         With a point its place is there instead. Raises StreamNotFound, StreamExists, and what `create_stream` raises
         for a point.
         """
-        stored = streams.get_stream(self._context.store, name)
+        stored = followed(self._context.store, name, self._context.tables)
         offsets = stored.bases
         if at is not None or before is not None:
             offsets = offsets_at(self._context, source_of(stored), clone, at=at, before=before)

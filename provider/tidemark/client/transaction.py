@@ -29,6 +29,8 @@ from tidemark.streams.driver.sql import query_text
 from tidemark.streams.worker.begin import begin, get_transaction
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.extend import extend
+from tidemark.streams.worker.following import followed
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.rollback import rollback
 from tidemark.streams.worker.sources import window_from
@@ -190,7 +192,7 @@ class LakeTransaction:
 
     def _window(self, name: str) -> StreamWindow:
         """The stream's window in this transaction, the same from the first read on."""
-        stream = get_stream(self._context.store, name)
+        stream = followed(self._context.store, name, self._context.tables)
         if stream.uid not in self._windows:
             at_offset = tuple(base.version for base in stream.bases)
             self._windows[stream.uid] = window_from(stream, self._heads.get(stream.uid, at_offset), self._started)
@@ -331,7 +333,7 @@ def _ends_now(context: ClientContext, reads: Collection[str] | None) -> dict[str
 
     def ends(stream: Stream) -> tuple[int, ...]:
         try:
-            return tuple(context.tables(base.table).head() for base in stream.bases)
+            return tuple(wherever(context.tables)(base.table).head() for base in stream.bases)
         except (TidemarkError, OSError):
             return tuple(base.version for base in stream.bases)
 

@@ -13,11 +13,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import StreamNotFound
+from tidemark.errors import StreamNotFound, TableNotFound
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import Stream
 from tidemark.streams.store import overview
 from tidemark.streams.store import streams as stored_streams
+from tidemark.streams.worker.following import followed
 from tidemark.streams.worker.has_data import renew_anchor
 from tidemark.streams.worker.observation import Observation, ObservationCache
 from tidemark.streams.worker.risks import LOGS_AT_ONCE, Limit, RiskReport, risk_report
@@ -162,8 +163,12 @@ class SourcePoller:
         )
 
     def _observe(self, stream: Stream, opened: _Opened) -> Observation:
-        """A stream without data does not age while somebody watches it (R86)."""
-        observation = self._observations.observe(stream, opened.settings.storage_options)
+        """A stream without data does not age while somebody watches it (R86), and follows a table that is moved."""
+        try:
+            observation = self._observations.observe(stream, opened.settings.storage_options)
+        except TableNotFound:
+            stream = followed(opened.store, stream.name, opened.hook.open_table)
+            observation = self._observations.observe(stream, opened.settings.storage_options)
         if not observation.has_data:
             renew_anchor(opened.store, stream, opened.hook.open_table)
         return observation

@@ -213,7 +213,7 @@ def test_all_partitions_are_read_in_one_query_by_the_clients_clock_and_print_in_
     assert repr(found.first()) == lines[0]
 
     read = f"SELECT * FROM READ_Names('{since}', NULL, '{root}', 10000)"
-    lake._around.store.clock = lambda: stream.created_at + timedelta(days=1, seconds=1)  # type: ignore[method-assign]
+    lake._context.store.clock = lambda: stream.created_at + timedelta(days=1, seconds=1)  # type: ignore[method-assign]
     with pytest.raises(OutOfRange, match="start_timestamp is too far in the past"):
         lake.read_change_stream("Names", start_timestamp=since, partition_token=root)
     with pytest.raises(PySparkException, match="start_timestamp is too far in the past"):

@@ -19,6 +19,7 @@ from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.store import health as counted
 from tidemark.streams.store import streams as stored_streams
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.status import StreamStatus, status_of
 from tidemark.streams.worker.threads import READS_OF_ONE_TABLE, OwnThreads
@@ -257,7 +258,7 @@ def _waiting_since(stream: Stream, status: StreamStatus, tables: Tables, long_ag
 
 def _first_change(base: BaseOffset, tables: Tables) -> datetime | None:
     """When the first commit behind the offset that changed data was made; None where there is none."""
-    log = tables(base.table)
+    log = wherever(tables)(base.table)
     for version in range(base.version + 1, log.head() + 1):
         if log.has_changes(version - 1, version):
             return log.timestamp(version)
