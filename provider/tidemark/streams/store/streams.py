@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.objects import touch
 from tidemark.errors import StreamNotFound
 from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.streams import Addressing, BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
@@ -140,6 +141,7 @@ def rebase(connection: sa.Connection, old: Stream, new: Stream, *, at: datetime,
     never used again (V5), and with it no number of its Delta transactions.
     """
     connection.execute(streams.update().where(streams.c.uid == old.uid).values(dropped_at=at))
+    touch(connection, "stream", (old.uid,))
     _insert(connection, new, rebased_from=old.uid)
     _log(connection, OffsetMove(new.uid, old.offset.version, new.offset.version, at, who, why, None))
 
@@ -313,6 +315,7 @@ def _live() -> sa.Select[tuple[object, ...]]:
 
 
 def _log(connection: sa.Connection, move: OffsetMove) -> None:
+    touch(connection, "stream", (move.stream_uid,), by=move.run or move.who)
     connection.execute(
         offset_moves.insert().values(
             stream_uid=move.stream_uid,
