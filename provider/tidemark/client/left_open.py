@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemark.client.shown_objects import ShownObjects
 from tidemark.client.surroundings import Surroundings
 from tidemark.delivery.model.transactions import CommitResult
 from tidemark.model.statements import TransactionKey
@@ -10,7 +11,7 @@ from tidemark.streams.worker.finish import finish
 __all__ = ["LeftOpen"]
 
 
-class LeftOpen:
+class LeftOpen(ShownObjects):
     """The part of `Lake` that finishes them on request; the next transaction on their streams does so by itself."""
 
     _around: Surroundings

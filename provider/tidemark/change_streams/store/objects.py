@@ -81,7 +81,8 @@ def consumer_group_lags(connection: sa.Connection, uids: Sequence[str], now: dat
         lag = max(0.0, (now - lowest).total_seconds())
         kept = from_json(ChangeStreamOptions, row.options).retention
         late = lag >= STALE_AT * kept.total_seconds()
-        found[row.uid] = Lag(lag, overdue=f"the log keeps records for {kept}, and it may soon lose some" if late else None)
+        words = f"the log keeps records for {kept}, and it may soon lose some that the group has not read"
+        found[row.uid] = Lag(lag, overdue=words if late else None)
     return found
 
 

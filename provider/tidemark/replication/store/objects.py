@@ -86,7 +86,8 @@ def _worst(row: sa.RowMapping) -> tuple[Severity, str | None]:
 def _open_runs(connection: sa.Connection, uids: Sequence[str]) -> dict[str, str]:
     """The runs that write these tables, or failed to and left their writes open."""
     opened = _write.object_uid.in_(uids) & (_write.state == "open") & _write.run.is_not(None)
-    return {row.object_uid: row.run for row in connection.execute(sa.select(_write.object_uid, _write.run).where(opened))}
+    query = sa.select(_write.object_uid, _write.run).where(opened)
+    return {row.object_uid: row.run for row in connection.execute(query)}
 
 
 def _last_run(connection: sa.Connection, replication_uid: str) -> str | None:

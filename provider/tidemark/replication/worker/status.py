@@ -25,7 +25,16 @@ from tidemark.replication.store import object_writes, replicated_objects, replic
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.store.replications import StoredReplication
 
-__all__ = ["Alert", "ObjectStatus", "ReplicationStatus", "describe", "describe_all", "describe_object", "history", "table_lags"]
+__all__ = [
+    "Alert",
+    "ObjectStatus",
+    "ReplicationStatus",
+    "describe",
+    "describe_all",
+    "describe_object",
+    "history",
+    "table_lags",
+]
 
 
 @dataclass(frozen=True)
@@ -145,7 +154,8 @@ def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[Replic
 def table_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
     """How old the state of the source is that each of these tables shows; those that show none are left out."""
     found = replicated_objects.of_uids(connection, uids)
-    of = {uid: replications.by_uid(connection, uid).replication for uid in {one.object.replication_uid for one in found}}
+    theirs = {one.object.replication_uid for one in found}
+    of = {uid: replications.by_uid(connection, uid).replication for uid in theirs}
     ages = {one.object.uid: _status(one, of[one.object.replication_uid], now).lag_seconds for one in found}
     return {uid: Lag(age) for uid, age in ages.items() if age is not None}
 

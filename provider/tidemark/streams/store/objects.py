@@ -54,6 +54,4 @@ def stream_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -
     return {row.uid: Lag(max(0.0, (now - row.anchor).total_seconds())) for row in connection.execute(query)}
 
 
-STREAM = ObjectKind(
-    "stream", _entries, "streams.store.objects:stream_lags", view=lambda name, within: {"stream": name}
-)
+STREAM = ObjectKind("stream", _entries, "streams.store.objects:stream_lags", view=lambda name, within: {"stream": name})

@@ -1,4 +1,4 @@
-"""One table of all objects: streams, change streams, consumer groups, replications and their tables, with their states."""
+"""One table of all objects, with their states: of streams, change streams, consumer groups and replications."""
 
 from __future__ import annotations
 

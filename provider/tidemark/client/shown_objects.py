@@ -1,0 +1,27 @@
+"""All objects of the control store from a notebook."""
+
+from __future__ import annotations
+
+from tidemark.client.surroundings import Surroundings
+from tidemark.control.object_list import ObjectsWish, ShownObject, show_all
+
+__all__ = ["ShownObjects"]
+
+
+class ShownObjects:
+    """The part of `Lake` that lists objects of every kind, whichever subject they belong to."""
+
+    _around: Surroundings
+
+    def show_objects(
+        self, *, kind: str | None = None, state: str | None = None, problems: bool = False
+    ) -> tuple[ShownObject, ...]:
+        """Every object of the control store with state, severity, lag and problem, the worst first.
+
+        `kind`: stream, change_stream, consumer_group, replication or replicated_table. `state`: a state of the kind, or
+        a severity (failed, warning, waiting, ok). `problems`: failed ones and those with a warning alone. The lake is
+        not asked: `show_streams` tells what only the source of a stream knows. Raises InvalidArgument.
+        """
+        store = self._around.store
+        wish = ObjectsWish(kind=kind, state=state, problems=problems)
+        return store.read(lambda connection: show_all(connection, wish, now=store.clock()))
