@@ -128,7 +128,7 @@ def find(connection: sa.Connection, kind: str, name: str, *, now: datetime) -> S
 
 def count_kinds(connection: sa.Connection) -> dict[str, int]:
     """How many objects of each kind live; kinds without any are left out."""
-    query = sa.select(_of.kind, sa.func.count()).where(_of.ended_at.is_(None)).group_by(_of.kind)
+    query = sa.select(_of.kind, sa.func.count()).where(*_live(ObjectsWish())).group_by(_of.kind)
     return {kind: int(count) for kind, count in connection.execute(query)}
 
 
