@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 
-from tests.airflow.monitor_app import GUEST, NOBODY, Caller
+from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import MonitoredReplications
 from tidemark.control.schema import objects
@@ -69,13 +69,43 @@ def test_objects_of_every_kind_come_worst_first(ask: Caller) -> None:
     found = answer.json()
     assert (found["total"], found["kinds"]) == (15, {"replicated_table": 7, "replication": 2, "stream": 6})
     of = {f"{one['kind']} {one['name']}": one for one in found["objects"]}
-    stock = of["stream stock"]
-    assert (stock["state"], stock["severity"], stock["owner"]) == ("failing", "failed", DAG)
-    assert "a column has another type" in stock["problem"]
-    assert stock["since"].endswith(("Z", "+00:00"))
+    payments = of["replicated_table shop/shop.payments"]
+    assert (payments["state"], payments["severity"], payments["owner"]) == ("failed", "failed", DAG)
+    assert "it went away" in payments["problem"]
+    assert payments["since"].endswith(("Z", "+00:00"))
     assert of["replication shop"]["lag_amount"] == 48_200_000
     assert of["replication shop"]["lag_unit"] == "bytes"
-    assert of["stream payments"]["lag_seconds"] > 0
+    assert of["replicated_table shop/shop.orders"]["lag_seconds"] > 0
+
+
+def test_streams_come_with_what_their_logs_say(ask: Caller) -> None:
+    of = {one["name"]: one for one in ask("/api/objects", kind="stream").json()["objects"]}
+    states = {name: (one["state"], one["severity"]) for name, one in of.items()}
+    assert states == {
+        "clicks": ("failing", "failed"),
+        "stock": ("stale", "failed"),
+        "customers": ("nearly_stale", "warning"),
+        "returns": ("unreadable", "failed"),
+        "order_changes": ("behind", "ok"),
+        "payments": ("up_to_date", "ok"),
+    }
+    assert "a column has another type" in of["stock"]["problem"]
+    assert "recreate the stream" in of["stock"]["problem"]
+    assert "There is no table" in of["returns"]["problem"]
+    assert "Delta keeps what the stream needs until" in of["customers"]["problem"]
+    assert (of["order_changes"]["lag_amount"], of["order_changes"]["lag_unit"]) == (5, "versions")
+    assert 2 * 3600 <= of["order_changes"]["lag_seconds"] < 2 * 3600 + 600
+    assert (of["payments"]["lag_amount"], of["payments"]["lag_seconds"]) == (0, 0)
+    assert of["order_changes"]["since"] is None
+    assert of["clicks"]["since"] is not None
+
+
+def test_a_lake_that_has_not_answered_leaves_what_the_store_knows(
+    monitored: Monitored, use: Callable[[str], None], app: FastAPI
+) -> None:
+    use(monitored.url)
+    of = {one["name"]: one for one in Caller(another_app())("/api/objects", kind="stream", wait=0).json()["objects"]}
+    assert (of["stock"]["state"], of["payments"]["state"]) == ("failing", "delivering")
 
 
 def test_each_object_leads_to_its_own_view(ask: Caller) -> None:
@@ -112,13 +142,18 @@ def test_problems_are_shown_to_those_who_may_read_the_dags_that_met_them(
 
     of = {one["name"]: one for one in ask("/api/objects", problems=True).json()["objects"]}
     assert (of["clicks"]["problem"], of["clicks"]["owner"]) == (FOR_OTHERS, None)  # a DAG that nobody may read
-    assert FOR_OTHERS not in {one["problem"] for name, one in of.items() if name != "clicks"}
+    assert not [name for name, one in of.items() if name != "clicks" and FOR_OTHERS in one["problem"]]
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
     answer = ask("/api/objects")
     assert DAG not in answer.text
     assert "not_for_all" not in answer.text
-    hidden = {one["problem"] for one in answer.json()["objects"] if one["severity"] in ("failed", "warning")}
-    assert hidden == {FOR_OTHERS}
+    hidden = {one["name"]: one["problem"] for one in answer.json()["objects"] if one["problem"] is not None}
+    assert set(hidden) == {
+        "clicks", "stock", "customers", "returns", "shop/shop.payments", "shop/shop.reviews", "shop/shop.stock",
+    }  # fmt: skip
+    assert {text for name, text in hidden.items() if name.startswith(("shop/", "clicks"))} == {FOR_OTHERS}
+    assert hidden["stock"].startswith(f"{FOR_OTHERS}; ")  # what the log says is shown as in the view of streams
+    assert "a column has another type" not in answer.text
 
 
 def test_a_problem_of_which_no_run_is_known_is_shown_to_nobody(

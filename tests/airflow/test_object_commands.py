@@ -47,7 +47,9 @@ def test_a_list_has_every_kind_the_worst_first(run: Callable[..., Said]) -> None
     assert order == sorted(order)
     assert (found[0]["name"], found[0]["state"], found[0]["owner"]) == ("shop/shop.payments", "failed", DAG)
     assert "it went away" in found[0]["problem"]
-    assert next(one["lag"] for one in found if one["name"] == "shop") == "48200000 bytes"
+    of = {one["name"]: one for one in found}
+    assert (of["shop"]["lag"], of["order_changes"]["lag"]) == ("48200000 bytes", "5 versions")
+    assert (of["stock"]["state"], of["customers"]["severity"]) == ("stale", "warning")
 
 
 def test_a_list_is_narrowed_by_kind_state_and_problems(run: Callable[..., Said]) -> None:
@@ -55,7 +57,8 @@ def test_a_list_is_narrowed_by_kind_state_and_problems(run: Callable[..., Said])
         return [one["name"] for one in rows(run("list", *words, "--output", "json"))]
 
     assert names("--kind", "replication") == ["crm", "shop"]
-    assert names("--kind", "stream", "--problems") == ["clicks", "stock"]
+    assert names("--kind", "stream", "--problems") == ["clicks", "returns", "stock", "customers"]
+    assert names("--state", "up_to_date") == ["payments"]
     assert names("--state", "unsupported") == ["shop/shop.reviews"]
     assert names("--state", "warning", "--kind", "replicated_table") == ["shop/shop.reviews", "shop/shop.stock"]
     assert names("--state", "asleep") == []
@@ -68,7 +71,9 @@ def test_one_object_is_shown_by_its_name_in_any_case(run: Callable[..., Said]) -
     assert "it is to be backfilled" in found["problem"]
     (same,) = rows(run("show", "replicated_table", found["uid"], "--output", "json"))
     assert same["name"] == found["name"] == "shop/shop.stock"
-    assert "problem" in run("show", "stream", "stock").stdout
+    (stream,) = rows(run("show", "stream", "stock", "--output", "json"))
+    assert (stream["state"], stream["owner"]) == ("stale", DAG)
+    assert "property" in run("show", "stream", "stock").stdout
 
 
 def test_an_object_that_is_not_there_is_an_error_in_a_line(run: Callable[..., Said]) -> None:

@@ -166,7 +166,7 @@ def test_a_group_that_may_soon_lose_records_is_a_warning_by_the_time_alone(world
     world.clock.go(timedelta(days=1))
     late = shown(world.store, problems=True)["consumer_group s/g"]
     assert (late.severity, late.state, late.problem) == (Severity.WARNING, "running", None)
-    assert "may soon lose" in str(late.overdue)
+    assert "may soon lose" in str(late.notice)
     assert late.lag_seconds == timedelta(days=1).total_seconds()
     assert rows_of(world.store) == before
 

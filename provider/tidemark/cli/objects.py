@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
@@ -33,7 +32,7 @@ _NAME = Arg(  # type: ignore[no-untyped-call]
 
 
 def object_commands() -> tuple[ActionCommand, ...]:
-    """Of all objects: looking, which asks the control store alone."""
+    """Of all objects: looking, which asks the control store, and the logs of streams for a bounded time."""
     return (
         ActionCommand(
             name="list",
@@ -53,23 +52,24 @@ def object_commands() -> tuple[ActionCommand, ...]:
 @suppress_logs_and_warning
 def list_objects(args: Namespace) -> None:
     """One row per object: kind, name, state, severity, since, lag in seconds and in its own unit, owner, problem."""
-    from tidemark.control.object_list import ObjectsWish, show_all
+    from tidemark.control.object_list import ObjectsWish
+    from tidemark.streams.worker.object_states import list_objects as every_object
 
     with errors_in_words():
         wish = ObjectsWish(kind=args.kind, state=args.state, problems=args.problems)
-        store = TidemarkHook(args.conn_id).open_store()
-        found = store.read(lambda connection: show_all(connection, wish, now=store.clock()))
+        hook = TidemarkHook(args.conn_id)
+        found = every_object(hook.open_store(), hook.open_table, wish)
     print_rows([_row(one) for one in found], args.output)
 
 
 @suppress_logs_and_warning
 def show_object(args: Namespace) -> None:
     """The same facts of one object, and what it belongs to. Exit code 1 if there is none."""
-    from tidemark.control.object_list import find
+    from tidemark.streams.worker.object_states import describe_object
 
     with errors_in_words():
-        store = TidemarkHook(args.conn_id).open_store()
-        found = store.read(lambda connection: find(connection, args.kind, args.name, now=store.clock()))
+        hook = TidemarkHook(args.conn_id)
+        found = describe_object(hook.open_store(), hook.open_table, args.kind, args.name)
     facts = {**_row(found), "within": found.within, "uid": found.uid}
     if args.output in ("json", "yaml"):
         print_rows([facts], args.output)
@@ -83,9 +83,9 @@ def _row(one: ShownObject) -> dict[str, Any]:
         "name": one.name,
         "state": one.state,
         "severity": one.severity.value,
-        "since": one.since.astimezone(UTC).isoformat(timespec="seconds"),
+        "since": None if one.since is None else one.since.isoformat(timespec="seconds"),
         "lag_seconds": None if one.lag_seconds is None else round(one.lag_seconds),
         "lag": None if one.lag_amount is None else f"{one.lag_amount} {one.lag_unit}",
         "owner": one.owner_dag,
-        "problem": one.problem or one.overdue,
+        "problem": one.trouble,
     }

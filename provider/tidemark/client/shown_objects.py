@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tidemark.client.surroundings import Surroundings
-from tidemark.control.object_list import ObjectsWish, ShownObject, show_all
+from tidemark.control.object_list import ObjectsWish, ShownObject
+from tidemark.streams.worker.object_states import list_objects
 
 __all__ = ["ShownObjects"]
 
@@ -19,9 +20,9 @@ class ShownObjects:
         """Every object of the control store with state, severity, lag and problem, the worst first.
 
         `kind`: stream, change_stream, consumer_group, replication or replicated_table. `state`: a state of the kind, or
-        a severity (failed, warning, waiting, ok). `problems`: failed ones and those with a warning alone. The lake is
-        not asked: `show_streams` tells what only the source of a stream knows. Raises InvalidArgument.
+        a severity (failed, warning, waiting, ok). `problems`: failed ones and those with a warning alone. Logs of
+        streams are waited for as by `show_streams`; one that has not answered leaves the state that the store knows.
+        Raises InvalidArgument.
         """
-        store = self._around.store
         wish = ObjectsWish(kind=kind, state=state, problems=problems)
-        return store.read(lambda connection: show_all(connection, wish, now=store.clock()))
+        return list_objects(self._around.store, self._around.tables, wish)

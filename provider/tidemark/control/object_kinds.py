@@ -73,12 +73,15 @@ class ObjectKind:
     `entries`: the live ones among these uids, from the subject's rows; those that ended are left out. `lags`: name of
     the function that has their lags, `module:function` below `tidemark`; the steps of a worker may have it. `view`: the
     address of an object's own view on the page, by its name and by what it belongs to; None: there is no such view.
+    `look`: name of what the lake is asked by, a `tidemark.streams.worker.object_states.LakeLook`; None: the store knows
+    all of the state.
     """
 
     name: str
     entries: EntriesOf
     lags: str
     view: ViewOf | None = None
+    look: str | None = None
 
     def lags_of(self, connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
         """The lag of each of these objects, by uid; those of which none is known are left out."""

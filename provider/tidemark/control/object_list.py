@@ -15,7 +15,17 @@ from tidemark.control.objects import AT_ONCE
 from tidemark.control.schema import objects
 from tidemark.errors import InvalidArgument
 
-__all__ = ["ObjectOrder", "ObjectsPage", "ObjectsWish", "ShownObject", "count_kinds", "find", "page", "show_all"]
+__all__ = [
+    "ObjectOrder",
+    "ObjectsPage",
+    "ObjectsWish",
+    "ShownObject",
+    "count_kinds",
+    "find",
+    "fitting",
+    "page",
+    "show_all",
+]
 
 _of = objects.c
 _WORST = tuple(Severity)
@@ -50,9 +60,10 @@ class ObjectsWish:
 
 @dataclass(frozen=True)
 class ShownObject:
-    """One live object. `lag_seconds`: the age of the newest state of its source that it is known to have reached.
-    `problem_dags`: the DAGs whose readers may read the problem; none: nobody may who needs a right. `overdue`: why
-    somebody should look at the lag; it names nothing of a run.
+    """One live object. `since`: of this state; None if only a log tells the state. `problem_dags`: the DAGs whose readers
+    may read the problem; none: nobody may who needs a right. `lag_seconds`: the age of the newest state of its source
+    that it is known to have reached, or of the oldest change that it has not. `notice`: what lag or log tell, which is
+    nothing of a run.
     """
 
     kind: str
@@ -62,13 +73,18 @@ class ShownObject:
     owner_dag: str | None
     state: str
     severity: Severity
-    since: datetime
+    since: datetime | None
     problem: str | None
     problem_dags: tuple[str, ...] = ()
     lag_seconds: float | None = None
     lag_amount: int | None = None
     lag_unit: str | None = None
-    overdue: str | None = None
+    notice: str | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Problem and notice in one text; None where there is neither."""
+        return "; ".join(said for said in (self.problem, self.notice) if said is not None) or None
 
     @property
     def view(self) -> Mapping[str, str] | None:
@@ -90,9 +106,14 @@ class ObjectsPage:
 
 def show_all(connection: sa.Connection, wish: ObjectsWish, *, now: datetime) -> tuple[ShownObject, ...]:
     """All that fit, the worst first, then by kind and name; also those whose lag alone is a problem at this moment."""
-    found = _with_lags(connection, _rows(connection, _live(replace(wish, state=None, problems=False))), now)
-    fitting = (one for one in found if _fits(one, wish))
-    return tuple(sorted(fitting, key=lambda one: (_WORST.index(one.severity), one.kind, one.name)))
+    found = _rows(connection, _live(replace(wish, state=None, problems=False)))
+    return fitting(_with_lags(connection, found, now), wish)
+
+
+def fitting(found: Sequence[ShownObject], wish: ObjectsWish) -> tuple[ShownObject, ...]:
+    """Those in the state that is asked for, the worst first, then by kind and name."""
+    chosen = (one for one in found if _fits(one, wish))
+    return tuple(sorted(chosen, key=lambda one: (_WORST.index(one.severity), one.kind, one.name)))
 
 
 def page(
@@ -181,7 +202,7 @@ def _lagging(row: ShownObject, lag: Lag) -> ShownObject:
         lag_seconds=lag.seconds,
         lag_amount=lag.amount,
         lag_unit=lag.unit,
-        overdue=lag.overdue,
+        notice=lag.overdue,
     )
 
 

@@ -191,13 +191,13 @@ def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
         descending: bool = False,
         limit: Limit = 50,
         offset: Offset = 0,
+        wait: Wait = 2.0,
     ) -> AnyObjectsAnswer:
-        """A page of the objects of every kind, the worst first: state, lag, problem. The lake is not asked."""
+        """A page of the objects of every kind, the worst that the store knows first: state, lag, owner, problem."""
         wish = ObjectsWish(kind, state or None, problems, search)
         part = ObjectsPart(wish, sort, descending, limit, offset)
-        return await _gate(gates, connection).ask(
-            lambda place: objects_answer(place, part, now=clock(), readable=readable)
-        )
+        gate = _gate(gates, connection)
+        return await objects_answer(gate, part, patience=wait, now=clock(), readable=readable)
 
 
 def _refusals(what: str) -> dict[int | str, dict[str, Any]]:

@@ -1,24 +1,31 @@
-"""What the route of all objects answers, and how it is made of the table of objects. Times are UTC."""
+"""What the route of all objects answers, made of the table of objects and of the logs of streams. Times are UTC."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+import sqlalchemy as sa
+
 from tidemark.control.object_list import ObjectOrder, ObjectsPage, ObjectsWish, ShownObject, count_kinds, page
+from tidemark.model.streams import Stream
+from tidemark.plugins.monitor.gate import Gate
+from tidemark.plugins.monitor.lookout import NotYet, Sight, Unreadable
 from tidemark.plugins.monitor.places import Place, connection_ids
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
+from tidemark.streams.worker.object_states import Seen, judged, streams_behind
 
 __all__ = ["AnyObjectAnswer", "AnyObjectsAnswer", "ObjectsPart", "objects_answer"]
 
 
 @dataclass(frozen=True)
 class AnyObjectAnswer:
-    """One object of any kind. `state`: in its subject's word. `severity`: failed, warning, waiting or ok. `owner`: the
-    DAG that created or wrote it last; left out for those who may not read that DAG. `problem`: for those who may read
-    the DAGs of the runs that met it, else that there is one. `view`: the address of its own view on the page.
+    """One object of any kind. `state`: in its subject's word. `severity`: failed, warning, waiting or ok. `since`: of
+    the state; None if only a log tells it. `owner`: the DAG that created or wrote it last; left out for those who may
+    not read that DAG. `problem`: for those who may read the DAGs of the runs that met it, else that there is one; and
+    what the log tells. `view`: the address of its own view on the page.
     """
 
     kind: str
@@ -26,7 +33,7 @@ class AnyObjectAnswer:
     name: str
     state: str
     severity: str
-    since: datetime
+    since: datetime | None
     owner: str | None
     lag_seconds: float | None
     lag_amount: int | None
@@ -63,39 +70,52 @@ class ObjectsPart:
     offset: int
 
 
-def objects_answer(place: Place, part: ObjectsPart, *, now: datetime, readable: Collection[str]) -> AnyObjectsAnswer:
-    """One look at the control store; the lake is not asked. Raises StoreError."""
-    found, kinds = _kept(place, part, now)
+@dataclass(frozen=True)
+class _Kept:
+    """All that the store has for the page, as it was at one moment. `behind`: streams, by the uids of their objects."""
+
+    place: Place
+    page: ObjectsPage
+    kinds: Mapping[str, int]
+    behind: Mapping[str, Stream]
+
+
+async def objects_answer(
+    gate: Gate, part: ObjectsPart, *, patience: float, now: datetime, readable: Collection[str]
+) -> AnyObjectsAnswer:
+    """One look at the store, then at the logs of the page's streams for `patience` seconds. Raises StoreError."""
+    kept = await gate.ask(lambda place: _kept(place, part, now))
+    sights = await gate.lookout.look(kept.behind.values(), kept.place.tables, patience=patience)
+    seen = {uid: _seen(sights[stream.uid]) for uid, stream in kept.behind.items()}
     return AnyObjectsAnswer(
-        connection=place.conn_id,
+        connection=kept.place.conn_id,
         connections=connection_ids(),
-        store="absent" if place.store is None else "ready",
+        store="absent" if kept.place.store is None else "ready",
         now=now,
-        total=found.total,
+        total=kept.page.total,
         limit=part.limit,
         offset=part.offset,
-        objects=tuple(_answer(one, readable) for one in found.objects),
-        kinds=kinds,
+        objects=tuple(_answer(one, readable) for one in judged(kept.page.objects, seen, now)),
+        kinds=kept.kinds,
     )
 
 
-def _kept(place: Place, part: ObjectsPart, now: datetime) -> tuple[ObjectsPage, Mapping[str, int]]:
+def _kept(place: Place, part: ObjectsPart, now: datetime) -> _Kept:
     if place.store is None:
-        return ObjectsPage(0, ()), {}
-    return place.store.read(
-        lambda connection: (
-            page(
-                connection,
-                part.wish,
-                sort=part.sort,
-                descending=part.descending,
-                limit=part.limit,
-                offset=part.offset,
-                now=now,
-            ),
-            count_kinds(connection),
-        )
-    )
+        return _Kept(place, ObjectsPage(0, ()), {}, {})
+    how = {name: value for name, value in vars(part).items() if name != "wish"}
+
+    def read(connection: sa.Connection) -> _Kept:
+        found = page(connection, part.wish, **how, now=now)
+        return _Kept(place, found, count_kinds(connection), streams_behind(connection, found.objects))
+
+    return place.store.read(read)
+
+
+def _seen(sight: Sight) -> Seen:
+    if isinstance(sight, NotYet):
+        return None
+    return sight.words if isinstance(sight, Unreadable) else sight
 
 
 def _answer(one: ShownObject, readable: Collection[str]) -> AnyObjectAnswer:
@@ -110,14 +130,12 @@ def _answer(one: ShownObject, readable: Collection[str]) -> AnyObjectAnswer:
         lag_seconds=one.lag_seconds,
         lag_amount=one.lag_amount,
         lag_unit=one.lag_unit,
-        problem=_problem(one, readable),
+        problem=_for_reader(one, readable).trouble,
         view=one.view,
     )
 
 
-def _problem(one: ShownObject, readable: Collection[str]) -> str | None:
-    """A lag that is overdue was met by no run, so every reader may know."""
-    if one.problem is None:
-        return one.overdue
+def _for_reader(one: ShownObject, readable: Collection[str]) -> ShownObject:
+    """What a look has found was met by no run, so every reader may know it."""
     shown = bool(one.problem_dags) and all(dag in readable for dag in one.problem_dags)
-    return one.problem if shown else FOR_OTHERS
+    return one if shown or one.problem is None else replace(one, problem=FOR_OTHERS)

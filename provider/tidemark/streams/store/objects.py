@@ -1,5 +1,5 @@
 """Streams among all objects: their state as far as the store knows it. The lake alone knows how far a source has gone
-on, so a stream that was lost is found by the next task that reads it.
+on, so `look` asks it.
 """
 
 from __future__ import annotations
@@ -54,4 +54,10 @@ def stream_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -
     return {row.uid: Lag(max(0.0, (now - row.anchor).total_seconds())) for row in connection.execute(query)}
 
 
-STREAM = ObjectKind("stream", _entries, "streams.store.objects:stream_lags", view=lambda name, within: {"stream": name})
+STREAM = ObjectKind(
+    "stream",
+    _entries,
+    "streams.store.objects:stream_lags",
+    view=lambda name, within: {"stream": name},
+    look="streams.worker.object_states:STREAM_LOOK",
+)

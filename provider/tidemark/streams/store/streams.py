@@ -46,6 +46,7 @@ __all__ = [
     "settle_initial_rows",
     "stream_of",
     "with_uid",
+    "with_uids",
 ]
 
 NAMES_AT_ONCE = 500  # in one statement: every database allows as many
@@ -113,6 +114,11 @@ def names_of(connection: sa.Connection, uids: Iterable[str]) -> dict[str, str]:
 def offsets_of(connection: sa.Connection, uids: Iterable[str]) -> dict[str, int]:
     """Uid → the version behind which those of the uids stand whose stream lives."""
     return {row["uid"]: stream_of(row).offset.version for row in _living(connection, uids)}
+
+
+def with_uids(connection: sa.Connection, uids: Iterable[str]) -> tuple[Stream, ...]:
+    """Those of the uids whose stream lives."""
+    return tuple(stream_of(row) for row in _living(connection, uids))
 
 
 def _living(connection: sa.Connection, uids: Iterable[str]) -> Iterator[sa.RowMapping]:

@@ -5,6 +5,7 @@ import { airflowLink, badge, bytes, fetchJson, h, moment, number, scroll, span }
 import { drawHeader } from "./header.js";
 import { connections, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
+const LAKE_WAIT = 3;
 const COLUMNS = [
   ["State", "state"], ["Kind", "kind"], ["Object", "name"], ["Since", "since"], ["Lag", null], ["Owner", null],
   ["Problem", null],
@@ -28,7 +29,11 @@ function listWish() {
 
 export async function showObjects(signal) {
   const wish = listWish();
-  const found = await fetchJson("api/objects", wish, signal);
+  draw(await fetchJson("api/objects", { ...wish, wait: 0 }, signal), wish);
+  draw(await fetchJson("api/objects", { ...wish, wait: LAKE_WAIT }, signal), wish);
+}
+
+function draw(found, wish) {
   drawHeader("objects", "objects", found.kinds.replication ?? 0);
   keepingFocus(() => {
     if (!view.querySelector("#problems")) view.replaceChildren(tools(found), h("div", { id: "list" }));
@@ -111,10 +116,10 @@ function row(one, found) {
 }
 
 function lag(one) {
-  if (one.lag_seconds === null) return "–";
   const amount = one.lag_amount === null ? null : one.lag_unit === "bytes" ? bytes(one.lag_amount)
     : `${number(one.lag_amount)} ${one.lag_unit}`;
-  return [span(one.lag_seconds), amount === null ? null : h("span", { class: "exact" }, amount)];
+  return [one.lag_seconds === null ? "–" : span(one.lag_seconds),
+    amount === null ? null : h("span", { class: "exact" }, amount)];
 }
 
 function spoken(name) {
