@@ -60,10 +60,10 @@ class ObjectsWish:
 
 @dataclass(frozen=True)
 class ShownObject:
-    """One live object. `since`: of this state; None if only a log tells the state. `problem_dags`: the DAGs whose readers
-    may read the problem; none: nobody may who needs a right. `lag_seconds`: the age of the newest state of its source
-    that it is known to have reached, or of the oldest change that it has not. `notice`: what lag or log tell, which is
-    nothing of a run.
+    """One live object. `since`: of this state; None if only a log tells the state. `problem_dags`: the DAGs whose
+    readers may read the problem; none: nobody may who needs a right. `lag_seconds`: the age of the newest state of its
+    source that it is known to have reached, or of the oldest change that it has not. `notice`: what lag or log tell,
+    which is nothing of a run.
     """
 
     kind: str
