@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -113,8 +114,9 @@ def upgrade() -> None:
         "replicated_table": REPLICATED_TABLES,
     }
     for kind, query in of_kind.items():
-        found = op.get_bind().execute(sa.text(query).columns(since=TIME)).mappings().all()
-        rows = [_row(kind, _with_urgency(one) if kind == "replicated_table" else dict(one)) for one in found]
+        result = op.get_bind().execute(sa.text(query).columns(since=TIME)).mappings()
+        found: list[dict[str, Any]] = [{str(name): value for name, value in one.items()} for one in result]
+        rows = [_row(kind, _with_urgency(one) if kind == "replicated_table" else one) for one in found]
         for start in range(0, len(rows), AT_ONCE):
             op.bulk_insert(made, rows[start : start + AT_ONCE])
 
@@ -124,8 +126,8 @@ def downgrade() -> None:
     op.drop_table(TABLE)
 
 
-def _row(kind: str, found: dict[str, object]) -> dict[str, object]:
-    name = str(found["name"]) if found["within"] is None else f"{found['within']}/{found['name']}"
+def _row(kind: str, found: dict[str, Any]) -> dict[str, Any]:
+    name: str = found["name"] if found["within"] is None else f"{found['within']}/{found['name']}"
     owner = _dag(found["run"]) or _dag(found["who"])
     dags = sorted({dag for dag in (owner, _dag(found["met_in"])) if dag is not None})
     hidden = found["problem"] is None or not dags or (found["met_in"] is not None and _dag(found["met_in"]) is None)
@@ -145,9 +147,8 @@ def _row(kind: str, found: dict[str, object]) -> dict[str, object]:
     }
 
 
-def _with_urgency(one: sa.RowMapping) -> dict[str, object]:
+def _with_urgency(found: dict[str, Any]) -> dict[str, Any]:
     """Of a replicated table, by its state, its problem, its flag and its notices."""
-    found = dict(one)
     met, flagged, state = found["met"], found["flagged"], found["state"]
     notices = json.loads(found["notices"]) if found["notices"] else []
     left = not found["selected"]
@@ -160,13 +161,13 @@ def _with_urgency(one: sa.RowMapping) -> dict[str, object]:
         (bool(notices), "warning", "; ".join(notices)),
         (state == "completed", "ok", None),
     )
-    severity, problem = next(((found, said) for holds, found, said in cases if holds), ("waiting", None))
+    severity, problem = next(((how, said) for holds, how, said in cases if holds), ("waiting", None))
     return {**found, "state": "left" if left else state, "severity": severity, "problem": problem}
 
 
-def _dag(run: object) -> str | None:
+def _dag(run: str | None) -> str | None:
     """The DAG in the key of a run; None for people and notebooks."""
-    found = TASK.fullmatch(str(run)) if run is not None else None
+    found = TASK.fullmatch(run) if run is not None else None
     if found is None or (found["dag"] == "client" and found["task"] in ("transaction", "finish")):
         return None
     return found["dag"]
