@@ -87,6 +87,10 @@ class Page:
         script = "return [...document.querySelectorAll('tr[data-object]')].map((row) => row.dataset.object)"
         return list(self.chrome.execute_script(script))
 
+    def every_object(self) -> list[str]:
+        script = "return [...document.querySelectorAll('tr[data-any-object]')].map((row) => row.dataset.anyObject)"
+        return list(self.chrome.execute_script(script))
+
     def progress(self) -> tuple[str, str, str]:
         """Role, name and value of the one progress bar, as a screen reader has them."""
 
@@ -210,7 +214,7 @@ def test_airflows_menu_leads_to_the_page_and_it_shows_every_stream(page: Page) -
 def test_the_page_can_be_read_by_everybody(page: Page) -> None:
     page.open()
     page.until(lambda: "up to date" in page.row("payments"))
-    for question in ("", "?stream=order_changes", "?view=replications", "?replication=shop"):
+    for question in ("", "?stream=order_changes", "?view=replications", "?replication=shop", "?view=objects"):
         page.open(question)
         page.one("table")
         assert page.barriers() == []
@@ -357,15 +361,62 @@ def test_a_replication_that_is_not_there_is_said_with_a_way_to_the_others(page: 
 def test_where_nothing_is_replicated_the_streams_are_all_there_is(page: Page) -> None:
     page.open("?connection=tidemark_many")
     page.until(lambda: len(page.streams()) == 50)
-    assert not page.one("#views").is_displayed()
+    assert not page.chrome.find_elements(By.CSS_SELECTOR, "#view-replications")
     page.open("?view=replications&connection=tidemark_many")
     page.until(lambda: "No replication yet" in page.reads("#empty"))
     assert "CreateReplicationOperator" in page.text
 
 
+def test_objects_of_every_kind_are_a_view_of_their_own_with_the_worst_first(page: Page) -> None:
+    page.open()
+    page.press("#view-objects", Keys.ENTER)
+    page.until(lambda: len(page.every_object()) == 15)
+    assert page.every_object()[:3] == ["replicated_table shop/shop.payments", "stream clicks", "stream stock"]
+    assert page.reads("#views [aria-current=page]") == "Objects"
+    assert page.reads("th[aria-sort=ascending]").startswith("State")
+    page.until(lambda: "up to date" in page.reads("tr[data-any-object='stream payments']"))
+    page.until(lambda: "5 versions" in page.reads("tr[data-any-object='stream order_changes']"))
+    row = page.reads("tr[data-any-object='replicated_table shop/shop.payments']")
+    for said in ("failed", "it went away", DAG, "ago"):
+        assert said in row
+    assert "48.2 MB" in page.reads("tr[data-any-object='replication shop']")
+    page.picture("objects")
+    page.wears("dark")
+    assert page.barriers() == []
+    page.wears("light")
+
+
+def test_an_object_leads_to_its_own_view(page: Page) -> None:
+    page.open("?view=objects")
+    page.press("tr[data-any-object='stream order_changes'] th a", Keys.ENTER)
+    page.one("#plot")
+    page.open("?view=objects")
+    page.press("tr[data-any-object='replicated_table shop/shop.items'] th a", Keys.ENTER)
+    page.until(lambda: page.objects() == ["shop.items"])
+
+
+def test_objects_are_narrowed_sorted_and_searched(page: Page) -> None:
+    page.open("?view=objects")
+    page.click("#problems")
+    page.until(lambda: len(page.every_object()) == 5)
+    page.click("#problems")
+    page.press("#kind", "replication (2)")
+    page.until(lambda: page.every_object() == ["replication crm", "replication shop"])
+    page.click("#by-name")
+    page.click("#by-name")
+    page.until(lambda: page.every_object() == ["replication shop", "replication crm"])
+    page.press("#search", "xyz")
+    page.until(lambda: "No object fits" in page.reads("#empty"))
+    page.click("#empty button")
+    page.until(lambda: len(page.every_object()) == 15)
+    page.open("?view=objects&connection=tidemark_new")
+    page.until(lambda: "No object yet" in page.text)
+
+
 def test_the_page_breaks_none_of_its_own_rules(page: Page) -> None:
     page.chrome.get_log("browser")
-    for question, there in (("?stream=order_changes", "#plot"), ("?replication=shop", "progress")):
+    views = (("?stream=order_changes", "#plot"), ("?replication=shop", "progress"), ("?view=objects", "#by-state"))
+    for question, there in views:
         page.open(question)
         page.one(there)
     said = [entry["message"] for entry in page.chrome.get_log("browser") if "/tidemark/" in entry["message"]]

@@ -67,7 +67,7 @@ def example(route: APIRoute) -> str:
 
 def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
     routes = routes_of(app)
-    assert len(routes) == 7
+    assert len(routes) == 8
     for route in routes:
         for method in route.methods:
             assert ask(example(route), role=NOBODY, method=method).status_code == 401, route.path
@@ -348,6 +348,7 @@ def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
         "/api/stream": True,
         "/api/replications": True,
         "/api/replication": True,
+        "/api/objects": True,
     }
 
 

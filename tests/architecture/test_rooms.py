@@ -9,6 +9,7 @@ import pytest
 
 import tidemark
 from tidemark.control.history import DROPPED_BY
+from tidemark.control.object_kinds import KINDS, kind_named
 from tidemark.control.schema import SUBJECTS
 
 PACKAGE = Path(tidemark.__file__).parent
@@ -51,3 +52,17 @@ def test_the_store_lists_the_tables_of_every_room() -> None:
 def test_history_is_dropped_by_functions_that_exist(entry: str) -> None:
     module, _, function = entry.partition(":")
     assert callable(getattr(importlib.import_module(f"tidemark.{module}"), function))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_objects_are_registered_under_their_own_names(name: str) -> None:
+    kind = kind_named(name)
+    module, _, function = kind.lags.partition(":")
+    assert kind.name == name
+    assert callable(getattr(importlib.import_module(f"tidemark.{module}"), function))
+
+
+def test_every_subject_registers_a_kind_of_objects() -> None:
+    """A new subject is a line in `control.object_kinds.KINDS`: page, command line and client then list its objects."""
+    registered = {entry.partition(".")[0] for entry in KINDS.values()}
+    assert registered == {name.split(".")[1] for name in SUBJECTS}

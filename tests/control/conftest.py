@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.change_stream_model import ChangeStreamWorld
+from tests.control.kept_objects import drifted
 from tests.control.replication_model import World
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
@@ -78,14 +79,18 @@ def owners_store(copied_store: ControlStore, request: pytest.FixtureRequest) -> 
 
 
 @pytest.fixture
-def world(copied_store: ControlStore, tmp_path: Path) -> ChangeStreamWorld:
-    """A change stream with two partitions, in each kind of store."""
-    return ChangeStreamWorld(copied_store, tmp_path / "lake")
+def world(copied_store: ControlStore, tmp_path: Path) -> Iterator[ChangeStreamWorld]:
+    """A change stream with two partitions, in each kind of store; the table of objects follows all that happens."""
+    yield ChangeStreamWorld(copied_store, tmp_path / "lake")
+    assert drifted(copied_store) == []
 
 
 @pytest.fixture
 def replication_world(copied_store: ControlStore, tmp_path: Path) -> Iterator[World]:
-    """A replication that is not started, in each kind of store; nothing is lost or applied twice in it."""
+    """A replication that is not started, in each kind of store; nothing is lost or applied twice in it, and the table
+    of objects follows all that happens.
+    """
     made = World(copied_store, tmp_path)
     yield made
     assert made.wrongs == []
+    assert drifted(copied_store) == []

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.control.kept_objects import drifted
 from tests.control.replication_model import ME, Ends, WorkerDied, World, at, found
 from tests.tiers import some
 from tidemark.control.store import ControlStore
@@ -188,6 +189,10 @@ class Replications(RuleBasedStateMachine):
                 assert one.applied <= replication.captured or one.applied == one.snapshot
             assert one.snapshot is None or (one.applied is not None and one.snapshot <= one.applied)
             self.seen[one.uid] = (one.applied, one.writes)
+
+    @invariant()
+    def the_table_of_objects_shows_what_became_of_them(self) -> None:
+        assert drifted(self.world.store) == []
 
     @invariant()
     def a_target_has_what_the_store_says_that_it_has(self) -> None:

@@ -139,6 +139,17 @@ def test_R4_R130_defaults_and_what_describe_says(bench):
     assert bench.lake.describe_stream("s").stale
 
 
+def test_objects_of_every_kind_are_shown_in_one_list(bench):
+    bench.create("s")
+    bench.lake.create_change_stream("c", bench.t, keys=["id"])
+    shown = [(one.kind, one.name, one.state, one.severity.value) for one in bench.lake.show_objects()]
+    assert shown == [("stream", "s", "undelivered", "waiting"), ("change_stream", "c", "watching", "ok")]
+    assert [one.name for one in bench.lake.show_objects(kind="change_stream")] == ["c"]
+    assert bench.lake.show_objects(problems=True) == ()
+    with pytest.raises(InvalidArgument, match="kind='table': one of stream"):
+        bench.lake.show_objects(kind="table")
+
+
 def test_R7_R12_names_are_taken_once_and_replacing_loses_the_place(bench):
     bench.create("s")
     bench.run("INSERT INTO {t} VALUES (3, 'c')")

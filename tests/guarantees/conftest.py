@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.control.kept_objects import drifted
 from tests.postgresql import PostgresServer
 from tidemark.control.store import ControlStore
 
@@ -19,10 +21,13 @@ def postgresql_store(postgresql: PostgresServer, migrated_database: str) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    """A store and tables of its own, with the stream `s` on the source at version 0."""
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A store and tables of its own, with the stream `s` on the source at version 0; the table of objects follows all
+    that happens.
+    """
     kept_in_a_file = request.param == "sqlite"
     url = f"sqlite:///{tmp_path}/control.db" if kept_in_a_file else request.getfixturevalue("postgresql_store")
     made = World(tmp_path, url)
     made.stream()
-    return made
+    yield made
+    assert drifted(made.store) == []

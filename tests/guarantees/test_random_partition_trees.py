@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from tests.control.kept_objects import drifted
 from tests.guarantees.partition_world import KEYS, MortalStore, PartitionWorld, clear, memory_store
 from tests.tiers import some
 from tidemark.change_streams.model.change_streams import MICROSECOND, ConsumerGroup
@@ -62,6 +63,7 @@ def _grow(store: MortalStore, steps: list[int], initial: int) -> None:
             resume_group(store, "s", name)
             world.read_all(name, random.Random(len(steps)))
         world.check()
+        assert drifted(store) == []
         for name, group in groups.items():
             world.require_exactly_once(group.uid, group.start)
             assert group_status(store, "s", name).low_watermark == world.stream.published_until

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.control.kept_objects import drifted
 from tests.tiers import nightly
 from tidemark.delivery.model.marks import parse_mark
 from tidemark.delivery.model.transactions import Transaction, TransactionState
@@ -326,6 +327,10 @@ class Consumers(RuleBasedStateMachine):
             for mark in filter(None, map(parse_mark, target.marks())):
                 named[mark.app_id, mark.txn_version].add((mark.windows, mark.statement, mark.digest))
         assert all(len(names) == 1 for names in named.values())
+
+    @invariant()
+    def the_table_of_objects_shows_what_became_of_them(self) -> None:
+        assert drifted(self.world.store) == []
 
     @invariant()
     def streams_move_together_and_have_one_holder_i8_i9(self) -> None:

@@ -7,6 +7,7 @@ from airflow.cli.cli_config import CLICommand, GroupCommand
 from tidemark.cli.change_streams import change_stream_commands
 from tidemark.cli.clean import clean_command
 from tidemark.cli.consumer_groups import consumer_group_commands
+from tidemark.cli.objects import object_commands
 from tidemark.cli.replications import replication_commands
 from tidemark.cli.store import store_commands
 from tidemark.cli.streams import stream_commands
@@ -17,6 +18,11 @@ __all__ = ["get_tidemark_cli_commands"]
 def get_tidemark_cli_commands() -> list[CLICommand]:
     """The commands that the provider adds to `airflow`."""
     groups = (
+        GroupCommand(
+            name="objects",
+            help="List the objects of every kind in one list, and show one",
+            subcommands=object_commands(),
+        ),
         GroupCommand(
             name="streams",
             help="List, show, create, move, free, drop, export and import streams",

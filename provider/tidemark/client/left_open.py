@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemark.client.context import ClientContext
+from tidemark.client.shown_objects import ShownObjects
 from tidemark.delivery.model.transactions import CommitResult
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.worker.finish import finish
@@ -10,7 +11,7 @@ from tidemark.streams.worker.finish import finish
 __all__ = ["LeftOpen"]
 
 
-class LeftOpen:
+class LeftOpen(ShownObjects):
     """The part of `Lake` that finishes them on request; the next transaction on their streams does so by itself."""
 
     _context: ClientContext

@@ -1,4 +1,4 @@
-"""What all tables of the control store have in common, the store's own table, and where the others are."""
+"""What all tables of the control store have in common, the store's own tables, and where the others are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-__all__ = ["SUBJECTS", "UtcDateTime", "all_tables", "metadata", "stores"]
+__all__ = ["SUBJECTS", "UtcDateTime", "all_tables", "metadata", "objects", "stores"]
 
 SUBJECTS = (
     "tidemark.change_streams.store.schema",
@@ -55,6 +55,24 @@ stores = sa.Table(
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("pruned_at", UtcDateTime),  # when a task last began to drop old history
 )
+
+objects = sa.Table(
+    "tidemark_object",
+    metadata,
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("uid", sa.String(36), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),  # with that of the object that it belongs to before it: shop/s.t
+    sa.Column("folded_name", sa.Text, nullable=False),
+    sa.Column("within", sa.Text),  # name of the object that it belongs to
+    sa.Column("owner_dag", sa.Text),  # whose run created it or wrote it last; NULL: none is known
+    sa.Column("state", sa.String(32), nullable=False),  # in the subject's own word
+    sa.Column("severity", sa.String(16), nullable=False),
+    sa.Column("since", UtcDateTime, nullable=False),  # of this state and severity
+    sa.Column("problem", sa.Text),
+    sa.Column("problem_dags", sa.Text),  # JSON: whoever may read all of these DAGs may read the problem; NULL: nobody
+    sa.Column("ended_at", UtcDateTime),  # NULL: it lives
+)
+sa.Index("ix_tidemark_object_folded_name", objects.c.kind, objects.c.folded_name)
 
 
 def all_tables() -> sa.MetaData:

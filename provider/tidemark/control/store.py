@@ -26,6 +26,7 @@ from tidemark.control.engines import (
     was_committed,
 )
 from tidemark.control.failures import Failure, as_store_error, failure_of
+from tidemark.control.objects import forget_touched, settle_touched
 from tidemark.control.schema import stores
 from tidemark.control.sockets import OpenSockets
 from tidemark.control.urls import SQLITE, parse_url, shown
@@ -68,7 +69,8 @@ class ControlStore:
     `StoreNotMigrated` until `migrate()` has been called by its operator, and `StoreTooNew` where a newer release did.
     `read` and `write` run one function in one transaction, and again, for as long as `patience` lasts, when others came
     first or the connection was lost; so the function must have no effect besides the database. A write whose answer
-    was lost is looked up in the server and, if it was stored, not run again.
+    was lost is looked up in the server and, if it was stored, not run again. Before a write is stored, the table of
+    objects follows those that it touched (`tidemark.control.objects`).
 
     Raises StoreUrlInvalid when made; StoreUnreachable, StoreRefused and StoreBusy when used. None shows a password.
     `keep_connections` is for servers that ask often; a task connects for each transaction and holds nothing between.
@@ -194,7 +196,10 @@ class ControlStore:
     def _once(self, work: Callable[[sa.Connection], T], access: Access) -> T:
         with self._engine.connect() as connection:
             with begin(connection, access) as transaction:
+                forget_touched(connection)
                 result = work(connection)
+                if access is Access.WRITE:
+                    settle_touched(connection, at=self.clock(), hide=self.hide)
                 if access is Access.WRITE and not self._keeps:
                     transaction.rollback()
                     return result

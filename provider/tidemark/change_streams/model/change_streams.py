@@ -18,6 +18,7 @@ __all__ = [
     "BUCKETS",
     "CLOCKS_DIFFER",
     "MICROSECOND",
+    "STALE_AT",
     "BatchState",
     "CaptureBatch",
     "CaptureResult",
@@ -42,6 +43,7 @@ __all__ = [
 
 BUCKETS = 65_536  # of the hash of a key: a partition is a range of them
 MICROSECOND = timedelta(microseconds=1)
+STALE_AT = 0.8  # of the retention: a group that is as far behind may soon lose records
 CLOCKS_DIFFER = timedelta(seconds=10)  # by so much a table's clock may be ahead of the capture's, unsaid
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

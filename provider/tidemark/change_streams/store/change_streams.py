@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import ChangeStream, ChangeStreamOptions, WatchedTable
 from tidemark.change_streams.store.schema import change_streams, watched_tables
+from tidemark.control.objects import touch
 from tidemark.errors import ChangeStreamNotFound
 from tidemark.model.codec import from_json, to_json
 
@@ -78,6 +79,7 @@ def insert(connection: sa.Connection, stream: ChangeStream) -> None:
         )
     )
     _insert_watched(connection, stream.uid, stream.tables)
+    touch(connection, "change_stream", (stream.uid,))
 
 
 def watch(connection: sa.Connection, uid: str, tables: Sequence[WatchedTable], *, everything: bool) -> None:
@@ -85,6 +87,7 @@ def watch(connection: sa.Connection, uid: str, tables: Sequence[WatchedTable], *
     connection.execute(change_streams.update().where(_of.uid == uid).values(everything=everything))
     connection.execute(watched_tables.delete().where(watched_tables.c.stream_uid == uid))
     _insert_watched(connection, uid, tables)
+    touch(connection, "change_stream", (uid,))
 
 
 def set_options(connection: sa.Connection, uid: str, options: ChangeStreamOptions) -> None:
@@ -127,6 +130,7 @@ def drop(connection: sa.Connection, uid: str, *, at: datetime) -> None:
     """End a change stream, with its watch list; its uid is never used again."""
     connection.execute(watched_tables.delete().where(watched_tables.c.stream_uid == uid))
     connection.execute(change_streams.update().where(_of.uid == uid).values(dropped_at=at))
+    touch(connection, "change_stream", (uid,))
 
 
 def _live() -> sa.Select[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import ChangeStream, Chunk, ChunkState, ConsumerGroup, Position
 from tidemark.change_streams.store.schema import chunks, group_partitions
+from tidemark.control.objects import touch
 from tidemark.model.codec import from_json, to_json
 
 __all__ = [
@@ -49,6 +50,7 @@ def insert(connection: sa.Connection, made: Iterable[Chunk], *, run: str) -> Non
     ]
     if rows:
         connection.execute(chunks.insert(), rows)
+        touch(connection, "consumer_group", {row["group_uid"] for row in rows}, by=run)
 
 
 def as_stored(connection: sa.Connection, chunk: Chunk) -> Chunk | None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import ChangeStream, ConsumerGroup
 from tidemark.change_streams.store.schema import consumer_groups
+from tidemark.control.objects import touch
 from tidemark.errors import ConsumerGroupNotFound
 
 __all__ = ["end", "end_all", "find", "insert", "lookup", "of_stream", "set_paused"]
@@ -52,21 +53,25 @@ def insert(connection: sa.Connection, group: ConsumerGroup) -> None:
             paused=group.paused,
         )
     )
+    touch(connection, "consumer_group", (group.uid,))
 
 
 def set_paused(connection: sa.Connection, uid: str, *, paused: bool) -> None:
     """Plan hands out nothing for the group while it pauses; what was handed out goes on."""
     connection.execute(consumer_groups.update().where(_of.uid == uid).values(paused=paused))
+    touch(connection, "consumer_group", (uid,))
 
 
 def end(connection: sa.Connection, uid: str, *, at: datetime) -> None:
     """The group is no more; its uid is never used again."""
     connection.execute(consumer_groups.update().where(_of.uid == uid, _of.dropped_at.is_(None)).values(dropped_at=at))
+    touch(connection, "consumer_group", (uid,))
 
 
 def end_all(connection: sa.Connection, stream_uid: str, *, at: datetime) -> None:
     """Every group of the change stream ends with it."""
     of_it = (_of.stream_uid == stream_uid) & _of.dropped_at.is_(None)
+    touch(connection, "consumer_group", connection.execute(sa.select(_of.uid).where(of_it)).scalars())
     connection.execute(consumer_groups.update().where(of_it).values(dropped_at=at))
 
 

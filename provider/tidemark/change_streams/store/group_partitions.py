@@ -18,6 +18,7 @@ from tidemark.change_streams.model.change_streams import (
 )
 from tidemark.change_streams.store.partitions import AT_ONCE, partition_of
 from tidemark.change_streams.store.schema import group_partitions, partition_load, partitions
+from tidemark.control.objects import touch
 from tidemark.control.schema import UtcDateTime
 
 __all__ = [
@@ -118,6 +119,7 @@ def mark_failed(connection: sa.Connection, group_uid: str, token: str, *, run: s
     """The open chunk failed in that run: RUNNING → SCHEDULED, so that it is handed out again, in another run."""
     state = PartitionState.SCHEDULED.value
     _move(connection, group_uid, (token,), IN_A_CHUNK, state=state, failed_run=run, error=error)
+    touch(connection, "consumer_group", (group_uid,), by=run)
 
 
 def advance(connection: sa.Connection, group_uid: str, moves: Sequence[Advance]) -> bool:
@@ -151,6 +153,7 @@ def advance(connection: sa.Connection, group_uid: str, moves: Sequence[Advance])
         "error": None,
     }
     done = connection.execute(move.values(values), rows).rowcount if rows else 0
+    touch(connection, "consumer_group", (group_uid,))
     return done == len(moves)
 
 
@@ -262,6 +265,7 @@ def forget(connection: sa.Connection, stream_uid: str, group_uid: str, *, before
 def forget_group(connection: sa.Connection, group_uid: str) -> None:
     """Remove all of a group that has ended."""
     connection.execute(group_partitions.delete().where(_of.group_uid == group_uid))
+    touch(connection, "consumer_group", (group_uid,))
 
 
 def _move(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from tidemark.change_streams.model.change_streams import ChangeStream, ConsumerGroup, GroupStatus
+from tidemark.change_streams.model.change_streams import STALE_AT, ChangeStream, ConsumerGroup, GroupStatus
 from tidemark.change_streams.planning.starts import GroupStart
 from tidemark.change_streams.store import (
     backfills,
@@ -23,7 +23,6 @@ from tidemark.errors import ConsumerGroupExists, InvalidArgument, OutOfRange
 from tidemark.streams.planning.names import require_name
 
 __all__ = [
-    "STALE_AT",
     "begin_group",
     "create_group",
     "drop_group",
@@ -33,8 +32,6 @@ __all__ = [
     "reset_group",
     "resume_group",
 ]
-
-STALE_AT = 0.8  # of the retention
 
 
 def create_group(

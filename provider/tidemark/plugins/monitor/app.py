@@ -15,6 +15,8 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
 from tidemark import __version__
+from tidemark.control.object_kinds import KINDS
+from tidemark.control.object_list import ObjectOrder, ObjectsWish
 from tidemark.errors import (
     InvalidArgument,
     ReplicationNotFound,
@@ -30,6 +32,7 @@ from tidemark.plugins.monitor.access import ReadableDags, require_reader
 from tidemark.plugins.monitor.answers import StreamDetails, StreamsAnswer
 from tidemark.plugins.monitor.connections import connection_ids
 from tidemark.plugins.monitor.gate import Gate, Gates
+from tidemark.plugins.monitor.object_answers import AnyObjectsAnswer, ObjectsPart, objects_answer
 from tidemark.plugins.monitor.replication_answers import ReplicationDetails, ReplicationsAnswer
 from tidemark.plugins.monitor.security import SECURITY, SecurityHeaders
 from tidemark.streams.store.overview import SortBy
@@ -57,8 +60,10 @@ Part = Literal[
     "streams.js",
     "details.js",
     "replications.js",
+    "objects.js",
     "monitor.css",
 ]
+Kind = Annotated[str | None, Query(pattern=f"^({'|'.join(KINDS)})$", description=f"One of {', '.join(KINDS)}.")]
 Text = Annotated[str, Query(max_length=500, pattern=NO_NUL)]
 Name = Annotated[
     str, Query(max_length=500, pattern=NO_NUL, description="Name of the stream. Empty: that of the transaction.")
@@ -93,6 +98,7 @@ def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Fast
     _add_page(app)
     _add_streams(app, gates, clock)
     _add_replications(app, gates, clock)
+    _add_objects(app, gates, clock)
     return app
 
 
@@ -172,6 +178,28 @@ def _add_replications(app: FastAPI, gates: Gates, clock: Callable[[], datetime])
                 monitored, name, wish, now=clock(), readable=readable
             )
         )
+
+
+def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> None:
+    @app.get("/api/objects", responses=_refusals("connection"))
+    async def objects(
+        readable: ReadableDags,
+        connection: Connection = None,
+        kind: Kind = None,
+        state: Annotated[Text, Query(description="A state of a kind, or a severity.")] = "",
+        problems: bool = False,
+        search: Text = "",
+        sort: ObjectOrder = ObjectOrder.STATE,
+        descending: bool = False,
+        limit: Limit = 50,
+        offset: Offset = 0,
+        wait: Wait = 2.0,
+    ) -> AnyObjectsAnswer:
+        """A page of the objects of every kind, the worst that the store knows first: state, lag, owner, problem."""
+        wish = ObjectsWish(kind, state or None, problems, search)
+        part = ObjectsPart(wish, sort, descending, limit, offset)
+        gate = _gate(gates, connection)
+        return await objects_answer(gate, part, patience=wait, now=clock(), readable=readable)
 
 
 def _refusals(what: str) -> dict[int | str, dict[str, Any]]:

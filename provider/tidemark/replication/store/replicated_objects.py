@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.objects import touch
 from tidemark.errors import ObjectNotFound
 from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.streams import TableRef
@@ -39,6 +40,7 @@ __all__ = [
     "known_as",
     "left_in",
     "of_replication",
+    "of_uids",
     "place",
     "record_changes",
     "record_discovery",
@@ -49,6 +51,7 @@ __all__ = [
     "transition",
 ]
 
+_KIND = "replicated_table"
 _of = replicated_objects.c
 
 
@@ -87,6 +90,12 @@ def of_replication(connection: sa.Connection, replication_uid: str) -> tuple[Sto
     query = sa.select(replicated_objects).where(_of.replication_uid == replication_uid)
     found = (_stored(row) for row in connection.execute(query).mappings())
     return tuple(sorted(found, key=lambda one: one.object.name))
+
+
+def of_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[StoredObject, ...]:
+    """The objects with these uids, of whatever replication; those that are not there are left out."""
+    query = sa.select(replicated_objects).where(_of.uid.in_(uids))
+    return tuple(_stored(row) for row in connection.execute(query).mappings())
 
 
 def find(connection: sa.Connection, replication_uid: str, name: str, *, replication: str) -> StoredObject:
@@ -156,6 +165,7 @@ def record_source(connection: sa.Connection, stored: StoredObject) -> None:
         "problem": one.problem,
     }
     connection.execute(replicated_objects.update().where(_of.uid == one.uid).values(values))
+    touch(connection, _KIND, (one.uid,))
 
 
 def transition(
@@ -174,6 +184,7 @@ def transition(
     """
     values = {"state": to.value, "needs_backfill": needs_backfill or one.needs_backfill, "problem": problem}
     moved = connection.execute(replicated_objects.update().where(_standing(one)).values(values)).rowcount == 1
+    touch(connection, _KIND, (one.uid,), by=by.run or by.who)
     if moved and (to is not one.state or (needs_backfill and needs_backfill != one.needs_backfill)):
         _keep(connection, one, act, one.state, to, at=at, by=by)
     return moved
@@ -248,6 +259,7 @@ def apply(
         "needs_backfill": needs_backfill or one.needs_backfill,
         "problem": needs_backfill,
     }
+    touch(connection, _KIND, (one.uid,))
     standing = (_of.uid == one.uid) & (_of.applied == one.applied)
     return connection.execute(replicated_objects.update().where(standing).values(values)).rowcount == 1
 
@@ -302,11 +314,13 @@ def record_discovery(
         "notices": to_json(tuple(notices)) if notices else None,
     }
     connection.execute(replicated_objects.update().where(_of.uid == stored.object.uid).values(values))
+    touch(connection, _KIND, (stored.object.uid,))
 
 
 def set_problem(connection: sa.Connection, uid: str, problem: str | None) -> None:
     """What the last run met."""
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(problem=problem))
+    touch(connection, _KIND, (uid,))
 
 
 def set_progress(connection: sa.Connection, uid: str, *, number: int, progress: BackfillProgress | None) -> bool:
@@ -331,6 +345,7 @@ def _keep(
     by: Actor,
     position: LogPosition | None = None,
 ) -> None:
+    touch(connection, _KIND, (one.uid,), by=by.run or by.who)
     moved = ReplicationTransition(one.replication_uid, one.uid, act, before.value, after.value, at, by, position)
     keep_transition(connection, moved)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.objects import touch
 from tidemark.errors import ReplicationNotFound
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.source_address import SourceKind
@@ -22,7 +23,7 @@ from tidemark.replication.model.replication import (
     ReplicationTransition,
     Selection,
 )
-from tidemark.replication.store.schema import replication_moves, replications
+from tidemark.replication.store.schema import replicated_objects, replication_moves, replications
 
 __all__ = [
     "Captured",
@@ -260,6 +261,8 @@ def begin_drop(connection: sa.Connection, replication: Replication, *, at: datet
 def drop(connection: sa.Connection, replication: Replication, *, at: datetime, by: Actor) -> None:
     """End a replication; its uid is never used again, and its history stays."""
     connection.execute(replications.update().where(_of.uid == replication.uid).values(dropped_at=at))
+    its = sa.select(replicated_objects.c.uid).where(replicated_objects.c.replication_uid == replication.uid)
+    touch(connection, "replicated_table", connection.execute(its).scalars())
     _keep(connection, replication, "drop", replication.state, at=at, by=by)
 
 
@@ -314,6 +317,7 @@ def _keep(
     position: LogPosition | None = None,
 ) -> None:
     before, uid = replication.state.value, replication.uid
+    touch(connection, "replication", (uid,), by=by.run or by.who)
     keep_transition(connection, ReplicationTransition(uid, None, act, before, to.value, at, by, position))
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from tidemark.control.object_kinds import Lag
 from tidemark.control.store import ControlStore
 from tidemark.replication.model.replication import (
     LogPosition,
@@ -24,7 +25,16 @@ from tidemark.replication.store import object_writes, replicated_objects, replic
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.store.replications import StoredReplication
 
-__all__ = ["Alert", "ObjectStatus", "ReplicationStatus", "describe", "describe_all", "describe_object", "history"]
+__all__ = [
+    "Alert",
+    "ObjectStatus",
+    "ReplicationStatus",
+    "describe",
+    "describe_all",
+    "describe_object",
+    "history",
+    "table_lags",
+]
 
 
 @dataclass(frozen=True)
@@ -139,6 +149,15 @@ def history(store: ControlStore, name: str, *, limit: int = 100) -> tuple[Replic
             connection, replications.find(connection, name).replication.uid, limit=limit
         )
     )
+
+
+def table_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
+    """How old the state of the source is that each of these tables shows; those that show none are left out."""
+    found = replicated_objects.of_uids(connection, uids)
+    theirs = {one.object.replication_uid for one in found}
+    of = {uid: replications.by_uid(connection, uid).replication for uid in theirs}
+    ages = {one.object.uid: _status(one, of[one.object.replication_uid], now).lag_seconds for one in found}
+    return {uid: Lag(age) for uid, age in ages.items() if age is not None}
 
 
 def _described(connection: sa.Connection, found: StoredReplication, now: datetime) -> ReplicationStatus:

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.objects import touch
 from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.store.schema import stream_health
 
@@ -73,6 +74,7 @@ def healths(connection: sa.Connection, uids: Sequence[str] | None = None) -> dic
 
 
 def _count(connection: sa.Connection, uid: str, **values: Any) -> None:
+    touch(connection, "stream", (uid,), by=values.get("last_failed_run"))
     change = stream_health.update().where(_of.stream_uid == uid).values(**values)
     if (
         connection.execute(change).rowcount == 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tidemark.control.objects import touch
 from tidemark.errors import StreamNotFound
 from tidemark.model.codec import from_json, from_plain, to_json
 from tidemark.model.streams import Addressing, BaseOffset, OffsetMove, Stream, StreamMode, StreamOffset, TableRef
@@ -45,6 +46,7 @@ __all__ = [
     "settle_initial_rows",
     "stream_of",
     "with_uid",
+    "with_uids",
 ]
 
 NAMES_AT_ONCE = 500  # in one statement: every database allows as many
@@ -114,6 +116,11 @@ def offsets_of(connection: sa.Connection, uids: Iterable[str]) -> dict[str, int]
     return {row["uid"]: stream_of(row).offset.version for row in _living(connection, uids)}
 
 
+def with_uids(connection: sa.Connection, uids: Iterable[str]) -> tuple[Stream, ...]:
+    """Those of the uids whose stream lives."""
+    return tuple(stream_of(row) for row in _living(connection, uids))
+
+
 def _living(connection: sa.Connection, uids: Iterable[str]) -> Iterator[sa.RowMapping]:
     asked = sorted(uids)
     for start in range(0, len(asked), NAMES_AT_ONCE):
@@ -140,6 +147,7 @@ def rebase(connection: sa.Connection, old: Stream, new: Stream, *, at: datetime,
     never used again (V5), and with it no number of its Delta transactions.
     """
     connection.execute(streams.update().where(streams.c.uid == old.uid).values(dropped_at=at))
+    touch(connection, "stream", (old.uid,))
     _insert(connection, new, rebased_from=old.uid)
     _log(connection, OffsetMove(new.uid, old.offset.version, new.offset.version, at, who, why, None))
 
@@ -317,6 +325,7 @@ def _live() -> sa.Select[tuple[object, ...]]:
 
 
 def _log(connection: sa.Connection, move: OffsetMove) -> None:
+    touch(connection, "stream", (move.stream_uid,), by=move.run or move.who)
     connection.execute(
         offset_moves.insert().values(
             stream_uid=move.stream_uid,

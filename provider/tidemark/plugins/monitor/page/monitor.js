@@ -1,7 +1,8 @@
-// The page: streams or replications, all or one, as the address says; read anew every ten seconds while it is seen.
+// The page: all objects, or streams or replications, all or one, as the address says; read anew every ten seconds while it is seen.
 
 import { address, linkTo, whenTurned } from "./address.js";
 import { followTheme, h } from "./elements.js";
+import { showObjects } from "./objects.js";
 import { showReplication, showReplications } from "./replications.js";
 import { showStream, showStreams } from "./streams.js";
 
@@ -16,6 +17,7 @@ let timer = null;
 function shown() {
   if (address.has("stream") || address.has("dag_id")) return showStream;
   if (address.get("replication")) return showReplication;
+  if (address.get("view") === "objects") return showObjects;
   return address.get("view") === "replications" ? showReplications : showStreams;
 }
 

@@ -1,0 +1,90 @@
+"""Change streams and consumer groups among all objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from tidemark.change_streams.model.change_streams import STALE_AT, ChangeStreamOptions
+from tidemark.change_streams.store.group_partitions import low_watermark
+from tidemark.change_streams.store.schema import change_streams, consumer_groups, group_partitions, watched_tables
+from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.model.codec import from_json
+
+__all__ = ["CHANGE_STREAM", "CONSUMER_GROUP", "change_stream_lags", "consumer_group_lags"]
+
+_stream, _group, _partition = change_streams.c, consumer_groups.c, group_partitions.c
+
+
+def _change_streams(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry]:
+    watches = sa.exists().where(watched_tables.c.stream_uid == _stream.uid)
+    query = sa.select(_stream.uid, _stream.name, (_stream.everything | watches).label("watching"))
+    rows = connection.execute(query.where(_stream.uid.in_(uids), _stream.dropped_at.is_(None)))
+    return [
+        ObjectEntry(row.uid, row.name, "watching", Severity.OK)
+        if row.watching
+        else ObjectEntry(row.uid, row.name, "suspended", Severity.WAITING)
+        for row in rows
+    ]
+
+
+def change_stream_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
+    """The time since what was committed then was published."""
+    query = sa.select(_stream.uid, _stream.published_until).where(_stream.uid.in_(uids))
+    return {row.uid: Lag(max(0.0, (now - row.published_until).total_seconds())) for row in connection.execute(query)}
+
+
+def _consumer_groups(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry]:
+    query = (
+        sa.select(_group.uid, _group.name, _group.paused, _stream.name.label("within"))
+        .join(change_streams, _stream.uid == _group.stream_uid)
+        .where(_group.uid.in_(uids), _group.dropped_at.is_(None))
+    )
+    failures = _failures(connection, uids)
+    return [_entry(row, failures.get(row.uid, ())) for row in connection.execute(query)]
+
+
+def _entry(row: sa.Row[Any], failed: Sequence[sa.Row[Any]]) -> ObjectEntry:
+    """A group of which a partition failed delivers the others; the words count them, and quote the first."""
+    if failed:
+        number = f"{len(failed)} partitions" if len(failed) > 1 else "a partition"
+        said = f"{number} failed, {failed[0].token}: {failed[0].error or 'no error is known'}"
+        runs = tuple(sorted({one.failed_run for one in failed}))
+        return ObjectEntry(row.uid, row.name, "failing", Severity.FAILED, said, row.within, runs)
+    if row.paused:
+        return ObjectEntry(row.uid, row.name, "paused", Severity.WAITING, within=row.within)
+    return ObjectEntry(row.uid, row.name, "running", Severity.OK, within=row.within)
+
+
+def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, list[sa.Row[Any]]]:
+    failed = _partition.group_uid.in_(uids) & _partition.failed_run.is_not(None)
+    columns = (_partition.group_uid, _partition.token, _partition.failed_run, _partition.error)
+    found: dict[str, list[sa.Row[Any]]] = {}
+    for row in connection.execute(sa.select(*columns).where(failed).order_by(_partition.token)):
+        found.setdefault(row.group_uid, []).append(row)
+    return found
+
+
+def consumer_group_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
+    """The time since each group's low watermark; overdue once the log may soon lose what it has not read."""
+    query = (
+        sa.select(_group.uid, _stream.published_until, _stream.options)
+        .join(change_streams, _stream.uid == _group.stream_uid)
+        .where(_group.uid.in_(uids))
+    )
+    found = {}
+    for row in connection.execute(query).all():
+        lowest = low_watermark(connection, row.uid) or row.published_until
+        lag = max(0.0, (now - lowest).total_seconds())
+        kept = from_json(ChangeStreamOptions, row.options).retention
+        late = lag >= STALE_AT * kept.total_seconds()
+        words = f"the log keeps records for {kept}, and it may soon lose some that the group has not read"
+        found[row.uid] = Lag(lag, overdue=words if late else None)
+    return found
+
+
+CHANGE_STREAM = ObjectKind("change_stream", _change_streams, "change_streams.store.objects:change_stream_lags")
+CONSUMER_GROUP = ObjectKind("consumer_group", _consumer_groups, "change_streams.store.objects:consumer_group_lags")

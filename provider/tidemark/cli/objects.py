@@ -1,0 +1,91 @@
+"""`airflow tidemark objects …`: all objects of the control store in one list, the worst first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.control.object_kinds import KINDS
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tidemark.control.object_list import ShownObject
+
+__all__ = ["object_commands"]
+
+_OF_KIND = Arg(("--kind",), help="Only objects of this kind", choices=tuple(KINDS))  # type: ignore[no-untyped-call]
+_STATE = Arg(  # type: ignore[no-untyped-call]
+    ("--state",), help="Only objects in this state, or of this severity: failed, warning, waiting or ok"
+)
+_PROBLEMS = Arg(  # type: ignore[no-untyped-call]
+    ("--problems",), help="Only objects that failed or have a warning", action="store_true"
+)
+_KIND = Arg(("kind",), help="Kind of the object", choices=tuple(KINDS))  # type: ignore[no-untyped-call]
+_NAME = Arg(  # type: ignore[no-untyped-call]
+    ("name",), help="Name of the object as the list has it, or its uid"
+)
+
+
+def object_commands() -> tuple[ActionCommand, ...]:
+    """Of all objects: looking, which asks the control store, and the logs of streams for a bounded time."""
+    return (
+        ActionCommand(
+            name="list",
+            help="List the objects of every kind with state, lag and problem, the worst first",
+            func=list_objects,
+            args=(_OF_KIND, _STATE, _PROBLEMS, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+        ActionCommand(
+            name="show",
+            help="Show an object with its owner, its whole problem and its uid",
+            func=show_object,
+            args=(_KIND, _NAME, CONNECTION, ARG_OUTPUT, ARG_VERBOSE),
+        ),
+    )
+
+
+@suppress_logs_and_warning
+def list_objects(args: Namespace) -> None:
+    """One row per object: kind, name, state, severity, since, lag in seconds and in its own unit, owner, problem."""
+    from tidemark.control.object_list import ObjectsWish
+    from tidemark.streams.worker.object_states import list_objects as every_object
+
+    with errors_in_words():
+        wish = ObjectsWish(kind=args.kind, state=args.state, problems=args.problems)
+        hook = TidemarkHook(args.conn_id)
+        found = every_object(hook.open_store(), hook.open_table, wish)
+    print_rows([_row(one) for one in found], args.output)
+
+
+@suppress_logs_and_warning
+def show_object(args: Namespace) -> None:
+    """The same facts of one object, and what it belongs to. Exit code 1 if there is none."""
+    from tidemark.streams.worker.object_states import describe_object
+
+    with errors_in_words():
+        hook = TidemarkHook(args.conn_id)
+        found = describe_object(hook.open_store(), hook.open_table, args.kind, args.name)
+    facts = {**_row(found), "within": found.within, "uid": found.uid}
+    if args.output in ("json", "yaml"):
+        print_rows([facts], args.output)
+    else:
+        print_rows([{"property": name, "value": value} for name, value in facts.items()], args.output)
+
+
+def _row(one: ShownObject) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "state": one.state,
+        "severity": one.severity.value,
+        "since": None if one.since is None else one.since.isoformat(timespec="seconds"),
+        "lag_seconds": None if one.lag_seconds is None else round(one.lag_seconds),
+        "lag": None if one.lag_amount is None else f"{one.lag_amount} {one.lag_unit}",
+        "owner": one.owner_dag,
+        "problem": one.trouble,
+    }

@@ -1,0 +1,111 @@
+"""The protocol by which a subject registers its kinds of objects, and the names of those that are registered."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+__all__ = ["KINDS", "Lag", "ObjectEntry", "ObjectKind", "Severity", "kind_named"]
+
+
+class Severity(StrEnum):
+    """How urgent the state of an object is, the worst first. Every subject uses these four."""
+
+    FAILED = "failed"  # it does not do its work
+    WARNING = "warning"  # it works, and somebody should look at it
+    WAITING = "waiting"  # it has nothing to do until somebody or something begins
+    OK = "ok"
+
+
+@dataclass(frozen=True)
+class ObjectEntry:
+    """One live object as its subject's own rows have it.
+
+    `state`: in the subject's own word. `within`: the name of the object that it belongs to. `problem`: why it is not
+    OK, in words that are redacted again before they are stored. `met_in`: keys of the runs that met the problem, or may
+    have.
+    """
+
+    uid: str
+    name: str
+    state: str
+    severity: Severity
+    problem: str | None = None
+    within: str | None = None
+    met_in: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """Its name among all objects of its kind."""
+        return self.name if self.within is None else f"{self.within}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far an object is behind its source when it is read.
+
+    `seconds`: the age of the newest state of the source that it is known to have reached. `amount` and `unit`: the same
+    in another measure. `overdue`: why somebody should look at that lag.
+    """
+
+    seconds: float | None = None
+    amount: int | None = None
+    unit: str | None = None
+    overdue: str | None = None
+
+
+EntriesOf = Callable[[sa.Connection, Sequence[str]], Sequence[ObjectEntry]]
+LagsOf = Callable[[sa.Connection, Sequence[str], datetime], Mapping[str, Lag]]
+ViewOf = Callable[[str, str | None], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class ObjectKind:
+    """What a subject says of one kind of its objects.
+
+    `entries`: the live ones among these uids, from the subject's rows; those that ended are left out. `lags`: name of
+    the function that has their lags, `module:function` below `tidemark`; the steps of a worker may have it. `view`: the
+    address of an object's own view on the page, by its name and by what it belongs to; None: there is no such view.
+    `look`: name of what the lake is asked by, a `tidemark.streams.worker.object_states.LakeLook`; None: the store knows
+    all of the state.
+    """
+
+    name: str
+    entries: EntriesOf
+    lags: str
+    view: ViewOf | None = None
+    look: str | None = None
+
+    def lags_of(self, connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
+        """The lag of each of these objects, by uid; those of which none is known are left out."""
+        found: LagsOf = _resolved(self.lags)
+        return found(connection, uids, now)
+
+
+KINDS = {
+    "stream": "streams.store.objects:STREAM",
+    "change_stream": "change_streams.store.objects:CHANGE_STREAM",
+    "consumer_group": "change_streams.store.objects:CONSUMER_GROUP",
+    "replication": "replication.store.objects:REPLICATION",
+    "replicated_table": "replication.store.objects:REPLICATED_TABLE",
+}
+"""Kind of object to the `ObjectKind` that a subject registers, below `tidemark`: the store imports no subject."""
+
+
+@cache
+def kind_named(name: str) -> ObjectKind:
+    """The registered kind of that name. Raises KeyError."""
+    found: ObjectKind = _resolved(KINDS[name])
+    return found
+
+
+def _resolved(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(f"tidemark.{module}"), attribute)

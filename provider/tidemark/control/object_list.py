@@ -1,0 +1,221 @@
+"""The table of all objects, read: one by its name, all that fit, or one page of them, the worst first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from tidemark.control.object_kinds import KINDS, Lag, Severity, kind_named
+from tidemark.control.objects import AT_ONCE
+from tidemark.control.schema import objects
+from tidemark.errors import InvalidArgument
+
+__all__ = [
+    "ObjectOrder",
+    "ObjectsPage",
+    "ObjectsWish",
+    "ShownObject",
+    "count_kinds",
+    "find",
+    "fitting",
+    "page",
+    "show_all",
+]
+
+_of = objects.c
+_WORST = tuple(Severity)
+_URGENCY = sa.case({severity.value: rank for rank, severity in enumerate(_WORST)}, value=_of.severity, else_=0)
+_PROBLEMS = (Severity.FAILED, Severity.WARNING)
+
+
+class ObjectOrder(StrEnum):
+    """What a page of objects can be ordered by; kind and name decide between equals."""
+
+    STATE = "state"  # the worst first
+    KIND = "kind"
+    NAME = "name"
+    SINCE = "since"
+
+
+@dataclass(frozen=True)
+class ObjectsWish:
+    """Which objects. `kind`: one that is registered. `state`: a subject's own word, or a severity. `problems`: failed
+    ones and those with a warning alone. `search`: a part of the name, in any case.
+    """
+
+    kind: str | None = None
+    state: str | None = None
+    problems: bool = False
+    search: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in KINDS:
+            raise InvalidArgument(argument="kind", value=self.kind, problem=f"one of {', '.join(KINDS)}")
+
+
+@dataclass(frozen=True)
+class ShownObject:
+    """One live object. `since`: of this state; None if only a log tells the state. `problem_dags`: the DAGs whose
+    readers may read the problem; none: nobody may who needs a right. `lag_seconds`: the age of the newest state of its
+    source that it is known to have reached, or of the oldest change that it has not. `notice`: what lag or log tell,
+    which is nothing of a run.
+    """
+
+    kind: str
+    name: str
+    uid: str
+    within: str | None
+    owner_dag: str | None
+    state: str
+    severity: Severity
+    since: datetime | None
+    problem: str | None
+    problem_dags: tuple[str, ...] = ()
+    lag_seconds: float | None = None
+    lag_amount: int | None = None
+    lag_unit: str | None = None
+    notice: str | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Problem and notice in one text; None where there is neither."""
+        return "; ".join(said for said in (self.problem, self.notice) if said is not None) or None
+
+    @property
+    def view(self) -> Mapping[str, str] | None:
+        """The address of its own view on the page; None where there is none."""
+        view = kind_named(self.kind).view
+        if view is None:
+            return None
+        own = self.name if self.within is None else self.name[len(self.within) + 1 :]
+        return view(own, self.within)
+
+
+@dataclass(frozen=True)
+class ObjectsPage:
+    """`total`: how many objects fit, on all pages."""
+
+    total: int
+    objects: tuple[ShownObject, ...]
+
+
+def show_all(connection: sa.Connection, wish: ObjectsWish, *, now: datetime) -> tuple[ShownObject, ...]:
+    """All that fit, the worst first, then by kind and name; also those whose lag alone is a problem at this moment."""
+    found = _rows(connection, _live(replace(wish, state=None, problems=False)))
+    return fitting(_with_lags(connection, found, now), wish)
+
+
+def fitting(found: Sequence[ShownObject], wish: ObjectsWish) -> tuple[ShownObject, ...]:
+    """Those in the state that is asked for, the worst first, then by kind and name."""
+    chosen = (one for one in found if _fits(one, wish))
+    return tuple(sorted(chosen, key=lambda one: (_WORST.index(one.severity), one.kind, one.name)))
+
+
+def page(
+    connection: sa.Connection,
+    wish: ObjectsWish,
+    *,
+    sort: ObjectOrder,
+    descending: bool,
+    limit: int,
+    offset: int,
+    now: datetime,
+) -> ObjectsPage:
+    """`limit` of those that fit after the first `offset`. Lags are asked of these alone, so they decide no order."""
+    total = sa.select(sa.func.count()).select_from(objects).where(*_live(wish))
+    by = _ORDER[sort]
+    order = (by.desc() if descending else by.asc(), _of.kind.asc(), _of.folded_name.asc(), _of.uid.asc())
+    query = sa.select(objects).where(*_live(wish)).order_by(*order).limit(limit).offset(offset)
+    rows = tuple(_shown(row) for row in connection.execute(query).mappings())
+    return ObjectsPage(int(connection.execute(total).scalar_one()), _with_lags(connection, rows, now))
+
+
+def find(connection: sa.Connection, kind: str, name: str, *, now: datetime) -> ShownObject:
+    """The live object of that kind with that name, in any case, or that uid. Raises InvalidArgument."""
+    named = (_of.folded_name == name.casefold()) | (_of.uid == name)
+    rows = _rows(connection, [*_live(ObjectsWish(kind=kind)), named])
+    exact = tuple(row for row in rows if name in (row.name, row.uid)) or rows
+    if len(exact) != 1:
+        problem = f"{len(exact)} objects have that name; give the uid" if exact else f"no {kind} has that name or uid"
+        raise InvalidArgument(argument="name", value=name, problem=f"{problem}. `objects list` names them all")
+    (found,) = _with_lags(connection, exact, now)
+    return found
+
+
+def count_kinds(connection: sa.Connection) -> dict[str, int]:
+    """How many objects of each kind live; kinds without any are left out."""
+    query = sa.select(_of.kind, sa.func.count()).where(*_live(ObjectsWish())).group_by(_of.kind)
+    return {kind: int(count) for kind, count in connection.execute(query)}
+
+
+_ORDER: dict[ObjectOrder, sa.ColumnElement[object]] = {
+    ObjectOrder.STATE: _URGENCY,
+    ObjectOrder.KIND: _of.kind,
+    ObjectOrder.NAME: _of.folded_name,
+    ObjectOrder.SINCE: _of.since,
+}
+
+
+def _live(wish: ObjectsWish) -> list[sa.ColumnElement[bool]]:
+    wanted: list[sa.ColumnElement[bool]] = [_of.ended_at.is_(None), _of.kind.in_(KINDS)]
+    if wish.kind is not None:
+        wanted.append(_of.kind == wish.kind)
+    if wish.state is not None:
+        wanted.append((_of.state == wish.state) | (_of.severity == wish.state))
+    if wish.problems:
+        wanted.append(_of.severity.in_([severity.value for severity in _PROBLEMS]))
+    if wish.search:
+        wanted.append(_of.folded_name.contains(wish.search.casefold(), autoescape=True))
+    return wanted
+
+
+def _fits(one: ShownObject, wish: ObjectsWish) -> bool:
+    wanted = wish.state is None or wish.state in (one.state, one.severity.value)
+    return wanted and (not wish.problems or one.severity in _PROBLEMS)
+
+
+def _rows(connection: sa.Connection, wanted: Sequence[sa.ColumnElement[bool]]) -> tuple[ShownObject, ...]:
+    return tuple(_shown(row) for row in connection.execute(sa.select(objects).where(*wanted)).mappings())
+
+
+def _with_lags(connection: sa.Connection, rows: Sequence[ShownObject], now: datetime) -> tuple[ShownObject, ...]:
+    lags: dict[tuple[str, str], Lag] = {}
+    for kind in sorted({row.kind for row in rows}):
+        uids = sorted(row.uid for row in rows if row.kind == kind)
+        for start in range(0, len(uids), AT_ONCE):
+            found = kind_named(kind).lags_of(connection, uids[start : start + AT_ONCE], now)
+            lags.update(((kind, uid), lag) for uid, lag in found.items())
+    return tuple(_lagging(row, lags.get((row.kind, row.uid), Lag())) for row in rows)
+
+
+def _lagging(row: ShownObject, lag: Lag) -> ShownObject:
+    """A lag that is overdue is a warning, unless the state is worse."""
+    late = lag.overdue is not None and row.severity is not Severity.FAILED
+    return replace(
+        row,
+        severity=Severity.WARNING if late else row.severity,
+        lag_seconds=lag.seconds,
+        lag_amount=lag.amount,
+        lag_unit=lag.unit,
+        notice=lag.overdue,
+    )
+
+
+def _shown(row: sa.RowMapping) -> ShownObject:
+    return ShownObject(
+        kind=row["kind"],
+        name=row["name"],
+        uid=row["uid"],
+        within=row["within"],
+        owner_dag=row["owner_dag"],
+        state=row["state"],
+        severity=Severity(row["severity"]),
+        since=row["since"],
+        problem=row["problem"],
+        problem_dags=() if row["problem_dags"] is None else tuple(json.loads(row["problem_dags"])),
+    )

@@ -1,0 +1,141 @@
+"""What the route of all objects answers, made of the table of objects and of the logs of streams. Times are UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+import sqlalchemy as sa
+
+from tidemark.control.object_list import ObjectOrder, ObjectsPage, ObjectsWish, ShownObject, count_kinds, page
+from tidemark.model.streams import Stream
+from tidemark.plugins.monitor.connections import MonitoredConnection, connection_ids
+from tidemark.plugins.monitor.gate import Gate
+from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
+from tidemark.plugins.monitor.status_cache import CachedStatus, NotYet, Unreadable
+from tidemark.streams.worker.object_states import Seen, judged, streams_behind
+
+__all__ = ["AnyObjectAnswer", "AnyObjectsAnswer", "ObjectsPart", "objects_answer"]
+
+
+@dataclass(frozen=True)
+class AnyObjectAnswer:
+    """One object of any kind. `state`: in its subject's word. `severity`: failed, warning, waiting or ok. `since`: of
+    the state; None if only a log tells it. `owner`: the DAG that created or wrote it last; left out for those who may
+    not read that DAG. `problem`: for those who may read the DAGs of the runs that met it, else that there is one; and
+    what the log tells. `view`: the address of its own view on the page.
+    """
+
+    kind: str
+    uid: str
+    name: str
+    state: str
+    severity: str
+    since: datetime | None
+    owner: str | None
+    lag_seconds: float | None
+    lag_amount: int | None
+    lag_unit: str | None
+    problem: str | None
+    view: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class AnyObjectsAnswer:
+    """One page of objects. `store`: `absent` where no task has made the control store yet. `kinds`: how many objects of
+    each kind there are, whatever is asked for.
+    """
+
+    connection: str
+    connections: tuple[str, ...]
+    store: Literal["ready", "absent"]
+    now: datetime
+    total: int
+    limit: int
+    offset: int
+    objects: tuple[AnyObjectAnswer, ...]
+    kinds: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ObjectsPart:
+    """Which objects are asked for, in which order, and which part of them."""
+
+    wish: ObjectsWish
+    sort: ObjectOrder
+    descending: bool
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """All that the store has for the page, as it was at one moment. `behind`: streams, by the uids of their objects."""
+
+    monitored: MonitoredConnection
+    page: ObjectsPage
+    kinds: Mapping[str, int]
+    behind: Mapping[str, Stream]
+
+
+async def objects_answer(
+    gate: Gate, part: ObjectsPart, *, patience: float, now: datetime, readable: Collection[str]
+) -> AnyObjectsAnswer:
+    """One look at the store, then at the logs of the page's streams for `patience` seconds. Raises StoreError."""
+    kept = await gate.ask(lambda monitored: _kept(monitored, part, now))
+    statuses = await gate.status_cache.statuses(kept.behind.values(), kept.monitored.tables, patience=patience)
+    seen = {uid: _seen(statuses[stream.uid]) for uid, stream in kept.behind.items()}
+    return AnyObjectsAnswer(
+        connection=kept.monitored.conn_id,
+        connections=connection_ids(),
+        store="absent" if kept.monitored.store is None else "ready",
+        now=now,
+        total=kept.page.total,
+        limit=part.limit,
+        offset=part.offset,
+        objects=tuple(_answer(one, readable) for one in judged(kept.page.objects, seen, now)),
+        kinds=kept.kinds,
+    )
+
+
+def _kept(monitored: MonitoredConnection, part: ObjectsPart, now: datetime) -> _Kept:
+    if monitored.store is None:
+        return _Kept(monitored, ObjectsPage(0, ()), {}, {})
+    how = {name: value for name, value in vars(part).items() if name != "wish"}
+
+    def read(connection: sa.Connection) -> _Kept:
+        found = page(connection, part.wish, **how, now=now)
+        return _Kept(monitored, found, count_kinds(connection), streams_behind(connection, found.objects))
+
+    return monitored.store.read(read)
+
+
+def _seen(status: CachedStatus) -> Seen:
+    if isinstance(status, NotYet):
+        return None
+    return status.words if isinstance(status, Unreadable) else status
+
+
+def _answer(one: ShownObject, readable: Collection[str]) -> AnyObjectAnswer:
+    return AnyObjectAnswer(
+        kind=one.kind,
+        uid=one.uid,
+        name=one.name,
+        state=one.state,
+        severity=one.severity.value,
+        since=one.since,
+        owner=one.owner_dag if one.owner_dag in readable else None,
+        lag_seconds=one.lag_seconds,
+        lag_amount=one.lag_amount,
+        lag_unit=one.lag_unit,
+        problem=_for_reader(one, readable).trouble,
+        view=one.view,
+    )
+
+
+def _for_reader(one: ShownObject, readable: Collection[str]) -> ShownObject:
+    """What a look has found was met by no run, so every reader may know it."""
+    shown = bool(one.problem_dags) and all(dag in readable for dag in one.problem_dags)
+    return one if shown or one.problem is None else replace(one, problem=FOR_OTHERS)

@@ -1,0 +1,117 @@
+"""Replications and their tables among all objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control.object_kinds import Lag, ObjectEntry, ObjectKind, Severity
+from tidemark.replication.model.replication import ObjectState, ReplicationState
+from tidemark.replication.store.schema import object_writes, replicated_objects, replication_moves, replications
+
+__all__ = ["REPLICATED_TABLE", "REPLICATION", "replication_lags"]
+
+_of, _table, _write, _move = replications.c, replicated_objects.c, object_writes.c, replication_moves.c
+_FAILED = (ReplicationState.FAILED.value, ReplicationState.FAILED_PERMANENTLY.value)
+
+
+def _replications(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry]:
+    query = sa.select(_of.uid, _of.name, _of.state, _of.error).where(_of.uid.in_(uids), _of.dropped_at.is_(None))
+    return [
+        ObjectEntry(row.uid, row.name, row.state, _urgency(row.state, row.error), row.error)
+        for row in connection.execute(query)
+    ]
+
+
+def _urgency(state: str, error: str | None) -> Severity:
+    if state in _FAILED:
+        return Severity.FAILED
+    if error is not None:
+        return Severity.WARNING
+    return Severity.OK if state == ReplicationState.RUNNING else Severity.WAITING
+
+
+def replication_lags(connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
+    """The time since what was committed then was captured, and the bytes of the source's log behind that capture."""
+    query = sa.select(_of.uid, _of.captured_at, _of.lag_bytes).where(_of.uid.in_(uids), _of.captured_at.is_not(None))
+    return {
+        row.uid: Lag(max(0.0, (now - row.captured_at).total_seconds()), row.lag_bytes, "bytes")
+        for row in connection.execute(query)
+    }
+
+
+def _tables(connection: sa.Connection, uids: Sequence[str]) -> list[ObjectEntry]:
+    columns = (
+        _table.uid,
+        _table.replication_uid,
+        _table.schema_name,
+        _table.table_name,
+        _table.state,
+        _table.needs_backfill,
+    )
+    query = (
+        sa.select(*columns, _table.problem, _table.selected, _table.notices, _of.name.label("within"))
+        .join(replications, _of.uid == _table.replication_uid)
+        .where(_table.uid.in_(uids), _of.dropped_at.is_(None))
+    )
+    rows = connection.execute(query).mappings().all()
+    writing = _open_runs(connection, uids)
+    moving = {uid: _last_run(connection, uid) for uid in sorted({row["replication_uid"] for row in rows})}
+    return [_entry(row, writing.get(row["uid"]), moving[row["replication_uid"]]) for row in rows]
+
+
+def _entry(row: sa.RowMapping, writing: str | None, moving: str | None) -> ObjectEntry:
+    """A problem may have been met by the run that writes the table, or by one that moved its replication."""
+    severity, problem = _worst(row)
+    name = f"{row['schema_name']}.{row['table_name']}"
+    runs = tuple(run for run in (writing, moving) if run is not None)
+    state = row["state"] if row["selected"] else "left"
+    return ObjectEntry(row["uid"], name, state, severity, problem, row["within"], runs if problem is not None else ())
+
+
+def _worst(row: sa.RowMapping) -> tuple[Severity, str | None]:
+    """As the alerts of a replication: one that is not selected any more asks nobody for anything."""
+    notices = json.loads(row["notices"]) if row["notices"] else []
+    if not row["selected"]:
+        return Severity.OK, None
+    if row["state"] == ObjectState.UNSUPPORTED:
+        return Severity.WARNING, row["problem"]
+    if row["state"] == ObjectState.FAILED or row["problem"] not in (None, row["flagged"]):
+        return Severity.FAILED, row["problem"] or row["flagged"]
+    if row["state"] in (ObjectState.PENDING, ObjectState.ACTIVE):
+        return Severity.WAITING, None
+    if row["flagged"] is not None:
+        return Severity.WARNING, f"it is to be backfilled: {row['flagged']}"
+    if notices:
+        return Severity.WARNING, "; ".join(notices)
+    return Severity.OK if row["state"] == ObjectState.COMPLETED else Severity.WAITING, None
+
+
+def _open_runs(connection: sa.Connection, uids: Sequence[str]) -> dict[str, str]:
+    """The runs that write these tables, or failed to and left their writes open."""
+    opened = _write.object_uid.in_(uids) & (_write.state == "open") & _write.run.is_not(None)
+    query = sa.select(_write.object_uid, _write.run).where(opened)
+    return {row.object_uid: row.run for row in connection.execute(query)}
+
+
+def _last_run(connection: sa.Connection, replication_uid: str) -> str | None:
+    """The run that moved the replication itself, or one of its tables, last."""
+    own = (_move.replication_uid == replication_uid) & _move.run.is_not(None)
+    found: str | None = connection.execute(sa.select(_move.run).where(own).order_by(_move.id.desc()).limit(1)).scalar()
+    return found
+
+
+def _view(name: str, within: str | None) -> Mapping[str, str]:
+    return {"replication": within or "", "search": name}
+
+
+REPLICATION = ObjectKind(
+    "replication",
+    _replications,
+    "replication.store.objects:replication_lags",
+    view=lambda name, within: {"replication": name},
+)
+REPLICATED_TABLE = ObjectKind("replicated_table", _tables, "replication.worker.status:table_lags", view=_view)

@@ -1,0 +1,153 @@
+"""Objects with what the lake says of them: a kind whose objects read streams has their state looked up in the logs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from tidemark.control.object_kinds import Severity, kind_named
+from tidemark.control.object_list import ObjectsWish, ShownObject, find, fitting, show_all
+from tidemark.control.store import ControlStore
+from tidemark.errors import TidemarkError
+from tidemark.model.streams import Stream
+from tidemark.streams.model.health import StreamHealth
+from tidemark.streams.planning.stream_state import LogFacts, NoLog, StreamState, state_of
+from tidemark.streams.store import streams
+from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.status import StreamStatus, status_of
+from tidemark.streams.worker.threads import for_each_stream
+
+__all__ = ["STREAM_LOOK", "LakeLook", "Seen", "describe_object", "judged", "list_objects", "streams_behind"]
+
+Seen = StreamStatus | str | None
+"""What the logs of a stream say; why they cannot be read, in words; or None: they have not answered."""
+
+_SEVERITIES = {
+    StreamState.STALE: Severity.FAILED,
+    StreamState.FAILING: Severity.FAILED,
+    StreamState.UNREADABLE: Severity.FAILED,
+    StreamState.MAY_BE_STALE: Severity.WARNING,
+    StreamState.NEARLY_STALE: Severity.WARNING,
+    StreamState.UNDELIVERED: Severity.WAITING,
+}
+
+
+@dataclass(frozen=True)
+class LakeLook:
+    """What a kind registers as its `look`. `streams`: of each of these uids the stream that is looked up. `judge`: the
+    object with what was seen of its stream at that time.
+    """
+
+    streams: Callable[[sa.Connection, Sequence[str]], Mapping[str, Stream]]
+    judge: Callable[[ShownObject, Seen, datetime], ShownObject]
+
+
+def list_objects(store: ControlStore, tables: Tables, wish: ObjectsWish) -> tuple[ShownObject, ...]:
+    """All that fit, the worst first, each with what its logs say; how long these are waited for is bounded."""
+    now = store.clock()
+    everything = replace(wish, state=None, problems=False)
+
+    def kept(connection: sa.Connection) -> tuple[tuple[ShownObject, ...], Mapping[str, Stream]]:
+        found = show_all(connection, everything, now=now)
+        return found, streams_behind(connection, found)
+
+    found, behind = store.read(kept)
+    return fitting(judged(found, _look(behind, tables), now), wish)
+
+
+def describe_object(store: ControlStore, tables: Tables, kind: str, name: str) -> ShownObject:
+    """The one of that name or uid, with what its log says. Raises InvalidArgument."""
+    now = store.clock()
+
+    def kept(connection: sa.Connection) -> tuple[ShownObject, Mapping[str, Stream]]:
+        found = find(connection, kind, name, now=now)
+        return found, streams_behind(connection, (found,))
+
+    found, behind = store.read(kept)
+    (shown,) = judged((found,), _look(behind, tables), now)
+    return shown
+
+
+def streams_behind(connection: sa.Connection, found: Sequence[ShownObject]) -> Mapping[str, Stream]:
+    """The streams whose logs say more of these objects, by the objects' uids."""
+    behind: dict[str, Stream] = {}
+    for kind in sorted({one.kind for one in found}):
+        look = _look_of(kind)
+        if look is not None:
+            behind.update(look.streams(connection, [one.uid for one in found if one.kind == kind]))
+    return behind
+
+
+def judged(found: Sequence[ShownObject], seen: Mapping[str, Seen], now: datetime) -> tuple[ShownObject, ...]:
+    """The objects with what was seen of them, by uid; those of which nothing was seen stay as the store has them."""
+    return tuple(_judged(one, seen.get(one.uid), now) for one in found)
+
+
+def _judged(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
+    look = _look_of(one.kind)
+    return one if look is None or seen is None else look.judge(one, seen, now)
+
+
+def _look_of(kind: str) -> LakeLook | None:
+    name = kind_named(kind).look
+    if name is None:
+        return None
+    module, _, attribute = name.partition(":")
+    found: LakeLook = getattr(importlib.import_module(f"tidemark.{module}"), attribute)
+    return found
+
+
+def _look(behind: Mapping[str, Stream], tables: Tables) -> dict[str, Seen]:
+    def look(stream: Stream) -> StreamStatus | str:
+        try:
+            return status_of(stream, tables)
+        except (TidemarkError, OSError) as error:
+            return str(error) or type(error).__name__
+
+    return dict(zip(behind, for_each_stream(tuple(behind.values()), look), strict=True))
+
+
+def _streams(connection: sa.Connection, uids: Sequence[str]) -> Mapping[str, Stream]:
+    return {stream.uid: stream for stream in streams.with_uids(connection, uids)}
+
+
+def _judge(one: ShownObject, seen: Seen, now: datetime) -> ShownObject:
+    """The worst that store and log say. Since when a state holds is known only where it is the one that is stored."""
+    status = seen if isinstance(seen, StreamStatus) else None
+    log: LogFacts | NoLog = NoLog.UNREADABLE if status is None else status.log_facts
+    health = StreamHealth(
+        consumptions=int(one.state != StreamState.UNDELIVERED), failures_in_row=int(one.state == StreamState.FAILING)
+    )
+    state = state_of(health, log, initial_rows_pending=one.state == StreamState.BEHIND, now=now)
+    same = state == one.state
+    shown = replace(
+        one,
+        state=state.value,
+        severity=one.severity if same else _SEVERITIES.get(state, Severity.OK),
+        since=one.since if same else None,
+        notice=seen if isinstance(seen, str) else _notice(status, state),
+    )
+    return shown if status is None else _with_lag(shown, status, now)
+
+
+def _notice(status: StreamStatus | None, state: StreamState) -> str | None:
+    if status is None:
+        return None
+    if status.problem is not None:
+        return str(status.problem)
+    if state in (StreamState.MAY_BE_STALE, StreamState.NEARLY_STALE):
+        return f"Delta keeps what the stream needs until {status.stale_after:%Y-%m-%d %H:%M} UTC"
+    return None
+
+
+def _with_lag(shown: ShownObject, status: StreamStatus, now: datetime) -> ShownObject:
+    since = status.waiting_since
+    seconds = 0.0 if not status.behind else None if since is None else max(0.0, (now - since).total_seconds())
+    return replace(shown, lag_seconds=seconds, lag_amount=status.behind, lag_unit="versions")
+
+
+STREAM_LOOK = LakeLook(_streams, _judge)
