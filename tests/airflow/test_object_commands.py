@@ -84,4 +84,6 @@ def test_an_object_that_is_not_there_is_an_error_in_a_line(run: Callable[..., Sa
 
 
 def test_a_kind_that_is_not_registered_is_refused(run: Callable[..., Said]) -> None:
-    assert run("list", "--kind", "table").returncode == 2
+    with pytest.raises(SystemExit) as refused:
+        run("list", "--kind", "table")
+    assert refused.value.code == 2

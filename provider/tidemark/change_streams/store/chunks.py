@@ -50,7 +50,7 @@ def insert(connection: sa.Connection, made: Iterable[Chunk], *, run: str) -> Non
     ]
     if rows:
         connection.execute(chunks.insert(), rows)
-        touch(connection, "consumer_group", {row["group_uid"] for row in rows}, by=run)
+        touch(connection, "consumer_group", {str(row["group_uid"]) for row in rows}, by=run)
 
 
 def as_stored(connection: sa.Connection, chunk: Chunk) -> Chunk | None:

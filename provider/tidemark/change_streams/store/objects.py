@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -44,27 +43,28 @@ def _consumer_groups(connection: sa.Connection, uids: Sequence[str]) -> list[Obj
         .where(_group.uid.in_(uids), _group.dropped_at.is_(None))
     )
     failures = _failures(connection, uids)
-    return [_entry(row, failures.get(row.uid, ())) for row in connection.execute(query)]
+    return [_entry(row, failures.get(row["uid"], ())) for row in connection.execute(query).mappings()]
 
 
-def _entry(row: sa.Row[Any], failed: Sequence[sa.Row[Any]]) -> ObjectEntry:
+def _entry(row: sa.RowMapping, failed: Sequence[sa.RowMapping]) -> ObjectEntry:
     """A group of which a partition failed delivers the others; the words count them, and quote the first."""
+    uid, name, within = row["uid"], row["name"], row["within"]
     if failed:
         number = f"{len(failed)} partitions" if len(failed) > 1 else "a partition"
-        said = f"{number} failed, {failed[0].token}: {failed[0].error or 'no error is known'}"
-        runs = tuple(sorted({one.failed_run for one in failed}))
-        return ObjectEntry(row.uid, row.name, "failing", Severity.FAILED, said, row.within, runs)
-    if row.paused:
-        return ObjectEntry(row.uid, row.name, "paused", Severity.WAITING, within=row.within)
-    return ObjectEntry(row.uid, row.name, "running", Severity.OK, within=row.within)
+        said = f"{number} failed, {failed[0]['token']}: {failed[0]['error'] or 'no error is known'}"
+        runs = tuple(sorted({one["failed_run"] for one in failed}))
+        return ObjectEntry(uid, name, "failing", Severity.FAILED, said, within, runs)
+    if row["paused"]:
+        return ObjectEntry(uid, name, "paused", Severity.WAITING, within=within)
+    return ObjectEntry(uid, name, "running", Severity.OK, within=within)
 
 
-def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, list[sa.Row[Any]]]:
+def _failures(connection: sa.Connection, uids: Sequence[str]) -> dict[str, list[sa.RowMapping]]:
     failed = _partition.group_uid.in_(uids) & _partition.failed_run.is_not(None)
     columns = (_partition.group_uid, _partition.token, _partition.failed_run, _partition.error)
-    found: dict[str, list[sa.Row[Any]]] = {}
-    for row in connection.execute(sa.select(*columns).where(failed).order_by(_partition.token)):
-        found.setdefault(row.group_uid, []).append(row)
+    found: dict[str, list[sa.RowMapping]] = {}
+    for row in connection.execute(sa.select(*columns).where(failed).order_by(_partition.token)).mappings():
+        found.setdefault(row["group_uid"], []).append(row)
     return found
 
 
