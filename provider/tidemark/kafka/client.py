@@ -6,8 +6,14 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import BrokerError, BrokerRefused, BrokerUnreachable, InvalidArgument, KafkaClientNotInstalled
-from tidemark.errors import TopicNotFound as NoTopic
+from tidemark.errors import (
+    BrokerError,
+    BrokerRefused,
+    BrokerUnreachable,
+    InvalidArgument,
+    KafkaClientNotInstalled,
+    TopicNotFound,
+)
 
 if TYPE_CHECKING:
     from tidemark.kafka.address import KafkaAddress
@@ -58,18 +64,18 @@ def open_consumer(address: KafkaAddress, troubles: Troubles, *, queue_bytes: int
     Raises KafkaClientNotInstalled; InvalidArgument for settings that the client refuses.
     """
     queued = {"queued.max.messages.kbytes": max(1024, queue_bytes // 1024)}
-    return _opened("Consumer", address, {**_OWN, **queued, "error_cb": troubles})
+    return _opened(_client().Consumer, address, {**_OWN, **queued, "error_cb": troubles})
 
 
 def open_admin(address: KafkaAddress, troubles: Troubles) -> Any:
     """A client that describes topics. Raises as `open_consumer`."""
-    return _opened("admin.AdminClient", address, {"error_cb": troubles})
+    return _opened(_client().admin.AdminClient, address, {"error_cb": troubles})
 
 
 def named(error: Any, address: KafkaAddress, *, what: str, topic: str, seconds: float) -> BrokerError:
     """The error of ours for one of the client's."""
     if error.name() in _NO_TOPIC:
-        return NoTopic(brokers=address.brokers, topic=topic)
+        return TopicNotFound(brokers=address.brokers, topic=topic)
     problem = address.without_secrets(" ".join(str(error.str()).split()) or error.name())
     if error.name() in _REFUSALS:
         return BrokerRefused(brokers=address.brokers, what=what, problem=problem)
@@ -81,17 +87,20 @@ def is_passing(error: Any) -> bool:
     return error.name() in _PASSING or bool(error.retriable())
 
 
-def _opened(kind: str, address: KafkaAddress, own: Mapping[str, Any]) -> Any:
+def _client() -> Any:
     try:
         import confluent_kafka
         import confluent_kafka.admin
     except ImportError as error:
         raise KafkaClientNotInstalled(problem=str(error)) from error
-    made = confluent_kafka.admin.AdminClient if kind != "Consumer" else confluent_kafka.Consumer
+    return confluent_kafka
+
+
+def _opened(kind: Any, address: KafkaAddress, own: Mapping[str, Any]) -> Any:
     settings = {**address.settings, "bootstrap.servers": address.brokers, **own, **_QUIET, "logger": _log}
     try:
-        return made(settings)
-    except (confluent_kafka.KafkaException, ValueError, TypeError) as error:
+        return kind(settings)
+    except (_client().KafkaException, ValueError, TypeError) as error:
         said = error.args[0] if error.args else error
         problem = address.without_secrets(str(said.str() if hasattr(said, "str") else said))
         raise InvalidArgument(argument="kafka_conn_id", value=address.conn_id, problem=problem) from None

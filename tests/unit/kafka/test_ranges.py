@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.errors import InvalidArgument, OffsetOutOfRange, TopicPartitionsChanged, TopicRecreated
+from tidemark.errors import (
+    InvalidArgument,
+    KafkaClientNotInstalled,
+    OffsetOutOfRange,
+    TopicPartitionsChanged,
+    TopicRecreated,
+)
 from tidemark.kafka.address import KafkaAddress
 from tidemark.kafka.ranges import (
     End,
@@ -22,6 +29,7 @@ from tidemark.kafka.ranges import (
     require_readable,
     require_same_topic,
 )
+from tidemark.kafka.reader import open_reader
 from tidemark.kafka.reading import ReadLimits
 from tidemark.kafka.records import Record
 from tidemark.model.codec import from_json, to_json
@@ -135,3 +143,9 @@ def test_an_address_shows_no_secret() -> None:
 def test_a_limit_is_above_zero(name: str) -> None:
     with pytest.raises(InvalidArgument, match=name):
         ReadLimits(**{name: 0})
+
+
+def test_without_kafkas_client_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(KafkaClientNotInstalled, match=r"pip install 'airflow-provider-tidemark\[kafka\]'"):
+        open_reader(KafkaAddress("a:9092")).__enter__()

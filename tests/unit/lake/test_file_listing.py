@@ -170,6 +170,9 @@ def test_an_object_that_stands_for_a_directory_is_no_file(store: ObjectStore, fi
     put(store, f"{files}er", "another directory's.csv")
     assert names_of(FileListing(files, store.options)) == ["a//2.csv", "a/1.csv"]
     assert names_of(FileListing(f"s3://{BUCKET}/nothing here", store.options)) == []
+    inside = f"{files.removeprefix(f's3://{BUCKET}/')}/"
+    whole_bucket = FileListing(f"s3://{BUCKET}", store.options, only=FileFilter(inside))
+    assert names_of(whole_bucket) == [f"{inside}a//2.csv", f"{inside}a/1.csv"]
 
 
 def test_patterns_are_of_the_shell_or_regular_expressions(tmp_path: Path) -> None:
