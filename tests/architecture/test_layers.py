@@ -17,10 +17,10 @@ REPOSITORY = PACKAGE.parent.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 ROOMS = ("change_streams", "changes", "delivery", "replication", "streams")
-SPARK_SIDE = ("model", "sql", "lake", "jobs", "*.model", "*.planning", "*.sources", "*.driver")
+SPARK_SIDE = ("model", "sql", "lake", "kafka", "jobs", "*.model", "*.planning", "*.sources", "*.driver")
 WORKER_SIDE = (
     "control", "hooks", "operators", "sensors", "triggers", "task_groups", "plugins", "links", "lineage",
-    "notifications", "model", "sql", "lake", "*.model", "*.planning", "*.sources", "*.store", "*.worker",
+    "notifications", "model", "sql", "lake", "kafka", "*.model", "*.planning", "*.sources", "*.store", "*.worker",
 )  # fmt: skip
 STATE = ("tidemark.control", *(f"tidemark.{room}.{floor}" for room in ROOMS for floor in ("store", "worker")))
 DRIVERS = tuple(f"tidemark.{room}.driver" for room in ROOMS)
@@ -28,7 +28,7 @@ BLOCKED = {
     "spark": (SPARK_SIDE, ("airflow", "sqlalchemy", "alembic", *STATE)),
     "worker": (WORKER_SIDE, ("pyspark", "delta", "tidemark.jobs", *DRIVERS)),
     "lake": (
-        ("lake", "sql", "model", "*.planning", "*.model"),
+        ("lake", "kafka", "sql", "model", "*.planning", "*.model"),
         ("airflow", "sqlalchemy", "alembic", "pyspark", "delta"),
     ),
 }

@@ -39,6 +39,9 @@ TidemarkError
 │   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
 │   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
 │   └── StatementRefused
+├── BrokerError                 a Kafka topic and its brokers
+│   ├── BrokerUnreachable · BrokerRefused · KafkaClientNotInstalled
+│   └── TopicNotFound · TopicRecreated · TopicPartitionsChanged · OffsetOutOfRange
 ├── LakeError                   the storage that tables lie on
 │   └── StorageUnreachable · StorageRefused · DataFileUnreadable
 ├── StoreError
@@ -96,6 +99,16 @@ from tidemark.errors.jobs import (
     SparkServerUnfit,
     SparkServerUnreachable,
     from_record,
+)
+from tidemark.errors.kafka import (
+    BrokerError,
+    BrokerRefused,
+    BrokerUnreachable,
+    KafkaClientNotInstalled,
+    OffsetOutOfRange,
+    TopicNotFound,
+    TopicPartitionsChanged,
+    TopicRecreated,
 )
 from tidemark.errors.protocol import (
     CommitRefused,
@@ -214,6 +227,9 @@ __all__ = [
     "BackfillInterrupted",
     "BackfillNeeded",
     "BatchBarred",
+    "BrokerError",
+    "BrokerRefused",
+    "BrokerUnreachable",
     "CaptureChanged",
     "ChangeStreamError",
     "ChangeStreamExists",
@@ -250,6 +266,7 @@ __all__ = [
     "JobLeftNoResult",
     "JobMayRunOn",
     "JobsMayBeAlive",
+    "KafkaClientNotInstalled",
     "KeyColumnChanged",
     "KeyNotUnique",
     "KeyTwiceInTransaction",
@@ -264,6 +281,7 @@ __all__ = [
     "ObjectNotFound",
     "ObjectNotReplicable",
     "ObjectRecreated",
+    "OffsetOutOfRange",
     "OutOfRange",
     "PartitionExpired",
     "PartitionTokenInvalid",
@@ -331,6 +349,9 @@ __all__ = [
     "TargetRewound",
     "TidemarkError",
     "ToastedKey",
+    "TopicNotFound",
+    "TopicPartitionsChanged",
+    "TopicRecreated",
     "TrackingInterrupted",
     "TransactionError",
     "TransactionIncomplete",
@@ -352,5 +373,5 @@ __all__ = [
     "from_record",
 ]
 
-PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy)
+PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy, BrokerUnreachable)
 """What may be over in a minute, so that who waits anyway asks again."""

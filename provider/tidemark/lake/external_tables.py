@@ -9,11 +9,11 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from fnmatch import fnmatchcase
 from typing import Any
 
 from tidemark.errors import DataFileChanged, ExternalTableNotFound, NotADeltaTable, NotAFile, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
+from tidemark.lake.file_names import matches
 from tidemark.lake.storage import Storage, StoredFile, canonical_uri
 from tidemark.model.codec import from_plain
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY, DataFile, ExternalTable
@@ -24,7 +24,6 @@ __all__ = ["definition", "external_table_ref", "files_of", "list_uri", "require_
 
 _ROOM = "external_tables"
 _BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)  # as SQL has a path in quotes
-_HIDDEN = ("_", ".")  # what Spark does not read either
 _THREADS = 16
 
 
@@ -68,7 +67,7 @@ def files_of(table: ExternalTable, options: Mapping[str, Any] | None = None) -> 
         found = list(Storage(table.location, options).files_below())
     except FileNotFoundError as error:
         raise TableNotFound(path=table.location) from error
-    return tuple(_data_file(table, file) for file in found if _belongs(file.name, table.pattern))
+    return tuple(_data_file(table, file) for file in found if matches(file.name, table.pattern))
 
 
 def require_unchanged(
@@ -100,9 +99,3 @@ def _problem(storage: Storage, file: DataFile) -> tuple[str, str] | None:
     if now.modified_at != file.modified_at:
         return file.path, f"it was written at {now.modified_at.isoformat()}, not {file.modified_at.isoformat()}"
     return None
-
-
-def _belongs(path: str, pattern: str | None) -> bool:
-    if any(part.startswith(_HIDDEN) for part in path.split("/")):
-        return False
-    return pattern is None or fnmatchcase(path, pattern)

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from tidemark.errors import StorageRefused, StorageUnreachable
+from tidemark.lake.file_names import HIDDEN
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage
 from tidemark.sql.identifiers import spelled
 
 __all__ = ["table_names"]
-
-_HIDDEN = ("_", ".")  # `_tidemark` among them
 
 
 def table_names(lake_root: str, options: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -51,7 +50,7 @@ def _directories(storage: Storage, directory: str) -> list[str]:
 def _names(storage: Storage, directory: str) -> list[str]:
     """What may be a directory there; a file, or what is gone meanwhile, has none below it."""
     try:
-        return [name for name in storage.names(directory) if not name.startswith(_HIDDEN)]
+        return [name for name in storage.names(directory) if not name.startswith(HIDDEN)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from tidemark.errors import LakeError
+from tidemark.lake.file_names import HIDDEN
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage
 from tidemark.sql.alike import alike
@@ -16,7 +17,6 @@ __all__ = ["hint_for"]
 _NAMES = 10_000  # of one directory, that are compared
 _SCHEMAS = 20  # in which a name without a schema is looked for
 _SHOWN = 3
-_HIDDEN = ("_", ".")
 
 
 def hint_for(
@@ -57,7 +57,7 @@ def _near(storage: Storage, parts: Sequence[str]) -> list[str]:
 def _directories(storage: Storage, directory: str) -> list[str]:
     """What may be a directory there; what is gone or a file has none below it."""
     try:
-        found = (name for name in storage.names(directory) if not name.startswith(_HIDDEN) and name.isprintable())
+        found = (name for name in storage.names(directory) if not name.startswith(HIDDEN) and name.isprintable())
         return list(islice(found, _NAMES))
     except (FileNotFoundError, NotADirectoryError):
         return []

@@ -16,7 +16,7 @@ import fsspec
 from tidemark.errors import NotAFile
 from tidemark.lake.failures import storage_errors_named
 
-__all__ = ["MOST_BYTES", "Storage", "StoredFile", "canonical_uri", "listed_time"]
+__all__ = ["MOST_BYTES", "Storage", "StoredFile", "canonical_uri", "described", "listed_time", "problem_of"]
 
 MOST_BYTES = 1 << 30  # that are read at once
 
@@ -30,11 +30,12 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 _ETAG_KEYS = ("ETag", "etag")  # s3; abfs and gcs
+_VERSION_KEYS = ("VersionId", "version_id", "generation")  # s3, abfs, gcs
 
 
 class StoredFile(NamedTuple):
-    """A file as a listing shows it: `etag` is the storage's mark of its content, empty where it gives none; `problem`
-    says why it must not be opened, if it is a pipe or a device.
+    """A file as a listing shows it: `etag` is the storage's mark of its content, `version` that of this state of it;
+    both are empty if it gives none. `problem` says why it must not be opened, if it is a pipe or a device.
     """
 
     name: str
@@ -42,6 +43,7 @@ class StoredFile(NamedTuple):
     modified_at: datetime
     etag: str
     problem: str | None = None
+    version: str = ""
 
 
 def canonical_uri(location: str) -> str:
@@ -75,14 +77,28 @@ def listed_time(entry: Mapping[str, Any]) -> datetime | None:
     return None if time is None else _to_millis(time)
 
 
+def described(name: str, entry: Mapping[str, Any], modified_at: datetime, problem: str | None = None) -> StoredFile:
+    """A file as its entry in a listing shows it, whichever storage made the entry."""
+    etag, version = (
+        next((str(entry[key]).strip('"') for key in keys if entry.get(key)), "") for keys in (_ETAG_KEYS, _VERSION_KEYS)
+    )
+    return StoredFile(name, int(entry.get("size") or entry.get("Size") or 0), modified_at, etag, problem, version)
+
+
+def problem_of(mode: int) -> str | None:
+    """The problem with opening something of that mode, as a local file system gives it; None for a file."""
+    if stat.S_ISREG(mode):
+        return None
+    return f"it is {next((name for is_one, name in _KINDS if is_one(mode)), 'of no known kind')}"
+
+
 def _no_file(entry: Mapping[str, Any]) -> str | None:
     """The problem with opening what a file system says is there; None for a file, and for a directory: whoever opens
     one gets an error at once.
     """
     if entry.get("type") != "other":
         return None
-    mode = int(entry.get("mode") or 0)
-    return f"it is {next((name for is_one, name in _KINDS if is_one(mode)), 'of no known kind')}"
+    return problem_of(int(entry.get("mode") or 0))
 
 
 def _without_last_slash(path: str) -> str:
@@ -109,6 +125,10 @@ class Storage:
         with storage_errors_named(self.uri):
             self._filesystem: Any = fsspec.filesystem(urlsplit(self.uri).scheme, **given)
         self._root = self.uri.removeprefix("file://") if self.is_local else self.uri
+
+    def file_system(self) -> tuple[Any, str]:
+        """The file system of fsspec and this directory's path in it, for who lists by pages."""
+        return self._filesystem, self._root
 
     def names(self, directory: str = "") -> list[str]:
         """The names directly below `directory`, sorted. Raises FileNotFoundError."""
@@ -195,10 +215,9 @@ class Storage:
 
     def _stored(self, name: str, entry: Mapping[str, Any]) -> StoredFile:
         modified_at = listed_time(entry) or self.modified_at(name)
-        etag = next((str(entry[key]).strip('"') for key in _ETAG_KEYS if entry.get(key)), "")
         target = self._info(name) if entry.get("islink") else entry  # a listing does not follow links
         problem = None if target is None else _no_file(target)
-        return StoredFile(name, int(entry.get("size") or 0), modified_at, etag, problem)
+        return described(name, entry, modified_at, problem)
 
     def _info(self, name: str) -> dict[str, Any] | None:
         with storage_errors_named(self._uri_of(name)):

@@ -1,0 +1,1 @@
+"""Kafka topics, read between two offsets: no consumer group, no commit."""
