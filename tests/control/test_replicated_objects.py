@@ -32,8 +32,8 @@ from tidemark.replication.model.replication import (
     Selection,
     WriteMode,
 )
+from tidemark.replication.store import replicated_objects
 from tidemark.replication.worker import definitions, lifecycle, objects, status
-from tidemark.replication.worker.backfill import record_progress
 
 OTHER = By("scheduler", "", "dag/run-2/task/-1")
 EVERY_MOMENT = 0.05
@@ -330,8 +330,10 @@ class TestBackfill:
         def run(spec: JobSpec) -> JobResult:
             ask = from_plain(BackfillObject, spec.request)
             progress = BackfillProgress(10, 4, world.clock.now)
-            assert record_progress(world.store, ask.object.uid, number=ask.number, progress=progress)
-            assert not record_progress(world.store, ask.object.uid, number=ask.number + 1, progress=progress)
+            for number in (ask.number, ask.number + 1):
+                with world.store.begin() as connection:
+                    kept = replicated_objects.set_progress(connection, ask.object.uid, number=number, progress=progress)
+                assert kept is (number == ask.number)
             assert stored.wait(20)
             assert world.object("s.a").progress == seven
             for _ in range(2):

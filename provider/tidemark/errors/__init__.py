@@ -7,7 +7,7 @@ TidemarkError
 ├── SourceError                 the table that a stream reads
 │   ├── TableNotFound (SourceMoved) · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
-│   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog · FileNotDescribed · NotAFile
+│   ├── LogIncomplete · CorruptLog · FileNotDescribed · NotAFile
 │   ├── VersionVacuumed · VersionNotFound
 │   └── ExternalTableNotFound · ExternalTableExists · FilesHaveNoSchema · FileFormatNotInstalled · DataFileChanged
 ├── StreamError                 the stream itself
@@ -154,7 +154,6 @@ from tidemark.errors.sources import (
     StorageRefused,
     StorageUnreachable,
     TableNotFound,
-    UnsupportedCheckpoint,
     UnsupportedTableFeature,
     VersionNotFound,
     VersionVacuumed,
@@ -335,7 +334,6 @@ __all__ = [
     "TransactionNotFound",
     "TransactionOpen",
     "Unimplemented",
-    "UnsupportedCheckpoint",
     "UnsupportedTableFeature",
     "UpdateOfMissingRow",
     "ValueDoesNotFit",

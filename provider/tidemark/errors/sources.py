@@ -21,7 +21,6 @@ __all__ = [
     "StorageRefused",
     "StorageUnreachable",
     "TableNotFound",
-    "UnsupportedCheckpoint",
     "UnsupportedTableFeature",
     "VersionNotFound",
     "VersionVacuumed",
@@ -75,10 +74,6 @@ class LogIncomplete(SourceError):
     """The log of {path} lacks version {version}, which is needed to read on from version {start}: log cleanup has
     removed it. The changes since then can no longer be read.
     """
-
-
-class UnsupportedCheckpoint(SourceError):
-    """The checkpoint of version {version} of {path} has the form {form!r}, which cannot be read yet."""
 
 
 class CorruptLog(SourceError):

@@ -7,11 +7,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from tidemark.lake.failures import storage_errors_named
-from tidemark.lake.orphans import LOG_ONLY, open_fresh, sweep_directories
+from tidemark.lake.orphans import LOG_ONLY, open_fresh
 
 __all__ = ["Workspace"]
 
@@ -70,12 +69,6 @@ class Workspace:
                 filesystem, path = self._at(self._made[-1])
                 filesystem.rm(path, recursive=True)
             self._made.pop()
-
-    def sweep(self, older_than: datetime) -> int:
-        """Remove directories of any owner in which nothing was written since `older_than`: a process that died left
-        them. Returns how many. A second run finds nothing to do.
-        """
-        return len(sweep_directories(self.root, self._options, older_than=older_than).removed)
 
     def _at(self, uri: str) -> tuple[Any, str]:
         return open_fresh(uri, self._options)

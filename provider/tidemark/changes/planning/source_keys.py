@@ -10,7 +10,7 @@ from tidemark.errors import InvalidArgument, KeyColumnChanged, NotYetSupported
 from tidemark.model.streams import StreamMode
 from tidemark.model.table_log import Metadata
 
-__all__ = ["key_fields", "require_fitting_mode", "require_keys", "require_same_keys"]
+__all__ = ["require_fitting_mode", "require_keys", "require_same_keys"]
 
 _EXACT = ("boolean", "byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz")
 _DECIMAL = "decimal("
@@ -67,12 +67,6 @@ def require_same_keys(
         problem = _change(_field(before, key), _field(after, key), start, end)
         if problem:
             raise KeyColumnChanged(stream=stream, table=table, column=key, start=start, end=end, problem=problem)
-
-
-def key_fields(metadata: Metadata, keys: Sequence[str]) -> tuple[Field, ...]:
-    """The key columns, which must be there."""
-    by_name = {field.name.lower(): field for field in source_schema.fields(metadata)}
-    return tuple(by_name[key.lower()] for key in keys)
 
 
 def _change(old: Field | None, new: Field | None, start: int, end: int) -> str | None:

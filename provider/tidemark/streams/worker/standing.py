@@ -71,8 +71,7 @@ def standing_of(stream: Stream, tables: Tables, *, now: datetime | None = None) 
     """Ask the logs of the stream's tables: head, state, and the oldest unread commit, however long the logs are.
 
     With `now` all unread commits are looked through, for files that the stream has lost to VACUUM and for those that it
-    keeps. Raises TableNotFound, NotADeltaTable, CorruptLog, UnsupportedCheckpoint, and what an unreachable storage
-    raises.
+    keeps. Raises TableNotFound, NotADeltaTable, CorruptLog, and what an unreachable storage raises.
     """
     starts = _Starts(stream, tables)
     found = [
