@@ -154,7 +154,7 @@ class TestFinding:
         assert world.register(found("s.a", "new id")).recreated == ("s.a",)
         one = world.object("s.a")
         assert (one.state, one.source_id) == (ObjectState.COMPLETED, "new id")
-        assert "was dropped in the source and made anew" in str(world.write_down("s.a").reason)
+        assert "was dropped in the source and recreated" in str(world.write_down("s.a").reason)
         assert "no backfill is asked for" in str(world.backfill("s.a", by=OTHER).reason)
         objects.ask_backfill(world.store, "r", ["s.a"], by=ME)
         world.source.commit("new id")

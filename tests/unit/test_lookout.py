@@ -161,6 +161,6 @@ def test_what_cannot_be_read_is_said_in_words(lake: Lake, lookout: Lookout, tmp_
     born(tmp_path / "garbled")
     (tmp_path / "garbled" / "_delta_log" / f"{0:020d}.json").write_text("{")
     sights = look(lookout, [gone, garbled], lake, patience=10)
-    for sight, said in zip(sights.values(), ("There is no table", "part of a Delta log"), strict=True):
+    for sight, said in zip(sights.values(), ("No table exists", "part of a Delta log"), strict=True):
         assert isinstance(sight, Unreadable)
         assert said in sight.words

@@ -349,4 +349,4 @@ __all__ = [
 ]
 
 PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy)
-"""What may be over in a minute, so that who waits anyway asks again."""
+"""Errors that may be over in a minute. A caller that waits anyway asks again."""

@@ -1,4 +1,4 @@
-"""What is wrong with the table that a stream reads, or with the storage that it lies on."""
+"""Errors of the table that a stream reads, and of the storage that holds it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class SourceError(TidemarkError):
 
 
 class TableNotFound(SourceError):
-    """There is no table at {path}: the directory does not exist, or holds no commit of one. {hint} If a stream's table
-    was renamed or moved: airflow tidemark streams relocate STREAM --to its new name.
+    """No table exists at {path}: the directory does not exist, or has no commit of a table. {hint} If a stream's table
+    was renamed or moved, run airflow tidemark streams relocate STREAM --to its new name.
     """
 
     hint: str
@@ -47,13 +47,13 @@ class NotADeltaTable(SourceError):
 
 
 class SourceMoved(TableNotFound):
-    """The table {name} no longer lies at {old_path}; it is now at {path}. A stream on it goes on from its place after:
-    airflow tidemark streams relocate STREAM --to {name}.
+    """The table {name} is no longer at {old_path}; it is now at {path}. Run airflow tidemark streams relocate STREAM
+    --to {name}. The stream then continues from its offset.
     """
 
 
 class RowTrackingDisabled(SourceError):
-    """Row tracking is off on {table}, so its rows have no stable ids and no stream can read it. Turn it on with
+    """Row tracking is off on {table}, so its rows have no stable ids and no stream can read it. Enable it with
     ALTER TABLE {sql_name} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true'), or create the stream with
     enable_row_tracking=True. Either makes up to three commits on the live table and upgrades its protocol: writers that
     do not support the rowTracking feature (delta-rs up to 1.6, Delta before 3.2) can no longer write to it.
@@ -71,7 +71,7 @@ class IncompatibleSchemaChange(SourceError):
 
 
 class LogIncomplete(SourceError):
-    """The log of {path} lacks version {version}, which is needed to read on from version {start}: log cleanup has
+    """The log of {path} lacks version {version}, which is needed to read changes after version {start}: log cleanup
     removed it. The changes since then can no longer be read.
     """
 
@@ -81,23 +81,23 @@ class CorruptLog(SourceError):
 
 
 class NotAFile(SourceError):
-    """{path} is no file that can be read: {problem}. It was not opened. Take it away, or put the file there that
-    belongs there.
+    """{path} is no file that can be read: {problem}. It was not opened. Remove it, or restore the file that belongs
+    there.
     """
 
 
 class FileNotDescribed(SourceError):
-    """A commit in ({start}, {end}] of {table} takes the file {file} away without saying {what}: Delta's protocol lets a
-    writer leave that out, but these changes cannot be read without it. To go on behind that commit, advance the stream
-    past it and load what it changed from the table.
+    """A commit in ({start}, {end}] of {table} removes the file {file} without saying {what}. Delta's protocol lets a
+    writer omit that, but these changes cannot be read without it. Advance the stream past that commit, and load its
+    changes from the table.
     """
 
 
 class VersionVacuumed(SourceError):
     """Data files of {table} that the range ({start}, {end}] needs are gone ({count}, the first {first}): VACUUM has
-    removed them. The changes in this range are lost for {reader}. AdvanceStreamOperator passes them over,
-    RebaseStreamOperator puts a stream onto the table as it is now; in a notebook, lake.advance_stream and
-    lake.rebase_stream do. VacuumTableOperator, or lake.vacuum, in place of VACUUM leaves what streams need.
+    removed them. The changes in this range are lost for {reader}. Skip them with AdvanceStreamOperator, or put
+    the stream onto the current table with RebaseStreamOperator; in a notebook, use lake.advance_stream or
+    lake.rebase_stream. To keep the files that streams need, use VacuumTableOperator or lake.vacuum instead of VACUUM.
     """
 
     def __init__(self, *, reader: str = "who reads them now", **facts: Any) -> None:
@@ -113,8 +113,8 @@ class LakeError(TidemarkError):
 
 
 class StorageUnreachable(LakeError):
-    """{place} could not be had from its storage: {problem}. Nothing can be said of the table; trying again may help. If
-    it does not, check the storage options of the connection (endpoint, region) and the network.
+    """The storage did not return {place}: {problem}. The state of the table is unknown. Try again. If that does not
+    help, check the storage options of the connection (endpoint, region) and the network.
     """
 
 
@@ -125,6 +125,6 @@ class StorageRefused(LakeError):
 
 
 class DataFileUnreadable(LakeError):
-    """Spark could not read {file}, or a deletion vector of it: {problem}. The statement that reads it wrote nothing. If
-    trying again does not help, the file is damaged or gone: restore it, or the table to a version without it.
+    """Spark could not read {file}, or a deletion vector of it: {problem}. The statement that reads it wrote nothing.
+    Try again. If that does not help, the file is damaged or missing: restore it, or the table to a version without it.
     """

@@ -59,5 +59,5 @@ def test_a_lake_root_without_tables_is_said(tmp_path: Path, there: bool) -> None
 
 
 def test_a_path_is_named_as_it_is(lake: Path) -> None:
-    with pytest.raises(TableNotFound, match=rf"There is no table at file://{lake}/shop/odrers"):
+    with pytest.raises(TableNotFound, match=rf"No table exists at file://{lake}/shop/odrers"):
         table_ref(f"{lake}/shop/odrers", "/elsewhere")
