@@ -1,4 +1,4 @@
-"""From the name that a user gives to a table: path, or schema.table below the lake root."""
+"""Tables by the name that a user gives: a path, or schema.table below the lake root."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 def resolve(
     name: str, lake_root: str, options: Mapping[str, str] | None = None, *, origin: str = ""
 ) -> tuple[str, Addressing]:
-    """The canonical URI that a name leads to without a catalog, and how it led there.
+    """The canonical URI of a table by its name, without a catalog, and the form of the name.
 
-    A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. `origin`: where the lake root
-    was said. Raises TableNotFound where nothing of that name lies below the lake root, with names that are like it.
+    A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. `origin`: the setting that has
+    the lake root. Raises TableNotFound, with similar names, if the lake root has no such table.
     """
     uri, addressing = place_of(name, lake_root)
     if addressing is Addressing.LAKE and not Storage(uri, options).exists(LOG_DIRECTORY):
@@ -34,7 +34,7 @@ def resolve(
 
 
 def place_of(name: str, lake_root: str) -> tuple[str, Addressing]:
-    """Where a table of that name lies, or would lie if it were made."""
+    """The place of a table of that name, whether or not it exists."""
     by_path = _BY_PATH.fullmatch(name.strip())
     if by_path or "/" in name:
         return canonical_uri(by_path[1].replace("``", "`") if by_path else name.strip()), Addressing.PATH
@@ -53,9 +53,9 @@ def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = Non
 
 
 def open_registered(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None = None) -> DeltaLog:
-    """The log of a registered table. `find`: where a name leads now, asked only if the table is not at its path.
+    """The log of a registered table. `find`: the current place of a name, called only if the table is not at its path.
 
-    Raises TableNotFound, NotADeltaTable; SourceMoved, a TableNotFound, where its name leads to it at another path.
+    Raises TableNotFound, NotADeltaTable, and SourceMoved, a TableNotFound, if its name leads to it at another path.
     """
     try:
         return DeltaLog.open(table.path, options)
@@ -64,7 +64,7 @@ def open_registered(table: TableRef, find: Callable[[str], str], options: Mappin
             raise
         try:
             path = _moved_to(table, find, options)
-        except TableNotFound as nowhere:  # it knows where the name was looked for, and names that are like it
+        except TableNotFound as nowhere:  # it has the place of the search, and similar names
             raise TableNotFound(path=table.path, hint=nowhere.hint) from gone
         if path is None:
             raise
@@ -72,7 +72,7 @@ def open_registered(table: TableRef, find: Callable[[str], str], options: Mappin
 
 
 def _moved_to(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None) -> str | None:
-    """Where the table lies now; None where another has its name. Raises TableNotFound where nothing has."""
+    """The table's current place; None if another table has its name. Raises TableNotFound if no table has."""
     try:
         log = DeltaLog.open(find(table.name), options)
         return log.uri if log.state().table_id == table.table_id else None
