@@ -1,5 +1,5 @@
-"""Where log-only tables live, log and deletion vectors: one new directory for each, under the lake root and never under
-a table.
+"""Directories of log-only tables (logs and deletion vectors): a new one for each, below the lake root and never below a
+table.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def _random_name() -> str:
 
 
 class Workspace:
-    """New directories for one owner; `close` removes them all. As a context manager it closes itself.
+    """New directories of one owner. `close` removes them all; as a context manager it closes itself.
 
-    Delta keeps logs in memory by path, so no directory is ever used twice, not even by a second attempt of the same
-    owner. `root_uri` is usually `<lake root>/_tidemark`; `options` are fsspec's for it. Raises StorageRefused and
-    StorageUnreachable where the storage does not do what is asked.
+    Delta caches logs by path, so no directory is used twice, not even by a second attempt of the same owner.
+    `root_uri` is usually `<lake root>/_tidemark`; `options` are fsspec's for it. Raises StorageRefused and
+    StorageUnreachable if the storage fails.
     """
 
     def __init__(
@@ -48,22 +48,22 @@ class Workspace:
         self.close()
 
     def new_directory(self) -> str:
-        """A URI that nobody has had before; the directory comes to be with the first file in it."""
+        """A URI that was never used before. The first file in it creates the directory."""
         owner = "".join(letter if letter.isalnum() else "-" for letter in self.owner_id)
         uri = f"{self.root}/{owner[:40]}-{self._new_name()}"
         self._made.append(uri)
         return uri
 
     def write(self, uri: str, content: bytes) -> None:
-        """Write a file, its directories included. A second run overwrites it."""
+        """Writes a file and its directories. Idempotent: a second run overwrites it."""
         with storage_errors_named(uri):
             filesystem, path = self._at(uri)
-            if _is_local(uri):  # object stores have no directories, and asking for one asks for rights on the bucket
+            if _is_local(uri):  # object stores have no directories, and a request for one needs rights on the bucket
                 filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             filesystem.pipe_file(path, content)
 
     def close(self) -> None:
-        """Remove what this workspace has made. A second run finds nothing to do."""
+        """Removes the directories of this workspace. Idempotent: a second run finds nothing to do."""
         while self._made:
             with storage_errors_named(self._made[-1]), suppress(FileNotFoundError):
                 filesystem, path = self._at(self._made[-1])
