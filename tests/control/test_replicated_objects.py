@@ -384,7 +384,7 @@ class TestBackfill:
 
     def test_an_unknown_object_is_named_with_those_there_are(self, world: World) -> None:
         world.start("s.a")
-        with pytest.raises(ObjectNotFound, match=r"those it has: s\.a"):
+        with pytest.raises(ObjectNotFound, match=r"It has: s\.a"):
             objects.ask_backfill(world.store, "r", ["s.x"], by=ME)
 
 
