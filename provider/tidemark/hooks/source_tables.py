@@ -1,4 +1,4 @@
-"""How the tables that streams read are found by names, by one connection."""
+"""The tables that streams read, found by name with one connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["source_tables_of"]
 
 
 def source_tables_of(hook: TidemarkHook) -> SourceTables:
-    """Names are those that the hook knows."""
+    """The tables by the names that the hook knows."""
     from tidemark.streams.worker.defining import SourceTables
 
     return SourceTables(hook.table, hook.external_table, hook.open_table)
