@@ -30,7 +30,7 @@ class WindowLink(BaseOperatorLink):
     name = "Tidemark window"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """The URL below `[api] base_url`, or relative to Airflow's root if it is not set. Arguments must be rendered."""
+        """The URL below `[api] base_url`, else relative to Airflow's root. Arguments must be rendered."""
         map_index = -1 if ti_key.map_index is None else ti_key.map_index
         conn_id = getattr(operator, "conn_id", DEFAULT_CONN_ID)
         asked = {
