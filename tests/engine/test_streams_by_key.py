@@ -169,7 +169,7 @@ def test_keys_go_with_standard_streams_on_tables_only(client: Lake, lake: Table,
         with pytest.raises(InvalidArgument, match="only mode 'standard' compares by key"):
             stream(client, lake, mode=mode)
     lake.spark.sql(f"CREATE OR REPLACE VIEW keyed_view AS SELECT * FROM {lake.name}")
-    with pytest.raises(InvalidArgument, match="a view.s rows"):
+    with pytest.raises(InvalidArgument, match="a view's rows"):
         client.create_stream("s", on="keyed_view", keys=("k",))
     lake.spark.sql("DROP VIEW keyed_view")
     with pytest.raises(RowTrackingDisabled):
