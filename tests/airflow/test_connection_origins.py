@@ -77,7 +77,7 @@ def test_a_default_is_named_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TableNotFound, match=r"the default: the connection 'tidemark_default' does not exist"):
         TidemarkHook().table("shop.orders")
     say(monkeypatch, control_store="sqlite:////tmp/x.db")
-    with pytest.raises(TableNotFound, match=r"the default: the connection 'mine' does not say it"):
+    with pytest.raises(TableNotFound, match=r"the default: the connection 'mine' does not set it"):
         TidemarkHook("mine").table("shop.orders")
 
 

@@ -39,7 +39,7 @@ TidemarkError
 │   ├── PlanChanged · Superseded · Fenced · SubmitRefused · CommitRefused
 │   ├── TransactionNotFound · TransactionOpen · JobsMayBeAlive
 │   └── StatementRefused
-├── LakeError                   the storage that tables lie on
+├── LakeError                   the storage of the tables
 │   └── StorageUnreachable · StorageRefused · DataFileUnreadable
 ├── StoreError
 │   └── StoreUrlInvalid · StoreUnreachable · StoreRefused · StoreBusy · StoreNotMigrated · StoreTooNew

@@ -49,7 +49,7 @@ class StreamOnStream(StreamError):
 
 
 class StreamStale(StreamError):
-    """The stream {stream!r} has become stale: its offset, version {version}, lies outside the retained history of
+    """The stream {stream!r} has become stale: its offset, version {version}, is outside the retained history of
     {table} ({reason}). Its unread changes can no longer be read. Re-base or recreate the stream to continue from now.
     """
 

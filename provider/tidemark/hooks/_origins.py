@@ -31,7 +31,7 @@ class ConnectionExtra:
             return f"from the environment variable {variable}"
         if options.get(name):
             return f"from Airflow's configuration, [tidemark] {name}"
-        said = "does not say it" if self.there else "does not exist"
+        said = "does not set it" if self.there else "does not exist"
         return f"the default: the connection {self.conn_id!r} {said}"
 
 

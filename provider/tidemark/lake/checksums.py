@@ -82,7 +82,7 @@ class Gain:
         before = _Checksum.read(storage, after) if after >= 0 else _Checksum(_NO_TABLE)
         lost = self._lost(before, now)
         if lost:
-            problem = f"{lost} since version {after}, which the commits up to here do not say: they are not whole"
+            problem = f"{lost} since version {after}, but the commits up to here do not show it: they are not whole"
             raise CorruptLog(file=f"{storage.uri}/{checksum_name(through)}", problem=problem)
 
     def _lost(self, before: _Checksum, now: _Checksum) -> str | None:

@@ -51,7 +51,7 @@ def load(vector: DeletionVector, table_uri: str, storage: Storage) -> BitMap64:
     except ValueError as error:
         raise CorruptLog(file=where, problem=f"not a roaring bitmap: {error}") from error
     if len(rows) != vector.cardinality:
-        problem = f"a deletion vector holds {len(rows)} rows, the log says {vector.cardinality}"
+        problem = f"a deletion vector has {len(rows)} rows, but {vector.cardinality} in the log"
         raise CorruptLog(file=where, problem=problem)
     return rows
 

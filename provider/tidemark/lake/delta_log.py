@@ -214,7 +214,7 @@ class DeltaLog:
         try:
             return self.storage.modified_times(LOG_DIRECTORY)
         except FileNotFoundError:
-            self._files()  # says what is wrong
+            self._files()  # raises the error
             raise
 
     def _commit_time(

@@ -68,7 +68,7 @@ def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:
     """
     uri = canonical_uri(log_path)
     if not any(f"/{room}/" in uri for room in (_ROOM, _EVENT_LOGS)):
-        raise ValueError(f"{uri} does not lie in a directory {_ROOM} or {_EVENT_LOGS}")
+        raise ValueError(f"{uri} is not in a directory {_ROOM} or {_EVENT_LOGS}")
     with storage_errors_named(uri), suppress(FileNotFoundError):
         filesystem = fsspec.filesystem(urlsplit(uri).scheme, **dict(options or {}))
         filesystem.rm(uri.removeprefix("file://"), recursive=True)

@@ -35,7 +35,7 @@ def hint_for(
     except (LakeError, OSError, ValueError):
         return f"{place}. Check the name or the lake root."
     if not found:
-        return f"{place}, where no name is like it. Check the name or the lake root."
+        return f"{place}, which has no similar name. Check the name or the lake root."
     return f"{place}. Did you mean {' or '.join(found)}?"
 
 

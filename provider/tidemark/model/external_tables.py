@@ -32,7 +32,7 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True)
 class ExternalTable:
-    """Files below the directory `location` (a canonical URI) whose names match `pattern`, if there is one.
+    """Files below the directory `location` (a canonical URI) whose names match `pattern`, if given.
 
     `schema_json` is Spark's JSON of the columns, `options` are those of Spark's reader.
     """

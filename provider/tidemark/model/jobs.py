@@ -46,7 +46,7 @@ class Job(Generic[Request, Report]):
 class JobSpec:
     """One job. It has no secrets: the store is named by its id, the lake by its URI.
 
-    `kind`, `entry`: of its Job; `request`: in plain form. `workspace` is where log-only tables go
+    `kind`, `entry`: of its Job; `request`: in plain form. `workspace`: the parent directory of log-only tables
     (`<lake root>/_tidemark`); `result_uri` and `cancel_uri` are local paths or URIs that both processes can reach.
     After `deadline` the job stops itself (step 9). `streams`: the names of the streams that it reads, for metrics.
     """

@@ -43,7 +43,7 @@ class Form:
 
     @property
     def likely_rows(self) -> int:
-        """Live rows, guessed from the size where the log does not say."""
+        """Live rows, guessed from the size if the log has no count."""
         return self.rows if self.rows is not None else (self.size or 0) // GUESSED_BYTES_PER_ROW
 
 
@@ -106,6 +106,6 @@ def is_known(action: AddFile, high_water_mark: int | None) -> bool:
 
 
 def physical_rows(stats: str | None) -> int | None:
-    """Rows of a file, deleted ones included (`numRecords`); None if the stats do not say, or are no stats."""
+    """Rows of a file, deleted ones included (`numRecords`); None if the stats have no count, or are no stats."""
     rows = foreign_object(stats).get("numRecords")
     return rows if type(rows) is int and 0 <= rows < _MOST_ROWS else None
