@@ -45,7 +45,7 @@ def test_names_that_are_like_it_are_shown(lake: Path, name: str, meant: str) -> 
 
 @pytest.mark.parametrize("name", ["shop.zebra", "zebra.stripes", "a.b.c.d", "notes.txt", "`..`", "shop"])
 def test_where_no_name_is_like_it_none_is_shown(lake: Path, name: str) -> None:
-    with pytest.raises(TableNotFound, match=r"no name is like it. Check the name or the lake root") as missing:
+    with pytest.raises(TableNotFound, match=r"no similar name. Check the name or the lake root") as missing:
         table_ref(name, str(lake))
 
     assert "Did you mean" not in str(missing.value)
