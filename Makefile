@@ -37,10 +37,11 @@ $(STAMP): pyproject.toml .ci/constraints/dev.txt | check-java
 setup: $(STAMP) ## virtual environment, packages, Delta's jars
 	@echo "Ready: $(BIN)/python"
 
-lint: $(STAMP) ## ruff, mypy, the layers
+lint: $(STAMP) ## ruff, mypy, dead code, the layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q .
 	@$(BIN)/mypy
+	@$(BIN)/python .ci/dead-code
 	@$(BIN)/lint-imports
 
 test: $(STAMP) ## lint, then all tests but those that wait for test-all

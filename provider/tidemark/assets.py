@@ -1,4 +1,4 @@
-"""The assets that stand for a stream: that it has data, and that it was consumed; and for a replicated object."""
+"""The assets of a stream (it has data, it was consumed) and of a replicated object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["replicated_alias", "replicated_asset", "stream_asset", "stream_data_
 def stream_asset(name: str) -> Asset:
     """The asset that gets an event each time the stream `name` is consumed; consumers may be scheduled on it.
 
-    An event is a wake-up hint: its extra says what was delivered, the control store is the truth.
+    An event is a wake-up hint. Its extra has the delivered window, but only the control store is authoritative.
     """
     return Asset(name=f"tidemark.{name}", uri=f"x-tidemark://streams/{name}")
 
@@ -23,11 +23,11 @@ def stream_data_asset(name: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals:
     """The asset that gets an event when the stream `name` has data: `schedule=[stream_data_asset("s")]` (R126).
 
     A trigger in the triggerer watches the stream for as long as a DAG that is not paused is scheduled on the asset. It
-    announces data once for each offset, and again while nobody consumes it; see StreamDataEventTrigger, whose
-    `poll_interval`, `renew_after` and `keep_fresh_after` are taken in seconds. All DAGs must make the asset by this
-    function with the same arguments: what it watches is a property of the asset, and the last file parsed decides.
+    announces data once for each offset, and again until it is consumed. `intervals` are seconds: `poll_interval`,
+    `renew_after` and `keep_fresh_after` of StreamDataEventTrigger. All DAGs must create the asset by this function with
+    the same arguments: the watched stream is a property of the asset, and the last parsed file decides.
 
-    An event is a wake-up hint: its extra says where the stream stood, the control store is the truth.
+    An event is a wake-up hint. Its extra has the stream's offset, but only the control store is authoritative.
     """
     from tidemark.triggers.watchers import StreamDataEventTrigger
 
@@ -43,15 +43,17 @@ def stream_data_asset(name: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals:
 
 
 def replicated_asset(replication: str, object_name: str) -> Asset:
-    """The asset that gets an event each time the target of the object `schema.table` was written: consumers may be
-    scheduled on it. An event is a wake-up hint: its extra says rows, range and lag, the control store is the truth.
+    """The asset that gets an event for each write to the target of the object `schema.table`; consumers may be
+    scheduled on it.
+
+    An event is a wake-up hint. Its extra has rows, range and lag, but only the control store is authoritative.
     """
     place = f"{quote(replication, safe='')}/{quote(object_name, safe='.')}"
     return Asset(name=f"tidemark-replicated.{place}", uri=f"x-tidemark://replications/{place}")
 
 
 def replicated_alias(replication: str) -> str:
-    """The name of the alias through which the tasks of a replication tell of its objects, which are not known when the
-    DAG is parsed; a DAG scheduled on the alias runs for each of them.
+    """The name of the alias under which a replication's tasks report its objects, which are unknown when the DAG is
+    parsed. A DAG scheduled on the alias runs for each object.
     """
     return f"tidemark-replicated.{replication}"

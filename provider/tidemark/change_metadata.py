@@ -1,4 +1,4 @@
-"""What a writer says of a transaction to the change streams that watch its table: text for a commit's userMetadata."""
+"""A writer's facts about a transaction for the change streams that watch its table, as a commit's userMetadata."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["transaction_metadata"]
 def transaction_metadata(*, tag: str = "", exclude: bool = False, system: bool = False, ttl: bool = False) -> str:
     """The `userMetadata` of a commit that change streams read.
 
-    `tag` becomes transaction_tag. `exclude`: streams with allow_txn_exclusion leave the commit out. `system`:
-    is_system_transaction. `ttl`: the DELETEs of the commit are the work of a time to live; streams with
-    exclude_ttl_deletes leave them out. Give it to Delta as
+    `tag` becomes transaction_tag. `exclude`: streams with allow_txn_exclusion skip the commit. `system`:
+    is_system_transaction. `ttl`: the commit's DELETEs are those of a time to live; streams with exclude_ttl_deletes
+    skip them. Pass it to Delta as
 
         rows.write.format("delta").option("userMetadata", transaction_metadata(tag="nightly")).mode("append").save(path)
 

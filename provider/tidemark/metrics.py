@@ -1,6 +1,6 @@
-"""What Tidemark tells Airflow's own metrics (StatsD, OpenTelemetry, Datadog); where these are off, nothing happens.
+"""Tidemark's metrics for Airflow's own backends (StatsD, OpenTelemetry, Datadog). If these are off, nothing happens.
 
-A metric is a hint, as an event is: it may be lost with its worker, and it never fails a task.
+A metric is a hint, as an event is. It may be lost with its worker, and it never fails a task.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ __all__ = [
     "wanted",
 ]
 
-_WRONG = (OSError, ValueError, TypeError, RuntimeError)  # what a backend may raise about a name, a value or a socket
+_WRONG = (OSError, ValueError, TypeError, RuntimeError)  # a backend's errors about a name, a value or a socket
 _BACKENDS = ("statsd_on", "otel_on", "statsd_datadog_enabled")
 
 log = logging.getLogger(__name__)
 
 
 def wanted() -> bool:
-    """Whether anybody listens; what costs a look at the lake is only asked for then."""
+    """Whether a backend is on. Only then are metrics measured that need a read of the lake."""
     return any(conf.getboolean("metrics", backend, fallback=False) for backend in _BACKENDS)
 
 
 def delivered(result: CommitResult) -> None:
-    """A commit: rows written, and for each stream its window, its versions, and its lag in seconds."""
+    """Reports a commit: rows written, and for each stream its window, its versions, and its lag in seconds."""
     together = _together([window.stream for window in result.windows])
     if result.evidence:
         _count("rows_delivered", result.rows, together)
@@ -53,38 +53,38 @@ def delivered(result: CommitResult) -> None:
 
 
 def lag_in_versions(stream: str, versions: int) -> None:
-    """How many versions the source was ahead of the offset when this moved."""
+    """Reports how many versions the source was ahead of the offset when it moved."""
     _gauge("lag_versions", max(versions, 0), {"stream": stream})
 
 
 def taken_over(results: Sequence[CommitResult]) -> None:
-    """Windows of other runs, whose leases had run out, that were finished on the way."""
+    """Reports windows of other runs with expired leases, which this run has finished."""
     for window in (window for result in results for window in result.windows):
         _count("windows_taken_over", 1, {"stream": window.stream})
 
 
 def failed(streams: Sequence[str], error: BaseException) -> None:
-    """An attempt to deliver that ended in an error; its window stays where it was, or pinned."""
+    """Reports a failed attempt to deliver. Its offset has not moved."""
     _count("deliveries_failed", 1, _together(streams), error=type(error).__name__)
 
 
 def failing(stream: str, times: int) -> None:
-    """How many attempts to consume the stream have failed in a row; 0 after a commit."""
+    """Reports how many attempts to consume the stream have failed in a row; 0 after a commit."""
     _gauge("failures_in_row", times, {"stream": stream})
 
 
 def rolled_back(streams: Sequence[str]) -> None:
-    """A transaction that was let go."""
+    """Reports a transaction that was rolled back."""
     _count("transactions_rolled_back", 1, _together(streams))
 
 
 def polled(stream: str, found: bool) -> None:
-    """A sensor has polled whether there is something to deliver."""
+    """Reports that a sensor has checked the stream for changes."""
     _count("looks", 1, {"stream": stream}, found=str(found).lower())
 
 
 def replicated(name: str, *, lag_seconds: float | None, lag_bytes: int, failed_objects: int) -> None:
-    """How a replication stands at the end of a run; no lag in seconds before its start."""
+    """Reports a replication's lag and failed objects at the end of a run. Before its start it has no lag in seconds."""
     replication = {"replication": name}
     if lag_seconds is not None:
         _gauge("replication_lag_seconds", lag_seconds, replication)
@@ -93,7 +93,7 @@ def replicated(name: str, *, lag_seconds: float | None, lag_bytes: int, failed_o
 
 
 def job_ended(spec: JobSpec, seconds: float, outcome: str) -> None:
-    """A Spark job, from its submission to its end. `outcome`: `done` or the name of its error."""
+    """Reports a Spark job from its submission to its end. `outcome`: `done` or the name of its error."""
     from datetime import timedelta
 
     streams = _together(spec.streams)
@@ -101,7 +101,7 @@ def job_ended(spec: JobSpec, seconds: float, outcome: str) -> None:
 
 
 def _together(streams: Sequence[str]) -> dict[str, str]:
-    """Rows and failures belong to a transaction, so to all of its streams."""
+    """The tag of all streams of a transaction, to which its rows and failures belong."""
     return {"stream": "_and_".join(sorted(streams))} if streams else {}
 
 
@@ -114,7 +114,7 @@ def _gauge(name: str, value: float, by_name: Mapping[str, str]) -> None:
 
 
 def _emit(kind: str, name: str, value: Any, by_name: Mapping[str, str], **tags: str) -> None:
-    """`tidemark.<name>` with tags; and, as Airflow does for backends without tags, `tidemark.<name>.<stream>`."""
+    """Emits `tidemark.<name>` with tags and, as Airflow does for backends without tags, `tidemark.<name>.<stream>`."""
     from airflow.sdk.observability import stats
 
     tell: Callable[..., None] = getattr(stats, kind)
@@ -125,4 +125,4 @@ def _emit(kind: str, name: str, value: Any, by_name: Mapping[str, str], **tags: 
             parts = [part.replace(".", "__") for part in plain.values()]
             tell(".".join(("tidemark", name, *parts)), value, tags=dict(tags))
     except _WRONG as error:
-        log.warning("The metric tidemark.%s was not told: %s", name, error)
+        log.warning("The metric tidemark.%s was not sent: %s", name, error)

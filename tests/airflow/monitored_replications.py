@@ -18,8 +18,8 @@ from tidemark.model.jobs import JobResult
 from tidemark.model.statements import TransactionKey
 from tidemark.replication.model.jobs import ApplyReport
 from tidemark.replication.model.replication import Actor, BackfillProgress, ReplicationOptions, Selection
+from tidemark.replication.store import replicated_objects
 from tidemark.replication.worker import lifecycle
-from tidemark.replication.worker.apply import run_apply
 from tidemark.replication.worker.backfill import record_progress
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
@@ -78,7 +78,11 @@ class MonitoredReplications:
             with pytest.raises(WorkerDied):
                 self.shop.backfill(name, Ends.WORKER_DIED_BEFORE, by=_by("backfill"))
         one, progress = self.shop.object(name), BackfillProgress(expected, done, self.clock.now)
-        assert record_progress(self.store, one.uid, number=one.writes, progress=progress)
+        assert self.store.write(
+            lambda connection: replicated_objects.set_progress(
+                connection, one.uid, number=one.writes, progress=progress
+            )
+        )
 
     def many(self, count: int) -> MonitoredReplications:
         """A replication of `count` objects that wait for their backfills, the last of which has failed."""

@@ -77,7 +77,7 @@ def test_a_default_is_named_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TableNotFound, match=r"the default: the connection 'tidemark_default' does not exist"):
         TidemarkHook().table("shop.orders")
     say(monkeypatch, control_store="sqlite:////tmp/x.db")
-    with pytest.raises(TableNotFound, match=r"the default: the connection 'mine' does not say it"):
+    with pytest.raises(TableNotFound, match=r"the default: the connection 'mine' does not set it"):
         TidemarkHook("mine").table("shop.orders")
 
 
@@ -101,7 +101,7 @@ def test_a_store_that_is_away_is_told_of_at_each_retry_and_named_with_its_connec
         pytest.raises(StoreUnreachable, match=r"127.0.0.1:1/db .from the connection 'mine'. cannot be reached"),
     ):
         _ = TidemarkHook("mine").open_store(patience=timedelta(seconds=0.3)).store_id
-    retries = [record.getMessage() for record in caplog.records if "is away" in record.getMessage()]
+    retries = [record.getMessage() for record in caplog.records if "is unreachable" in record.getMessage()]
     assert "from the connection 'mine'" in retries[0]
     assert "Connection refused" in retries[0]
     assert "Retry 1" in retries[0]

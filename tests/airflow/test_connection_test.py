@@ -28,7 +28,7 @@ def test_all_is_well(hook_with: Hook, tmp_path: Path) -> None:
     assert well
     assert said == (
         f"Control store: reached. Lake file://{tmp_path}: written and read. "
-        "Spark: Java and spark-submit are there for local[1]; not started for this test."
+        "Spark: Java and spark-submit are installed for local[1]; this test does not start them."
     )
     assert not list((tmp_path / "_tidemark" / "probe").iterdir())
 

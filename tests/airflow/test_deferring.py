@@ -128,7 +128,7 @@ def test_an_alarm_defers_and_returns_what_it_returns_on_a_worker(
     assert "Waiting in the triggerer" in said()
     on_worker = run_dag(waiting("alarm_on_a_worker", **{**arguments, "deferrable": False}))
     assert ran.returned("it") == on_worker.returned("it")
-    assert "There is no table" in ran.returned("it")[0]["reason"]
+    assert "No table exists" in ran.returned("it")[0]["reason"]
 
 
 def test_deferring_follows_airflows_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,7 +207,11 @@ def test_a_place_that_another_could_write_is_refused_before_anything_starts(
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "file").write_text("")
-    for name, problem in (("link", "is a link or a file"), ("file", "cannot be made so"), ("file/x", "cannot be made")):
+    for name, problem in (
+        ("link", "is a link or a file"),
+        ("file", "cannot be made private"),
+        ("file/x", "cannot be made"),
+    ):
         monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(tmp_path / name))
         with pytest.raises(DirectoryNotPrivate, match=problem) as refused:
             SparkJob(TidemarkHook().settings).run(spec_in(tmp_path))

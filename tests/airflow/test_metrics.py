@@ -198,7 +198,7 @@ def test_a_backend_that_fails_fails_no_task(
 
     monkeypatch.setattr(stats, "incr", broken)
     metrics.polled("a", False)
-    assert "tidemark.looks was not told: the backend" in caplog.text
+    assert "tidemark.looks was not sent: the backend" in caplog.text
 
 
 def test_without_a_backend_the_lake_is_not_asked_for_a_lag(

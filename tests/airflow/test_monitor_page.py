@@ -205,7 +205,7 @@ def test_airflows_menu_leads_to_the_page_and_it_shows_every_stream(page: Page) -
     for said in ("shop.order_changes", "24", DAG, "manual__open", "UTC", "ago"):
         assert said in page.row("order_changes")
     assert "up to date" in page.row("payments")
-    assert "There is no table" in page.row("returns")
+    assert "No table exists" in page.row("returns")
     assert "stale" in page.row("stock")
     assert "failed 3 times in a row" in page.row("stock")
     page.picture("streams")

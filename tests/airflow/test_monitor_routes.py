@@ -127,7 +127,7 @@ def test_streams_come_with_their_standing(ask: Caller) -> None:
     assert found["payments"]["lag"]["lag_seconds"] == 0
     assert 9 < found["customers"]["lag"]["hours_left"] < 10.1
     assert found["returns"]["lag"]["state"] == "unreadable"
-    assert "There is no table" in found["returns"]["lag"]["words"]
+    assert "No table exists" in found["returns"]["lag"]["words"]
     assert found["stock"]["lag"]["stale"] is True
     assert "recreate the stream" in found["stock"]["lag"]["words"]
     assert found["clicks"]["initial_rows_pending"] is True

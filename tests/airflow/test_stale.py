@@ -56,7 +56,7 @@ def test_the_sensor_wakes_for_streams_at_risk_the_most_urgent_first(run_dag: Run
     assert ran.task("watch") == "success"
     found = ran.returned("watch")
     assert [one["stream"] for one in found] == ["returns", "stock", "customers"]
-    assert "There is no table" in found[0]["reason"]
+    assert "No table exists" in found[0]["reason"]
     assert "recreate the stream" in found[1]["reason"]
     assert 9 < found[2]["hours_left"] < 10.1
     assert found[2]["reason"] is None
@@ -98,7 +98,7 @@ def test_the_notifier_tells_another_in_its_own_templates(tmp_path: Path) -> None
     notifier, file = told(tmp_path, "{{ stale_streams | length }}: {{ stale_message }}", hours_left="{{ hours }}")
     notifier({"hours": 12})
     said = file.read_text()
-    assert said.startswith("3: There is no table")
+    assert said.startswith("3: No table exists")
     assert "Stream 'customers' on shop.customers has 9." in said or "has 10.0 hours left" in said
     assert "4 versions behind" in said
 
@@ -118,7 +118,7 @@ def test_the_notifier_is_a_callback_of_a_task(run_dag: RunDag, tmp_path: Path) -
     with DAG("calls_back", schedule=None) as dag:
         Nothing(task_id="task", on_success_callback=notifier)
     assert run_dag(dag).state == "success"
-    assert file.read_text().startswith("task There is no table")
+    assert file.read_text().startswith("task No table exists")
 
 
 def test_the_notifier_is_a_callback_of_a_dag(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_the_notifier_is_a_callback_of_a_dag(tmp_path: Path) -> None:
         filepath="x.py", bundle_name="b", bundle_version=None, dag_id=dag.dag_id, run_id="r", msg="task_failure"
     )
     _execute_dag_callbacks(bag, request, structlog.get_logger())
-    assert file.read_text().startswith("a_whole, task_failure: There is no table")
+    assert file.read_text().startswith("a_whole, task_failure: No table exists")
 
 
 def test_in_a_deadline_the_notifier_looks_without_holding_up_the_triggerer(

@@ -29,6 +29,8 @@ def test_hooks_are_local_and_run_the_projects_own_tools() -> None:
     for tool in ("ruff", "mypy", "lint-imports"):
         assert f".venv/bin/{tool}" in commands
         assert f"$(BIN)/{tool}" in linted
+    assert any(hook["entry"] == ".venv/bin/python .ci/dead-code" for group in hooks for hook in group["hooks"])
+    assert "$(BIN)/python .ci/dead-code" in linted
     assert all((ROOT / command).exists() for command in commands if command.startswith(".ci/"))
 
 

@@ -112,7 +112,7 @@ def test_creating_it_again_is_refused_or_keeps_it_as_it_is(store: ControlStore, 
 @pytest.mark.parametrize(
     ("arguments", "error", "problem"),
     [
-        ({"watch": "music.nowhere"}, ChangeStreamRefused, "music.nowhere cannot be watched. There is no table at"),
+        ({"watch": "music.nowhere"}, ChangeStreamRefused, "music.nowhere cannot be watched. No table exists at"),
         ({"watch": "music"}, ChangeStreamRefused, "music cannot be watched. "),
         ({"watch": {"music.singers": ["Age"]}}, ChangeStreamRefused, "has no column Age"),
         ({"watch": {"music.singers": ["SingerId"]}}, ChangeStreamRefused, "in the primary key"),

@@ -32,8 +32,8 @@ from tidemark.replication.model.replication import (
     Selection,
     WriteMode,
 )
+from tidemark.replication.store import replicated_objects
 from tidemark.replication.worker import definitions, lifecycle, objects, status
-from tidemark.replication.worker.backfill import record_progress
 
 OTHER = Actor("scheduler", "", "dag/run-2/task/-1")
 EVERY_MOMENT = 0.05
@@ -154,7 +154,7 @@ class TestFinding:
         assert world.register(found("s.a", "new id")).recreated == ("s.a",)
         one = world.object("s.a")
         assert (one.state, one.source_id) == (ObjectState.COMPLETED, "new id")
-        assert "was dropped in the source and made anew" in str(world.apply("s.a").reason)
+        assert "was dropped in the source and recreated" in str(world.apply("s.a").reason)
         assert "no backfill is requested" in str(world.backfill("s.a", by=OTHER).reason)
         objects.request_backfill(world.store, "r", ["s.a"], by=ME)
         world.source.commit("new id")
@@ -330,8 +330,10 @@ class TestBackfill:
         def run(spec: JobSpec) -> JobResult:
             ask = from_plain(BackfillObject, spec.request)
             progress = BackfillProgress(10, 4, world.clock.now)
-            assert record_progress(world.store, ask.object.uid, number=ask.number, progress=progress)
-            assert not record_progress(world.store, ask.object.uid, number=ask.number + 1, progress=progress)
+            for number in (ask.number, ask.number + 1):
+                with world.store.begin() as connection:
+                    kept = replicated_objects.set_progress(connection, ask.object.uid, number=number, progress=progress)
+                assert kept is (number == ask.number)
             assert stored.wait(20)
             assert world.object("s.a").progress == seven
             for _ in range(2):
@@ -382,7 +384,7 @@ class TestBackfill:
 
     def test_an_unknown_object_is_named_with_those_there_are(self, world: World) -> None:
         world.start("s.a")
-        with pytest.raises(ObjectNotFound, match=r"those it has: s\.a"):
+        with pytest.raises(ObjectNotFound, match=r"It has: s\.a"):
             objects.request_backfill(world.store, "r", ["s.x"], by=ME)
 
 

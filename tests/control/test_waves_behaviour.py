@@ -449,7 +449,7 @@ def test_a_chunk_with_other_bounds_is_refused(readers: Readers) -> None:
         lambda: chunk_failed(readers.store, longer, "r1", "no"),
         lambda: begin_chunks(readers.store, [replace(chunk, number=7)], "r1"),
     ):
-        with pytest.raises(ChunkChanged, match="plan again"):
+        with pytest.raises(ChunkChanged, match="Plan the wave again"):
             act()
     reset_group(readers.store, "s", "g", "earliest")
     with pytest.raises(ChunkChanged):

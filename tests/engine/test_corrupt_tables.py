@@ -75,7 +75,7 @@ def test_a_data_file_cut_short_is_named_before_a_row_is_read(lake: Lake, kept: i
     (added,) = plan.files
     file = local(added.path)
     file.write_bytes(file.read_bytes()[:kept])
-    with pytest.raises(CorruptLog, match=rf"{file.name}.*the log says {added.size}"):
+    with pytest.raises(CorruptLog, match=rf"{file.name}.*but {added.size} in the log"):
         read_window(lake.spark, given, lake.workspace)
     file.unlink()
     with pytest.raises(VersionVacuumed, match=file.name):

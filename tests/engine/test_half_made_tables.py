@@ -25,6 +25,7 @@ from tidemark.errors import TargetNotDelta
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import list_uri
+from tidemark.lake.orphans import sweep_directories
 from tidemark.model.external_tables import ExternalTableAsk, FileFormat
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
@@ -183,8 +184,9 @@ def external(home: Path) -> tuple[str, ExternalTableAsk]:
 
 
 def test_a_workspace_directory_that_never_got_a_file_is_swept(tmp_path: Path) -> None:
-    room = Workspace(f"file://{tmp_path}", "one")
     (tmp_path / "log_only" / "dead-1" / "_delta_log").mkdir(parents=True)
     now = datetime.now(UTC)
     os.utime(tmp_path / "log_only" / "dead-1", (now.timestamp(), now.timestamp()))
-    assert [room.sweep(now + timedelta(hours=hours)) for hours in (-1, 1)] == [0, 1]
+    place = f"file://{tmp_path}/log_only"
+    swept = [sweep_directories(place, older_than=now + timedelta(hours=hours)) for hours in (-1, 1)]
+    assert [len(one.removed) for one in swept] == [0, 1]

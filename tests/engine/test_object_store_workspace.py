@@ -10,6 +10,7 @@ import pytest
 from tests.object_store import BUCKET, ObjectStore, running_object_store
 from tidemark.errors import StorageUnreachable
 from tidemark.jobs.workspace import Workspace
+from tidemark.lake.orphans import sweep_directories
 
 ODD = "it's 100% a+b #ü"
 
@@ -29,9 +30,9 @@ def test_a_workspace_leaves_nothing_and_sweeps_what_others_left(store: ObjectSto
     assert store.keys(f"{ODD}/_tidemark/") == []
     dead = Workspace(place, "dead", options=store.options)
     dead.write(f"{dead.new_directory()}/_delta_log/{0:020d}.json", b"{}")
-    sweeper = Workspace(place, "sweeper", options=store.options)
-    assert sweeper.sweep(datetime.now(UTC) - timedelta(hours=1)) == 0
-    assert sweeper.sweep(datetime.now(UTC) + timedelta(hours=1)) == 1
+    for hours, removed in ((-1, 0), (1, 1)):
+        swept = sweep_directories(dead.root, store.options, older_than=datetime.now(UTC) + timedelta(hours=hours))
+        assert len(swept.removed) == removed
     assert store.keys(f"{ODD}/_tidemark/") == []
 
 

@@ -65,11 +65,9 @@ def test_a_session_that_leaves_replay_to_delta_keeps_its_settings(lake: Lake) ->
 def test_orphans_of_a_workspace_go_by_age(tmp_path: Path) -> None:
     dead = Workspace(f"file://{tmp_path}/a b%", "dead/owner")
     dead.write(f"{dead.new_directory()}/_delta_log/0.json", b"{}")
-    alive = Workspace(f"file://{tmp_path}/a b%", "alive")
     now = datetime.now(UTC)
-    assert alive.sweep(now - timedelta(hours=1)) == 0
-    assert alive.sweep(now + timedelta(hours=1)) == 1
-    assert alive.sweep(now + timedelta(hours=1)) == 0
+    swept = [sweep_directories(dead.root, older_than=now + timedelta(hours=hours)) for hours in (-1, 1, 1)]
+    assert [len(one.removed) for one in swept] == [0, 1, 0]
     dead.close()
 
 
@@ -84,7 +82,7 @@ def test_sweeping_bears_an_owner_who_closes_meanwhile(tmp_path: Path, monkeypatc
         seen(self, path, **how)
 
     monkeypatch.setattr(LocalFileSystem, "rm", closed_first)
-    assert Workspace(f"file://{tmp_path}", "mine").sweep(datetime.now(UTC) + timedelta(hours=1)) == 0
+    assert sweep_directories(other.root, older_than=datetime.now(UTC) + timedelta(hours=1)).removed == ()
 
 
 def test_one_sweep_looks_at_a_bounded_number_and_hours_at_all(tmp_path: Path) -> None:
@@ -108,6 +106,7 @@ def test_half_made_directories_are_swept_and_one_that_is_still_written_to_stays(
     old = (now - timedelta(days=9)).timestamp()
     for file in (half, written, written / "_delta_log" / "0.json"):
         os.utime(file, (old, old))
-    assert Workspace(f"file://{tmp_path}", "mine").sweep(now - timedelta(days=7)) == 1
+    swept = sweep_directories(f"file://{tmp_path}/log_only", older_than=now - timedelta(days=7))
+    assert len(swept.removed) == 1
     assert not half.exists()
     assert written.exists()

@@ -24,7 +24,7 @@ from tidemark.change_streams.model.change_streams import (
     WatchedTable,
 )
 from tidemark.change_streams.planning.churn import decide_churn, sub_bucket_width
-from tidemark.change_streams.planning.segments import SegmentStart, load_segments, sequence_text
+from tidemark.change_streams.planning.segments import SEQUENCE_DIGITS, SegmentStart, load_segments
 from tidemark.change_streams.planning.timestamps import SourceTransaction, publish, published_until
 from tidemark.change_streams.worker.capture import close_batch, open_batch
 from tidemark.change_streams.worker.definitions import create_change_stream, get_change_stream
@@ -262,7 +262,7 @@ class PartitionWorld:
         for one in published:
             for rank, (number, key) in enumerate(self.table.commits[one.transaction.version - 1][1]):
                 token = next(p.token for p in batch.active if p.lo <= bucket_of(key) < p.hi)
-                made.append(Record(number, key, token, Position(one.at, sequence_text(rank))))
+                made.append(Record(number, key, token, Position(one.at, f"{rank:0{SEQUENCE_DIGITS}d}")))
         self.log += made
         boundary = published_until(published, batch.safe_until)
         churn = decide_churn(batch, _sub_buckets(batch.active, made), boundary)

@@ -36,7 +36,7 @@ def test_the_useful_line_comes_first_once_and_alone(caplog: pytest.LogCaptureFix
         Child().execute({})
 
     (line,) = caplog.messages
-    assert line.startswith("TableNotFound: There is no table at file:///lake/shop/odrers")
+    assert line.startswith("TableNotFound: No table exists at file:///lake/shop/odrers")
     shown = "".join(traceback.format_exception(raised.value))
     assert "KeyError" not in shown
     assert "deeper" not in shown

@@ -161,6 +161,6 @@ def test_what_cannot_be_read_is_said_in_words(lake: Lake, status_cache: StatusCa
     born(tmp_path / "garbled")
     (tmp_path / "garbled" / "_delta_log" / f"{0:020d}.json").write_text("{")
     statuses = look(status_cache, [gone, garbled], lake, patience=10)
-    for status, said in zip(statuses.values(), ("There is no table", "part of a Delta log"), strict=True):
+    for status, said in zip(statuses.values(), ("No table exists", "part of a Delta log"), strict=True):
         assert isinstance(status, Unreadable)
         assert said in status.words

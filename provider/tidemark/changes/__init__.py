@@ -1,1 +1,1 @@
-"""What changed in a table or a view between two versions."""
+"""The changes of a table or a view between two versions."""

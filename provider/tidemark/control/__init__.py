@@ -1,1 +1,1 @@
-"""STATE: the control store, its schema and migrations, and the named state moves on it; no Spark, no Airflow."""
+"""The control store: its engine, schema and migrations. It knows no Spark and no Airflow."""

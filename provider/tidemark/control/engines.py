@@ -1,4 +1,4 @@
-"""How each database is opened, how a transaction begins on it, and what became of one whose answer was lost."""
+"""Engines and transactions of each database, and the outcome of a transaction whose answer was lost."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SQLITE_BUSY_MS = 30_000
 OLDEST_POSTGRESQL = 13  # pg_xact_status
 MIGRATION_LOCK = 0x7469_6465_6D61_726B  # "tidemark", as PostgreSQL's advisory locks are numbered
 POSTGRESQL_BEGIN = "SET LOCAL idle_in_transaction_session_timeout = '15s'; SET LOCAL lock_timeout = '30s'"
-POSTGRESQL_READ = "SET LOCAL lock_timeout = '30s'"  # a reader waits for others' locks as long as a writer does
-ONE_WRITER = "LOCK TABLE tidemark_store IN SHARE ROW EXCLUSIVE MODE"  # no snapshot is taken before it is granted
+POSTGRESQL_READ = "SET LOCAL lock_timeout = '30s'"  # readers wait for locks as long as writers do
+ONE_WRITER = "LOCK TABLE tidemark_store IN SHARE ROW EXCLUSIVE MODE"  # no snapshot before it
 POSTGRESQL_CONNECT = {
     "application_name": "tidemark",
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
-    "keepalives_count": 3,  # a network that swallows everything is noticed after a minute
+    "keepalives_count": 3,  # a dead network is noticed after a minute
     "tcp_user_timeout": 30_000,
 }
 IN_THE_FUTURE = "22023"
@@ -38,10 +38,9 @@ ACCESS = "tidemark_access"
 
 @dataclass(frozen=True)
 class Bounds:
-    """How long one that answers others, such as a page, waits for each step of a read, and with how many connections.
+    """The bounds of reads for a caller that answers others, such as a page: seconds for each step, and connections.
 
-    `connect` is in whole seconds: a driver knows no others. A server that has stopped keeps none of them: see
-    `ControlStore.cut`.
+    `connect` is in whole seconds, as drivers need it. A server that has stopped ignores them: see `ControlStore.cut`.
     """
 
     connections: int
@@ -51,11 +50,11 @@ class Bounds:
 
 
 class Access(Enum):
-    """What a transaction is for."""
+    """The purposes of a transaction."""
 
     READ = "read"
     WRITE = "write"
-    MIGRATION = "migration"  # each statement sees what the migration before has made
+    MIGRATION = "migration"  # each statement sees the migrations before it
 
 
 ON_POSTGRESQL: dict[Access, dict[str, Any]] = {
@@ -66,10 +65,10 @@ ON_POSTGRESQL: dict[Access, dict[str, Any]] = {
 
 
 def engine_of(url: sa.URL, *, keep_connections: bool, bounds: Bounds | None = None) -> sa.Engine:
-    """An engine that has not connected yet. Raises StoreUrlInvalid where the driver is not installed.
+    """An engine that has not connected yet. Raises StoreUrlInvalid if the driver is not installed.
 
-    Without `keep_connections` each transaction has a connection of its own, so that a task which waits hours for its
-    job holds none meanwhile. With `bounds` they are kept, and a read ends in time.
+    Without `keep_connections` each transaction has a connection of its own, so a task that waits hours for its job
+    holds none. With `bounds` connections are kept, and each read ends in time.
     """
     if url.get_backend_name() == SQLITE:
         busy = SQLITE_BUSY_MS if bounds is None else _milliseconds(bounds.lock)
@@ -78,7 +77,7 @@ def engine_of(url: sa.URL, *, keep_connections: bool, bounds: Bounds | None = No
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     settings = {name: value for name, value in POSTGRESQL_CONNECT.items() if name not in url.query}
-    settings["prepare_threshold"] = None  # poolers hand a session's statements to others
+    settings["prepare_threshold"] = None  # behind a pooler, a session's statements may run in others
     pool: dict[str, Any] = {"poolclass": NullPool}
     if keep_connections or bounds is not None:
         pool = {"poolclass": QueuePool, "pool_pre_ping": True, "pool_recycle": 300}
@@ -87,7 +86,7 @@ def engine_of(url: sa.URL, *, keep_connections: bool, bounds: Bounds | None = No
         pool |= {"pool_size": bounds.connections, "max_overflow": 0, "pool_timeout": bounds.lock.total_seconds()}
     try:
         engine = sa.create_engine(url, connect_args=settings, **pool)
-    except ImportError as error:  # psycopg, or the library that it wraps
+    except ImportError as error:  # psycopg, or the library below it
         problem = f"its driver cannot be loaded ({error}); pip install 'airflow-provider-tidemark[postgres]'"
         raise StoreUrlInvalid(url=shown(url), problem=problem) from error
     event.listen(engine, "begin", partial(_begin_postgresql, POSTGRESQL_READ if bounds is None else _reading(bounds)))
@@ -95,20 +94,20 @@ def engine_of(url: sa.URL, *, keep_connections: bool, bounds: Bounds | None = No
 
 
 def begin(connection: sa.Connection, access: Access) -> sa.RootTransaction:
-    """Begin on a connection that has done nothing yet."""
+    """A transaction on an unused connection."""
     options = ON_POSTGRESQL[access] if _is_postgresql(connection) else {}
     return connection.execution_options(**{ACCESS: access, **options}).begin()
 
 
 def one_migration_at_a_time(connection: sa.Connection) -> None:
-    """Waits until no other migration of this database runs; SQLite's writers take turns anyway."""
+    """Waits until no other migration of this database runs. SQLite's writers take turns anyway."""
     if _is_postgresql(connection):
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
 
 
 def transaction_of(connection: sa.Connection) -> str | None:
-    """What the server calls the open transaction, to ask `was_committed` later; None where it has written nothing, and
-    on SQLite, whose answers cannot get lost.
+    """The server's id of the open transaction, for a later `was_committed`. None if it has written nothing, and on
+    SQLite, whose answers cannot be lost.
     """
     if not _is_postgresql(connection):
         return None
@@ -117,12 +116,12 @@ def transaction_of(connection: sa.Connection) -> str | None:
 
 
 def was_committed(connection: sa.Connection, transaction: str) -> bool | None:
-    """Whether that transaction is stored; None: that is not decided yet."""
+    """Whether that transaction is stored; None if the server has not decided yet."""
     asked = sa.text("SELECT pg_xact_status(CAST(:number AS xid8))")
     try:
         status = connection.execute(asked, {"number": transaction}).scalar_one()
     except DataError as error:
-        if getattr(error.orig, "sqlstate", None) == IN_THE_FUTURE:  # this server took over and never heard of it
+        if getattr(error.orig, "sqlstate", None) == IN_THE_FUTURE:  # a standby took over without it
             return False
         raise
     return None if status in ("in progress", None) else status == "committed"
@@ -142,7 +141,7 @@ def _milliseconds(time: timedelta) -> int:
 
 
 def _configure_sqlite(dbapi_connection: Any, _record: object, *, busy: int = SQLITE_BUSY_MS) -> None:
-    """WAL lets readers go on while one writes; the driver's own implicit BEGIN is switched off."""
+    """Sets WAL, so that readers continue during a write, and switches the driver's implicit BEGIN off."""
     dbapi_connection.isolation_level = None
     cursor = dbapi_connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {busy}")
@@ -153,19 +152,20 @@ def _configure_sqlite(dbapi_connection: Any, _record: object, *, busy: int = SQL
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    """A writer takes the lock at once: what it reads cannot change before it commits."""
+    """Begins a transaction. A writer takes the lock at once, so its reads cannot change before it commits."""
     connection.exec_driver_sql("BEGIN" if _access(connection) is Access.READ else "BEGIN IMMEDIATE")
 
 
 def _begin_postgresql(reading: str, connection: sa.Connection) -> None:
-    """Writers take turns, as on SQLite: none ever meets a conflict or a deadlock, and each sees what the last has done.
+    """Begins a transaction. Writers take turns, as on SQLite: none has conflicts or deadlocks, each sees the one
+    before.
 
-    One that stands still in the midst of its turn is ended by the server before the next one gives up waiting.
-    Nobody waits for a lock without end. `reading`: what is set for a read.
+    The server ends a writer that stops within its turn, before the next one stops waiting. No wait for a lock is
+    endless. `reading`: the settings of a read.
     """
     version = int((connection.dialect.server_version_info or (0,))[0])
     if version < OLDEST_POSTGRESQL:
-        problem = f"it is PostgreSQL {version}, and {OLDEST_POSTGRESQL} is the oldest that will do"
+        problem = f"it is PostgreSQL {version}; upgrade it to {OLDEST_POSTGRESQL} or later"
         raise StoreRefused(url=shown(connection.engine.url), problem=problem)
     access = _access(connection)
     turn = (ONE_WRITER,) if access is Access.WRITE else ()

@@ -1,4 +1,4 @@
-"""What a failure of the database means: whether the work may run again at once, and which error of ours it is."""
+"""The meaning of a database's failure: whether the work may run again at once, and its error in our tree."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Failure", "as_store_error", "failure_of"]
 
 
 class Failure(Enum):
-    """What went wrong, as far as it decides what to do."""
+    """The kinds of failures, by their remedy."""
 
     CONFLICT = "conflict"  # another transaction came first; the work has had no effect
-    DUPLICATE = "duplicate"  # a unique key is taken; run again, the work sees who has it
-    LOST = "lost"  # the connection is gone or cannot be had now
-    BUSY = "busy"  # a lock or a statement was waited for long enough
-    REFUSED = "refused"  # the server is there and says no: login, database, rights, settings
+    DUPLICATE = "duplicate"  # a unique key is taken; a second run of the work sees the row that has it
+    LOST = "lost"  # the connection broke, or cannot be opened now
+    BUSY = "busy"  # the wait for a lock or a statement took too long
+    REFUSED = "refused"  # the server answers no: login, database, rights, settings
     UNUSABLE = "unusable"  # the file of an SQLite store cannot be opened, read or written
     OTHER = "other"  # an error of the statement itself
 
@@ -50,7 +50,7 @@ REFUSALS = ("password authentication failed", "no pg_hba.conf entry", "does not 
 
 
 def failure_of(error: DBAPIError) -> Failure:
-    """By SQLSTATE; where there is none (SQLite, and a connection that never was), by the driver's class and words."""
+    """The kind of an error by its SQLSTATE, else by the driver's class and words (SQLite, failed connections)."""
     if isinstance(error.orig, sqlite3.Error):
         return _of_sqlite(error.orig)
     state = getattr(error.orig, "sqlstate", None)
@@ -73,7 +73,7 @@ def _of_sqlite(error: sqlite3.Error) -> Failure:
 
 
 def as_store_error(error: DBAPIError, url: str) -> StoreError | None:
-    """The error of ours that names the store, or None for an error of the statement, which is raised as it is."""
+    """The error of our tree, with the store's URL, or None for an error of the statement, which is raised as it is."""
     problem = " ".join(str(error.orig).split())
     match failure_of(error):
         case Failure.CONFLICT | Failure.BUSY:

@@ -1,8 +1,8 @@
-"""History that nothing needs any more, dropped in small steps.
+"""Deletion of unneeded history in small steps.
 
-What safety needs stays whatever its age: streams with their serials and places, the numbers ordered for each target,
-open transactions with all that belongs to them, jobs that may be alive, the newest transaction of each stream with its
-evidence, the newest entry of each history, and every act by hand.
+Rows that safety needs are kept whatever their age: streams with serials and offsets, the numbers given for each target,
+open transactions with all their parts, jobs that may be alive, the newest transaction of each stream with its evidence,
+the newest entry of each history, and every act by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Cursor = tuple[datetime | int | str, ...]
 
 @dataclass(frozen=True)
 class Step:
-    """What one step did: `dropped` things of its kind, all before `cursor`; `cursor` None: there are no more."""
+    """The result of a step: it has deleted `dropped` rows before `cursor`; None if no more exist."""
 
     dropped: int
     cursor: Cursor | None
@@ -40,7 +40,7 @@ DROPPED_BY = {
     "writes of replications": "replication.store.history:drop_object_writes",
     "moves of replications": "replication.store.history:drop_moves",
 }
-"""Kind of history to the function that drops it, below `tidemark`: the store does not import its subjects."""
+"""Kind of history → the function below `tidemark` that deletes it. The store does not import its subjects."""
 
 
 def _by_name(name: str) -> Drop:
@@ -56,15 +56,15 @@ KINDS = {kind: _by_name(name) for kind, name in DROPPED_BY.items()}
 
 
 def claim(connection: sa.Connection, *, now: datetime, every: timedelta) -> bool:
-    """Whether the caller is the one to drop history now; then no other is for as long as `every`."""
+    """Whether the caller may delete history now. If so, no other caller may for as long as `every`."""
     due = stores.c.pruned_at.is_(None) | (stores.c.pruned_at <= now - every)
     return connection.execute(stores.update().where(due).values(pruned_at=now)).rowcount == 1
 
 
 def drop_step(connection: sa.Connection, kind: str, *, before: datetime, after: Cursor | None, most: int) -> Step:
-    """Look at the `most` next things of `kind` that ended before that time, from `after` on, and drop what may go.
+    """The result of deleting unneeded rows among the next `most` of `kind` after `after` that ended before `before`.
 
-    A second run finds nothing of what the first has dropped.
+    Idempotent: a second run does not find the rows that the first has deleted.
     """
     return KINDS[kind](connection, before, after, most)
 
@@ -77,7 +77,7 @@ def drop_by_number(
     after: Cursor | None,
     most: int,
 ) -> Step:
-    """Histories numbered as they were written: looked through from the oldest on, as far as that is old enough."""
+    """A step through a history that is numbered in the order of its writes, from the oldest row to the last old one."""
     of, newer = table.c, table.alias("newer")
     found = next_of(connection, sa.select(of.id, of.moved_at), (of.id,), after, most)
     ids = [row.id for row in found if row.moved_at < before]
@@ -87,7 +87,7 @@ def drop_by_number(
 
 
 def cursor_of(rows: Sequence[sa.Row[Any]], most: int) -> Cursor | None:
-    """The cursor behind the rows; None if there are no more."""
+    """The cursor after the rows that were rows; None if no more exist."""
     return tuple(rows[-1]) if len(rows) == most else None
 
 
@@ -98,7 +98,7 @@ def next_of(
     after: Cursor | None,
     most: int,
 ) -> list[sa.Row[Any]]:
-    """The `most` next rows of `query` behind the cursor `after`."""
+    """The next `most` rows of `query` after the cursor `after`."""
     if after is not None:
         values = (sa.literal(value, column.type) for value, column in zip(after, order, strict=True))
         query = query.where(sa.tuple_(*order) > sa.tuple_(*values))

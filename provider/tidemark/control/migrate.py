@@ -25,8 +25,8 @@ def configuration(connection: sa.Connection | None = None) -> Config:
 
 
 def current(connection: sa.Connection) -> str | None:
-    """The revision that the database stands at, None if it has none. Asked by every task: Alembic's own way tells its
-    log of each time.
+    """The revision of the database; None if it has none. Every task asks for it, and Alembic's own function would log
+    each time.
     """
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
@@ -37,11 +37,11 @@ def current(connection: sa.Connection) -> str | None:
 
 
 def known(revision: str | None) -> bool:
-    """Whether this release has `revision`: a store of a newer release is not to be touched."""
+    """Whether this release has `revision`. A store of a newer release must not be touched."""
     script = ScriptDirectory.from_config(configuration())
     return revision is None or revision in {step.revision for step in script.walk_revisions()}
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Run what is missing, inside the transaction of `connection`; all or nothing where the database's DDL is."""
+    """Runs missing migrations inside the transaction of `connection`; all or none, if the database's DDL rolls back."""
     command.upgrade(configuration(connection), revision)

@@ -1,4 +1,4 @@
-"""What all tables of the control store have in common, the store's own tables, and where the others are."""
+"""The common parts of all tables of the control store, its own tables, and the modules of the others."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ metadata = sa.MetaData(
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware time, kept in UTC; a naive one is refused. Microseconds survive on every store."""
+    """An aware time, stored in UTC with microseconds in every database. A naive time is an error."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """To UTC."""
+        """The time in UTC."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -42,7 +42,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Stores without zones hand back naive UTC."""
+        """The aware time. Databases without zones return naive UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -53,7 +53,7 @@ stores = sa.Table(
     metadata,
     sa.Column("store_id", sa.String(36), primary_key=True),
     sa.Column("created_at", UtcDateTime, nullable=False),
-    sa.Column("pruned_at", UtcDateTime),  # when a task last began to drop old history
+    sa.Column("pruned_at", UtcDateTime),  # the last time when a task began to delete old history
 )
 
 objects = sa.Table(
@@ -76,7 +76,7 @@ sa.Index("ix_tidemark_object_folded_name", objects.c.kind, objects.c.folded_name
 
 
 def all_tables() -> sa.MetaData:
-    """The tables of the store and of all subjects. Migrations lead to exactly these."""
+    """The tables of the store and of all subjects, exactly as migrations create them."""
     for name in SUBJECTS:
         importlib.import_module(name)
     return metadata

@@ -1,4 +1,4 @@
-"""The open connections of an engine: where a server never answers, who waits for it is freed by cutting them."""
+"""The open connections of an engine. Cutting them frees callers that wait for a server which never answers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _Ends = tuple[Any, Any]
 
 
 class OpenSockets:
-    """The connections that an engine has made since. A file, as SQLite's, has no socket and is left alone.
+    """The connections that an engine has opened. SQLite's file has no socket, and is ignored.
 
-    A timeout of the server's own does not end a wait for a server that has stopped, and the kernel answers for it to
-    everything that TCP asks.
+    A server that has stopped does not apply its own timeouts, and its kernel still answers TCP. Only a cut ends the
+    wait.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
         self._lock = Lock()
         self._ends: WeakKeyDictionary[Any, _Ends] = WeakKeyDictionary()
         if engine.dialect.name == "postgresql":
-            event.listen(engine, "connect", self._note, insert=True)  # before the dialect asks it anything
+            event.listen(engine, "connect", self._note, insert=True)  # before the dialect's first query
 
     def cut(self) -> None:
-        """Whoever waits on one of them gets an error at once. Those that were closed meanwhile are passed over."""
+        """Cuts all connections, so that their waiting callers get an error at once. Closed ones are skipped."""
         with self._lock:
             found = list(self._ends.items())
         for connection, ends in found:
@@ -44,7 +44,7 @@ class OpenSockets:
 
 
 def _cut(connection: Any, ends: _Ends) -> None:
-    """The number of a socket that was closed may be another's by now: only the one with these ends is cut."""
+    """Cuts the connection if its socket still has these ends. The number of a closed socket may be another's by now."""
     try:
         with socket.socket(fileno=os.dup(connection.fileno())) as line:
             if _ends_of(line) == ends:

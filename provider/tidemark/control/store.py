@@ -49,7 +49,7 @@ def utc_now() -> datetime:
 
 
 class _AnswerLost(Exception):
-    """The connection broke while a transaction was being committed: it may be stored or not."""
+    """The connection broke during a commit, which may be stored or not."""
 
     def __init__(self, transaction: str, result: object, error: DBAPIError) -> None:
         super().__init__(transaction)
@@ -65,18 +65,18 @@ class _Undecided(Exception):
 class ControlStore:
     """A control store by its SQLAlchemy URL. Opening does no I/O; the first use connects.
 
-    An `embedded` store (by default: SQLite) creates and migrates itself on first use; any other raises
-    `StoreNotMigrated` until `migrate()` has been called by its operator, and `StoreTooNew` where a newer release did.
-    `read` and `write` run one function in one transaction, and again, for as long as `patience` lasts, when others came
-    first or the connection was lost; so the function must have no effect besides the database. A write whose answer
-    was lost is looked up in the server and, if it was stored, not run again. Before a write is stored, the table of
+    An `embedded` store (by default: SQLite) creates and migrates itself on first use. Any other raises
+    `StoreNotMigrated` until its operator has called `migrate()`, and `StoreTooNew` after a newer release did. `read`
+    and `write` run one function in one transaction. If others come first or the connection breaks, they run it again,
+    as long as `patience` lasts, so the function must change nothing but the database. If the answer of a write was
+    lost, the server is asked, and a stored write is not run again. Before a write is stored, the table of
     objects follows those that it touched (`tidemark.control.objects`).
 
-    Raises StoreUrlInvalid when made; StoreUnreachable, StoreRefused and StoreBusy when used. None shows a password.
-    `keep_connections` is for servers that ask often; a task connects for each transaction and holds nothing between.
-    `bounds` is for those that answer others meanwhile: each step of a read ends in time, by StoreBusy or
-    StoreUnreachable, but on a server that has stopped, where `cut` frees whoever waits. `hide` takes secrets out of
-    texts of errors that are to be stored; `origin`, where the URL was said, goes into errors.
+    The constructor raises StoreUrlInvalid; its methods raise StoreUnreachable, StoreRefused and StoreBusy. None shows a
+    password. `keep_connections` is for callers that ask often; a task connects for each transaction. `bounds` is for
+    callers that answer others: each step of a read ends in time, by StoreBusy or StoreUnreachable. If the server has
+    stopped, `cut` frees them. `hide` removes secrets from texts of errors that are stored. `origin`: the setting that
+    has the URL, for errors.
     """
 
     def __init__(
@@ -111,35 +111,35 @@ class ControlStore:
 
     @property
     def store_id(self) -> str:
-        """The id drawn when the store was created; marks in targets carry it."""
+        """The random id of the store, drawn at its creation. Marks in targets have it."""
         if self._store_id is None:
             self._store_id = self.read(lambda c: str(c.execute(sa.select(stores.c.store_id)).scalar_one()))
         return self._store_id
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` on one consistent snapshot."""
+        """The result of `work` on one consistent snapshot."""
         self.require_revision()
         return self._run(work, Access.READ)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` in one serialisable transaction: all of it is stored, or nothing. Errors of `work` roll back."""
+        """The result of `work` in one serialisable transaction, of which all is stored or nothing. Errors roll back."""
         self.require_revision()
         return self._run(work, Access.WRITE)
 
     def rehearsal(self) -> ControlStore:
-        """The same store, but that it rolls each write back when it has answered: so an act says what it would do, and
-        raises what it would raise. What an act writes in one transaction its next one does not see.
+        """The same store, which rolls each write back after its answer. An act then returns and raises what it would in
+        earnest. Its next transaction does not see its writes.
         """
         rehearsing = copy(self)
         rehearsing._keeps = False
         return rehearsing
 
     def revision(self) -> str | None:
-        """The migration that the store stands at; None for an empty database."""
+        """The migration of the store; None for an empty database."""
         return self._run(migrate.current, Access.READ)
 
     def require_revision(self) -> None:
-        """The store stands at this release's revision, asked once; an embedded one is brought there.
+        """Nothing, if the store has this release's revision, which is asked once. An embedded store is migrated to it.
 
         Raises StoreNotMigrated, StoreTooNew.
         """
@@ -155,19 +155,20 @@ class ControlStore:
         self._ready = True
 
     def migrate(self) -> None:
-        """Bring the store to this release's revision and draw its id; a second run, also at once, changes nothing.
+        """Migrates the store to this release's revision, and draws its id.
 
-        Raises StoreTooNew and leaves the store as it is where it is further than this release.
+        Idempotent: a second run changes nothing, also at the same time. Raises StoreTooNew, without a change, if the
+        store is newer than this release.
         """
         self._run(self._upgrade, Access.MIGRATION)
         self._ready = True
 
     def close(self) -> None:
-        """Let go of pooled connections; the store may be used again."""
+        """Closes pooled connections. The store may be used again."""
         self._engine.dispose()
 
     def cut(self) -> None:
-        """Break every connection to a server: whoever waits on one gets StoreUnreachable. It may be used again."""
+        """Cuts every connection to a server. Callers that wait get StoreUnreachable. The store may be used again."""
         self._sockets.cut()
 
     def _upgrade(self, connection: sa.Connection) -> None:
@@ -185,7 +186,7 @@ class ControlStore:
             return result
 
     def _once_for_sure(self, work: Callable[[sa.Connection], T], access: Access) -> T:
-        """One run of `work`; where the answer to its commit was lost, the server is asked what became of it."""
+        """The result of one run of `work`. If the answer to its commit was lost, the server is asked."""
         try:
             return self._once(work, access)
         except _AnswerLost as lost:
@@ -213,13 +214,13 @@ class ControlStore:
             return result
 
     def _was_stored(self, lost: _AnswerLost) -> bool:
-        """Raises StoreUnreachable where that cannot be learnt: then the work must not run again by itself."""
+        """Whether the commit was stored. Raises StoreUnreachable if it is unknown: then the work must not run again."""
         try:
             return self._patiently(self._ask, lost.transaction)
         except (DBAPIError, _Undecided) as error:
             problem = (
-                f"the connection was lost while it was storing ({lost.error.orig}), and whether it has stored "
-                "cannot be learnt now; it is safe to run the task again"
+                f"the connection was lost while it was storing ({lost.error.orig}); whether the write was stored "
+                "is unknown. Run the task again, which is safe"
             )
             raise StoreUnreachable(url=self._shown_url, problem=problem) from error
 
@@ -248,11 +249,11 @@ class ControlStore:
         return (state.seconds_since_start or 0.0) >= self.patience.total_seconds()
 
     def _say_retry(self, state: RetryCallState) -> None:
-        """A store that is away is told of at each retry; that another transaction came first is everyday."""
+        """Logs each retry of an unreachable store. Conflicts with other transactions are normal, and not logged."""
         error = state.outcome.exception() if state.outcome else None
         if isinstance(error, _Undecided) or (isinstance(error, DBAPIError) and failure_of(error) is Failure.LOST):
             log.warning(
-                "The control store %s is away (%s). Retry %s, %.1f s after the first; given up after %.0f s.",
+                "The control store %s is unreachable (%s). Retry %s, %.1f s after the first; the last is after %.0f s.",
                 self._shown_url,
                 self.hide(_first_line(error)),
                 state.attempt_number,
@@ -274,8 +275,8 @@ class ControlStore:
 
 
 def _first_line(error: BaseException) -> str:
-    """Of what the driver said: the rest repeats it for each address of the host."""
-    said = str(error.orig if isinstance(error, DBAPIError) else "its answer to a commit was lost")
+    """The first line of a driver's message. The rest repeats it for each address of the host."""
+    said = str(error.orig if isinstance(error, DBAPIError) else "the answer to a commit was lost")
     return next(iter(said.strip().splitlines()), type(error).__name__)
 
 

@@ -1,4 +1,4 @@
-"""The control store's URL, parsed once: what cannot be a store is refused here, and no password is ever shown."""
+"""The control store's URL, parsed once. A URL that cannot be a store is an error, and no password is ever shown."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ DRIVERS = {
     "sqlite+pysqlite": "sqlite",
     "postgresql": "postgresql+psycopg",
     "postgresql+psycopg": "postgresql+psycopg",
-}  # what may be written → the driver that is used
+}  # accepted name → driver
 FORM = "postgresql+psycopg://user@host:5432/database, or sqlite:////absolute/path.db"
-PARTS = "user and password must have @ : / ? # % percent-encoded, or stand in fields of their own"
+PARTS = "percent-encode @ : / ? # % in user and password, or put them into fields of their own"
 SECRET = re.compile(r"password|passwd|secret|token", re.IGNORECASE)
 
 
 def parse_url(text: str, *, password: str | None = None) -> sa.URL:
-    """The URL of a store, with `password` put into it where one is given.
+    """The URL of a store, with `password` in it if one is given.
 
-    Raises StoreUrlInvalid for what is no URL, for another database or driver than those that are tested, and where the
-    host or port shows that a password was not encoded; its message has no part of the password.
+    Raises StoreUrlInvalid for a text that is no URL, for an untested database or driver, and if the host or port shows
+    that a password was not encoded. Its message has no part of the password.
     """
     try:
         url = sa.make_url(text.strip())
         if not 0 < (url.port or 1) < 65536:
             raise ValueError
-    except (ArgumentError, ValueError):  # their words may hold half of a password
+    except (ArgumentError, ValueError):  # their words may have a part of a password
         problem = f"it is no URL, or its port is no number from 1 to 65535; {PARTS}. The form is {FORM}"
         raise StoreUrlInvalid(url=_scheme(text), problem=problem) from None
     driver = DRIVERS.get(url.drivername)
@@ -44,7 +44,7 @@ def parse_url(text: str, *, password: str | None = None) -> sa.URL:
     if driver == SQLITE and url.database not in (None, "", ":memory:"):
         return url.set(drivername=driver)
     if driver == SQLITE:
-        problem = "a database in memory is forgotten at once; name a file, as sqlite:////absolute/path.db"
+        problem = "a database in memory is lost at once; name a file, such as sqlite:////absolute/path.db"
         raise StoreUrlInvalid(url=_scheme(text), problem=problem)
     if "@" in f"{url.host}{url.database}":
         raise StoreUrlInvalid(url=_scheme(text), problem=f"its host or database has an @ in it; {PARTS}")
@@ -54,12 +54,12 @@ def parse_url(text: str, *, password: str | None = None) -> sa.URL:
 
 
 def shown(url: sa.URL) -> str:
-    """The URL as it may stand in logs and errors: without its password and whatever else is secret in it."""
+    """The URL for logs and errors, without its password and other secrets."""
     masked = {name: "***" for name in url.query if SECRET.search(name)}
     return url.update_query_dict(masked).render_as_string(hide_password=True)
 
 
 def _scheme(text: str) -> str:
-    """All that may be shown of a text that did not parse."""
+    """The scheme, which is all that may be shown of a text that is no URL."""
     scheme, found, _ = text.strip().partition("://")
     return f"{scheme}://…" if found and re.fullmatch(r"[\w+]+", scheme) else "…"

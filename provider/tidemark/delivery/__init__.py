@@ -1,1 +1,1 @@
-"""A write reaches its target once: plan, marks, judgement, and the write itself."""
+"""Writes that reach their target once: plan, marks, judgement, and the write itself."""

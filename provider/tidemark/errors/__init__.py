@@ -7,7 +7,7 @@ TidemarkError
 ├── SourceError                 the table that a stream reads
 │   ├── TableNotFound (SourceMoved) · AmbiguousTableName · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
-│   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog · FileNotDescribed · NotAFile
+│   ├── LogIncomplete · CorruptLog · FileNotDescribed · NotAFile
 │   ├── VersionVacuumed · VersionNotFound
 │   └── ExternalTableNotFound · ExternalTableExists · FilesHaveNoSchema · FileFormatNotInstalled · DataFileChanged
 ├── StreamError                 the stream itself
@@ -42,7 +42,7 @@ TidemarkError
 ├── BrokerError                 a Kafka topic and its brokers
 │   ├── BrokerUnreachable · BrokerRefused · KafkaClientNotInstalled
 │   └── TopicNotFound · TopicRecreated · TopicPartitionsChanged · OffsetOutOfRange
-├── LakeError                   the storage that tables lie on
+├── LakeError                   the storage of the tables
 │   └── StorageUnreachable · StorageRefused · DataFileUnreadable
 ├── StoreError
 │   └── StoreUrlInvalid · StoreUnreachable · StoreRefused · StoreBusy · StoreNotMigrated · StoreTooNew
@@ -168,7 +168,6 @@ from tidemark.errors.sources import (
     StorageRefused,
     StorageUnreachable,
     TableNotFound,
-    UnsupportedCheckpoint,
     UnsupportedTableFeature,
     VersionNotFound,
     VersionVacuumed,
@@ -358,7 +357,6 @@ __all__ = [
     "TransactionNotFound",
     "TransactionOpen",
     "Unimplemented",
-    "UnsupportedCheckpoint",
     "UnsupportedTableFeature",
     "UpdateOfMissingRow",
     "ValueDoesNotFit",
@@ -374,4 +372,4 @@ __all__ = [
 ]
 
 PASSING = (StorageUnreachable, StoreUnreachable, StoreBusy, BrokerUnreachable)
-"""What may be over in a minute, so that who waits anyway asks again."""
+"""Errors that may be over in a minute. A caller that waits anyway asks again."""

@@ -1,4 +1,4 @@
-"""What is wrong with a change stream, what was asked of it, or those who read it (partitions.md 1.5 and 1.7)."""
+"""Errors of change streams, of requests to them, and of their readers."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class ChangeStreamError(TidemarkError):
 
 
 class ChangeStreamNotFound(ChangeStreamError):
-    """Change Stream not found: {stream}. Create it with CREATE CHANGE STREAM or `lake.create_change_stream`; there are:
-    {known}.
+    """Change Stream not found: {stream}. Create it with CREATE CHANGE STREAM or `lake.create_change_stream`. These
+    exist: {known}.
     """
 
 
 class ChangeStreamExists(ChangeStreamError):
-    """Duplicate name in schema: change stream {stream} exists already. Use if_not_exists to keep it, or take another
-    name.
+    """Duplicate name in schema: change stream {stream} exists already. Use if_not_exists to keep it, or choose
+    another name.
     """
 
 
@@ -64,38 +64,38 @@ class PartitionTokenInvalid(InvalidArgument):
 
 
 class WatchedTableChanged(ChangeStreamError):
-    """Change stream {stream} cannot capture {table} from version {version} on: {problem}. What was captured before can
-    still be read. {remedy}
+    """Change stream {stream} cannot capture {table} from version {version} on: {problem}. Earlier records can still be
+    read. {remedy}
     """
 
 
 class KeyTwiceInTransaction(ChangeStreamError):
     """Change stream {stream}: version {version} of {table} has {times} {mod_type} of the key {key}. Its key columns
-    {columns} do not identify a row. Nothing of the batch was captured. Mend the table, then alter the change stream
-    with restart=[{table!r}]: it is watched from its newest version on, and what was committed between is not captured.
-    If other columns identify a row, give them as keys along with restart.
+    {columns} do not identify a row. Nothing of the batch was captured. Repair the table, then alter the change
+    stream with restart=[{table!r}]: it is watched from its newest version on, and commits between are not captured. If
+    other columns identify a row, give them as keys together with restart.
     """
 
 
 class CaptureChanged(ChangeStreamError):
-    """Batch {number} of change stream {stream} cannot be closed: {problem}. The store was left as it is."""
+    """Batch {number} of change stream {stream} cannot be closed: {problem}. The store was not changed."""
 
 
 class BatchBarred(CaptureChanged):
-    """Batch {number} of change stream {stream} was discarded when the stream was altered, and can never come into the
-    log. What it would have had comes with a later batch: retry.
+    """Batch {number} of change stream {stream} was discarded when the stream was altered, and can never enter the log.
+    A later batch has its records: retry.
     """
 
 
 class DiscardedBatchCaptured(ChangeStreamError):
-    """Batch {number} of change stream {stream} was discarded when the stream was altered, and a capture that was under
-    way has put it into the log all the same. It counts; what was opened after it was not captured.
+    """Batch {number} of change stream {stream} was discarded when the stream was altered, but a running capture had put
+    it into the log already. It counts. The batch that was opened after it was not captured.
     """
 
 
 class ConsumerGroupNotFound(ChangeStreamError):
-    """Change stream {stream} has no consumer group {group!r}. Create it with `lake.create_consumer_group` or with
-    CreateConsumerGroupOperator; those there are: {known}.
+    """Change stream {stream} has no consumer group {group!r}. Create it with `lake.create_consumer_group` or
+    CreateConsumerGroupOperator. These exist: {known}.
     """
 
 
@@ -104,25 +104,25 @@ class ConsumerGroupExists(ChangeStreamError):
 
 
 class ChunkChanged(ChangeStreamError):
-    """Chunk {number} of partition {token} of group {group!r} was written ahead as {expected}, and was asked for as
-    {found}. Its bounds never change; plan again.
+    """Chunk {number} of partition {token} of group {group!r} was stored as {expected}, and requested as {found}. Its
+    bounds never change. Plan the wave again.
     """
 
 
 class PartitionsFailed(ChangeStreamError):
-    """{failed} of the partitions of change stream {stream} failed for group {group!r}: {tokens}. The first said:
-    {error} Their descendants wait; the next run takes them up again.
+    """{failed} of the partitions of change stream {stream} failed for group {group!r}: {tokens}. The first error:
+    {error} Their descendants wait. The next run reads them again.
     """
 
 
 class TransactionIncomplete(ChangeStreamError):
     """Transaction {transaction} of change stream {stream} has {found} of {expected} records below the low watermark
-    {watermark}. Nothing of it was handed out.
+    {watermark}. None of them was returned.
     """
 
 
 class UpdateOfMissingRow(ChangeStreamError):
-    """A record updates the row with the key {key}, which {target} does not have, and the record has only what was
-    modified. Nothing of its chunk was written. Put the rows of the watched table there first (BackfillTableOperator),
-    or let the change stream capture NEW_ROW.
+    """A record updates the row with the key {key}, which {target} does not have, and the record has only modified
+    columns. Nothing of its chunk was written. Backfill the target first (BackfillTableOperator), or let the change
+    stream capture NEW_ROW.
     """

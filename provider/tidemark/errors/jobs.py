@@ -1,4 +1,4 @@
-"""What is wrong with a job, and how its errors come back from it."""
+"""Errors of jobs, and errors read back from their records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class JobDied(JobError):
 
 
 class JobLeftNoResult(JobError):
-    """The Spark job for {key} ended well but wrote no result to {result_uri}."""
+    """The Spark job for {key} succeeded but wrote no result to {result_uri}."""
 
 
 class JobCancelled(JobError):
@@ -54,12 +54,12 @@ class JavaNotFound(JobError):
 
 
 class SparkNotFound(JobError):
-    """There is no spark-submit on the PATH of this worker. Install it, for example with: {command}"""
+    """spark-submit is not on the PATH of this worker. Install it, for example with: {command}"""
 
 
 class DirectoryNotPrivate(JobError):
-    """The files of jobs must lie in a directory of the worker's user alone, but {directory} {problem}. Remove it, or
-    name another place: [tidemark] jobs_root in airflow.cfg, or TIDEMARK_JOBS_ROOT.
+    """Job files need a directory that only the worker's user can enter, but {directory} {problem}. Remove it, or
+    name another directory: [tidemark] jobs_root in airflow.cfg, or TIDEMARK_JOBS_ROOT.
     """
 
 
@@ -68,12 +68,12 @@ class SparkMasterUnfit(JobError):
 
 
 class ConnectClientNotFound(JobError):
-    """There is no Spark Connect client on this worker: {missing} is missing. Install it, for example with: {command}"""
+    """The worker has no Spark Connect client: {missing} is missing. Install it, for example with: {command}"""
 
 
 class SparkServerUnreachable(JobError):
-    """No Spark Connect server answers at {server}: {problem}. Nothing was written. See that it runs, and that host,
-    port, token and use_ssl of the Spark connection are right.
+    """No Spark Connect server answers at {server}: {problem}. Nothing was written. Check that it runs, and check host,
+    port, token and use_ssl of the Spark connection.
     """
 
 
@@ -82,19 +82,19 @@ class SparkServerUnfit(JobError):
 
 
 class LakeNotShared(JobError):
-    """Worker and Spark do not see the same lake: {problem}. Let both reach it by one name: the same directory mounted
-    at the same path, or one object store of which both have the credentials.
+    """Worker and Spark do not see the same lake: {problem}. Give both the same path: a directory that both mount at one
+    place, or an object store for which both have credentials.
     """
 
 
 class JobMayRunOn(TidemarkError):
-    """The job for {key} is gone, but the Spark Connect server at {server} does not say that its work has ended. It
-    counts as running until {deadline}. Trying again is safe: each statement still happens once.
+    """The job for {key} is gone, but the Spark Connect server at {server} has not confirmed the end of its work. It
+    counts as running until {deadline}. A retry is safe: each statement still happens once.
     """
 
 
 def from_record(record: ErrorRecord) -> TidemarkError:
-    """The error that `to_record` wrote; a class that this release does not know becomes `JobFailed`."""
+    """The error that `to_record` wrote. If this release does not know its class, it is a `JobFailed`."""
     for kind in _all_errors(TidemarkError):
         if kind.__name__ == record.error:
             return kind(**record.facts)

@@ -1,4 +1,4 @@
-"""Errors that do not pass by themselves: another attempt of the same ends the same."""
+"""Errors that a second attempt of the same work meets again."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.SparkServerUnfit,
     errors.SparkMasterUnfit,
 )
-"""A retry of the task cannot help: only a person can mend it."""
+"""A retry of the task cannot help. A person must remove the cause."""
 
 OF_THE_PLAN: tuple[type[errors.TidemarkError], ...] = (
     *(kind for kind in PERMANENT if not issubclass(kind, (errors.JobError, errors.StoreError))),
     errors.ConstraintViolated,
     errors.JobFailed,
 )
-"""Nothing was in the way of the job but its plan or its data: another plan may fare better."""
+"""Errors of a job that only its plan or its data cause. Another plan may succeed."""

@@ -1,4 +1,4 @@
-"""What the protocol refuses."""
+"""Errors of transactions: acts that the protocol refuses."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class TransactionError(TidemarkError):
 
 
 class PlanChanged(TransactionError):
-    """Transaction {key} was begun with another plan ({problem}), and it cannot be taken back: {reason}. {help}"""
+    """Transaction {key} began with another plan ({problem}), and cannot be rolled back: {reason}. {help}"""
 
 
 class Superseded(TransactionError):
-    """Transaction {key} is no longer in these hands: {by} took its place after the lease had run out. Its window is not
-    lost; whoever holds it finishes it.
+    """Transaction {key} no longer belongs to this run: {by} took it over after the lease had expired. Its window is not
+    lost. The run that holds it finishes it.
     """
 
 
@@ -45,18 +45,18 @@ class CommitRefused(TransactionError):
 
 
 class TransactionNotFound(TransactionError):
-    """There is no transaction {key}."""
+    """Transaction {key} does not exist."""
 
 
 class TransactionOpen(TransactionError):
     """Stream {stream!r} cannot be {action} while transaction {key} is open on it. Finish that first: run its task
-    again, or `airflow tidemark streams finish`, from a notebook lake.finish({stream!r}). If no target has any of it,
-    `airflow tidemark streams release` frees the stream.
+    again, or `airflow tidemark streams finish`, or lake.finish({stream!r}) in a notebook. If no target has any part of
+    it, free the stream with `airflow tidemark streams release`.
     """
 
 
 class JobsMayBeAlive(TransactionError):
-    """A job of transaction {key} may still be running until {until}; nothing can be released before."""
+    """A job of transaction {key} may still be running until {until}. Nothing was released; try again after that."""
 
 
 class StatementRefused(TransactionError):

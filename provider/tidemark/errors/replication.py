@@ -1,4 +1,4 @@
-"""What is wrong with a replication, its source, or one of its objects."""
+"""Errors of replications, of their sources and of their objects."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class ReplicationError(TidemarkError):
 
 
 class ReplicationNotFound(ReplicationError):
-    """There is no replication {replication!r}. Create it with CreateReplicationOperator; those there are: {known}."""
+    """Replication {replication!r} does not exist. Create it with CreateReplicationOperator. These exist: {known}."""
 
 
 class ReplicationExists(ReplicationError):
-    """There is a replication {replication!r} already. Use if_not_exists to keep it, or take another name."""
+    """Replication {replication!r} exists already. Use if_not_exists to keep it, or choose another name."""
 
 
 class ReplicationRefused(ReplicationError):
@@ -57,7 +57,7 @@ class ReplicationInvalid(ReplicationError):
 
 
 class ObjectNotFound(ReplicationError):
-    """Replication {replication} has no object {object!r}; those it has: {known}."""
+    """Replication {replication} has no object {object!r}. It has: {known}."""
 
 
 class ObjectNotReplicable(ReplicationError):
@@ -65,23 +65,23 @@ class ObjectNotReplicable(ReplicationError):
 
 
 class BackfillNeeded(ReplicationError):
-    """Objects of replication {replication} get no more changes until they are backfilled: {objects}. Request it with
-    RequestBackfillOperator.
+    """Objects of replication {replication} get no more changes until they are backfilled: {objects}. Request backfills
+    with AskBackfillOperator.
     """
 
 
 class ObjectRecreated(ReplicationError):
-    """{object} was dropped in the source and made anew. Its target is kept as it was; backfill the object to go on with
-    the new one.
+    """{object} was dropped in the source and recreated. Its target was not changed. Backfill the object to continue
+    with the new table.
     """
 
 
 class ObjectFailed(ReplicationError):
-    """{object}: {problem}. Its target holds everything before {position}. {remedy}"""
+    """{object}: {problem}. Its target has all changes before {position}. {remedy}"""
 
 
 class SourceUnreachable(ReplicationError):
-    """{source} cannot be reached: {problem}. Nothing was lost; the next run goes on where this one ended."""
+    """{source} cannot be reached: {problem}. Nothing was lost. The next run continues."""
 
 
 class SourceRefused(ReplicationError):
@@ -89,8 +89,8 @@ class SourceRefused(ReplicationError):
 
 
 class SourceLocked(SourceRefused):
-    """{source}: {what} is locked by somebody else: {problem}. Nothing was changed, and nobody waits behind this session
-    any more; try again. {remedy}
+    """{source}: another session holds a lock on {what}: {problem}. Nothing was changed, and no session waits behind
+    this one any more. Try again. {remedy}
     """
 
 
@@ -100,55 +100,55 @@ class SourceDriverNotInstalled(ReplicationError):
 
 class SourceIsAnother(ReplicationError):
     """{source} is another database cluster (system identifier {found}) than the one that was replicated ({expected}).
-    Its positions mean nothing here. Point the connection at the old one, or recover the replication from an explicit
-    position of the new one.
+    Its positions mean nothing here. Point the connection at the old cluster, or recover the replication from an
+    explicit position of the new one.
     """
 
 
 class SourceSetBack(ReplicationError):
-    """{source} was set back: its log ends at {found}, and was captured up to {expected}, as after a restore from a
-    backup or a failover to a server that was behind. What was captured since may have no counterpart there any more,
-    and its positions are given again. Recover the replication from an explicit position and backfill its objects.
+    """{source} was set back: its log ends at {found}, and was captured up to {expected}. A restore from a backup does
+    this, or a failover to a server that was behind. Events after {found} may no longer exist in the source, and their
+    positions are given again. Recover the replication from an explicit position and backfill its objects.
     """
 
 
 class SlotLost(ReplicationError):
-    """Replication slot {slot} {problem}. What was committed after {position} and not captured can no longer be read.
-    Recover the replication from an explicit position and backfill its objects.
+    """Replication slot {slot} {problem}. Commits after {position} that were not captured can no longer be read. Recover
+    the replication from an explicit position and backfill its objects.
     """
 
 
 class SlotForeign(ReplicationError):
-    """Replication slot {slot} is not ours: {problem}. Drop it, if nobody needs it: {remedy}"""
+    """Replication slot {slot} is not Tidemark's: {problem}. Drop it if nobody needs it: {remedy}"""
 
 
 class SlotAhead(ReplicationError):
-    """Replication slot {slot} was moved on to {found} by somebody else; the event log ends at {expected}. What lies
-    between is lost. Recover the replication from an explicit position and backfill its objects.
+    """Replication slot {slot} was moved to {found} by someone else, but the event log ends at {expected}. Changes
+    between these positions are lost. Recover the replication from an explicit position and backfill its objects.
     """
 
 
 class SlotBusy(ReplicationError):
-    """Replication slot {slot} is read by process {pid} of the source. Another capture is under way; wait for it, or end
+    """Replication slot {slot} is read by process {pid} of the source. Another capture is running. Wait for it, or end
     that session: SELECT pg_terminate_backend({pid})
     """
 
 
 class SlotBlocked(ReplicationError):
-    """Slot {slot} could not be created in {seconds} seconds: it waits for transactions that are open: {blockers}. Wait
-    for their end, or end them: {remedy}
+    """Slot {slot} could not be created in {seconds} seconds: it waits for open transactions: {blockers}. Wait for
+    their end, or end them: {remedy}
     """
 
 
 class BackfillInterrupted(ReplicationError):
-    """The backfill of {object} was interrupted: {problem}. The target is as it was; the next one starts from the
-    beginning.
+    """The backfill of {object} was interrupted: {problem}. The target was not changed. The next backfill starts from
+    the beginning.
     """
 
 
 class BackfillGaveWay(BackfillInterrupted):
-    """The backfill of {object} gave way to other sessions of the source: {problem}. The target is as it was; the next
-    one starts from the beginning.
+    """The backfill of {object} gave way to other sessions of the source: {problem}. The target was not changed. The
+    next backfill starts from the beginning.
     """
 
 
@@ -161,16 +161,16 @@ class TargetLost(ReplicationError):
 
 
 class TargetMovedOn(ReplicationError):
-    """{target} was written by write {found} of its object; write {number} came too late and wrote nothing."""
+    """Write {found} of the object has written {target}. Write {number} came too late and wrote nothing."""
 
 
 class ValueDoesNotFit(ReplicationError):
-    """{object}: the value {value!r} of column {column} does not fit {type}, at {position}. Mend it in the source and
+    """{object}: the value {value!r} of column {column} does not fit {type}, at {position}. Correct it in the source and
     backfill the object, or let the replication write NULL for such values (invalid_values="null").
     """
 
 
 class ToastedKey(ReplicationError):
-    """{object}: at {position} a row was updated without its key in the log, as the key is stored out of line (TOAST).
+    """{object}: at {position} the log has an update without the row's key, since the key is stored out of line (TOAST).
     Run ALTER TABLE {object} REPLICA IDENTITY FULL in the source, then backfill the object.
     """

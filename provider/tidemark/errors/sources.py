@@ -1,4 +1,4 @@
-"""What is wrong with the table that a stream reads, or with the storage that it lies on."""
+"""Errors of the table that a stream reads, and of the storage that holds it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ __all__ = [
     "StorageRefused",
     "StorageUnreachable",
     "TableNotFound",
-    "UnsupportedCheckpoint",
     "UnsupportedTableFeature",
     "VersionNotFound",
     "VersionVacuumed",
@@ -35,8 +34,8 @@ class SourceError(TidemarkError):
 
 
 class TableNotFound(SourceError):
-    """There is no table at {path}: the directory does not exist, or holds no commit of one. {hint} If a stream's table
-    was renamed or moved: airflow tidemark streams relocate STREAM --to its new name.
+    """No table exists at {path}: the directory does not exist, or has no commit of a table. {hint} If a stream's table
+    was renamed or moved, run airflow tidemark streams relocate STREAM --to its new name.
     """
 
     hint: str
@@ -56,14 +55,13 @@ class NotADeltaTable(SourceError):
 
 
 class SourceMoved(TableNotFound):
-    """The table {name} no longer exists at {old_path}: it was renamed or moved, and exists at {path}. The next
-    consumption of a stream on it continues there. To move a stream now: airflow tidemark streams relocate STREAM --to
+    """The table {name} is no longer at {old_path}: it was renamed or moved, and exists at {path}. Run airflow tidemark streams relocate STREAM
+    --to
     {path}.
     """
 
     def __init__(self, *, hint: str = "", **facts: Any) -> None:
-        super().__init__(hint=hint or f"The table was moved to {facts['path']}.", **facts)
-
+        super().__init__(hint=hint or f"The table was moved to {facts['path']}. The stream then continues from its offset.
     @property
     def to(self) -> TableRef:
         """The table at its new place."""
@@ -72,7 +70,7 @@ class SourceMoved(TableNotFound):
 
 
 class RowTrackingDisabled(SourceError):
-    """Row tracking is off on {table}, so its rows have no stable ids and no stream can read it. Turn it on with
+    """Row tracking is off on {table}, so its rows have no stable ids and no stream can read it. Enable it with
     ALTER TABLE {sql_name} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true'), or create the stream with
     enable_row_tracking=True. Either makes up to three commits on the live table and upgrades its protocol: writers that
     do not support the rowTracking feature (delta-rs up to 1.6, Delta before 3.2) can no longer write to it.
@@ -90,13 +88,9 @@ class IncompatibleSchemaChange(SourceError):
 
 
 class LogIncomplete(SourceError):
-    """The log of {path} lacks version {version}, which is needed to read on from version {start}: log cleanup has
+    """The log of {path} lacks version {version}, which is needed to read changes after version {start}: log cleanup
     removed it. The changes since then can no longer be read.
     """
-
-
-class UnsupportedCheckpoint(SourceError):
-    """The checkpoint of version {version} of {path} has the form {form!r}, which cannot be read yet."""
 
 
 class CorruptLog(SourceError):
@@ -104,23 +98,23 @@ class CorruptLog(SourceError):
 
 
 class NotAFile(SourceError):
-    """{path} is no file that can be read: {problem}. It was not opened. Take it away, or put the file there that
-    belongs there.
+    """{path} is no file that can be read: {problem}. It was not opened. Remove it, or restore the file that belongs
+    there.
     """
 
 
 class FileNotDescribed(SourceError):
-    """A commit in ({start}, {end}] of {table} takes the file {file} away without saying {what}: Delta's protocol lets a
-    writer leave that out, but these changes cannot be read without it. To go on behind that commit, advance the stream
-    past it and load what it changed from the table.
+    """A commit in ({start}, {end}] of {table} removes the file {file} without saying {what}. Delta's protocol lets a
+    writer omit that, but these changes cannot be read without it. Advance the stream past that commit, and load its
+    changes from the table.
     """
 
 
 class VersionVacuumed(SourceError):
     """Data files of {table} that the range ({start}, {end}] needs are gone ({count}, the first {first}): VACUUM has
-    removed them. The changes in this range are lost for {reader}. AdvanceStreamOperator passes them over,
-    RebaseStreamOperator puts a stream onto the table as it is now; in a notebook, lake.advance_stream and
-    lake.rebase_stream do. VacuumTableOperator, or lake.vacuum, in place of VACUUM leaves what streams need.
+    removed them. The changes in this range are lost for {reader}. Skip them with AdvanceStreamOperator, or put
+    the stream onto the current table with RebaseStreamOperator; in a notebook, use lake.advance_stream or
+    lake.rebase_stream. To keep the files that streams need, use VacuumTableOperator or lake.vacuum instead of VACUUM.
     """
 
     def __init__(self, *, reader: str = "who reads them now", **facts: Any) -> None:
@@ -136,8 +130,8 @@ class LakeError(TidemarkError):
 
 
 class StorageUnreachable(LakeError):
-    """{place} could not be had from its storage: {problem}. Nothing can be said of the table; trying again may help. If
-    it does not, check the storage options of the connection (endpoint, region) and the network.
+    """The storage did not return {place}: {problem}. The state of the table is unknown. Try again. If that does not
+    help, check the storage options of the connection (endpoint, region) and the network.
     """
 
 
@@ -148,6 +142,6 @@ class StorageRefused(LakeError):
 
 
 class DataFileUnreadable(LakeError):
-    """Spark could not read {file}, or a deletion vector of it: {problem}. The statement that reads it wrote nothing. If
-    trying again does not help, the file is damaged or gone: restore it, or the table to a version without it.
+    """Spark could not read {file}, or a deletion vector of it: {problem}. The statement that reads it wrote nothing.
+    Try again. If that does not help, the file is damaged or missing: restore it, or the table to a version without it.
     """

@@ -1,4 +1,4 @@
-"""What is wrong with a statement in the SQL of the source system."""
+"""Errors of statements in the SQL of the source system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the control store."""
+"""Errors of the control store."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class StoreUnreachable(StoreError):
 
 
 class StoreRefused(StoreError):
-    """The control store {url} is there, but refused: {problem}. Check user, password, database and the rights on its
+    """The control store {url} answered, but refused: {problem}. Check user, password, database and the rights on its
     tables.
     """
 
 
 class StoreBusy(StoreError):
-    """Others kept the control store {url} busy for too long: {problem}. Nothing was stored; trying again helps."""
+    """Other writers kept the control store {url} busy for too long: {problem}. Nothing was stored. Try again."""
 
 
 class StoreNotMigrated(StoreError):
@@ -45,14 +45,14 @@ class StoreNotMigrated(StoreError):
 
 
 class StoreTooNew(StoreError):
-    """The control store {url} is at revision {found}, which this release, made for {needed}, does not know: a newer one
-    has migrated it. Install that release of airflow-provider-tidemark here, too.
+    """The control store {url} is at revision {found}, which this release, made for {needed}, does not know. A newer
+    release has migrated it. Install that release of airflow-provider-tidemark here, too.
     """
 
 
 class StoreOlderThanLake(StoreError):
-    """The control store {url} is older than the lake: {target} holds transactions of streams that this store never
-    ordered: {streams}. It was put back from an older backup, or the streams were imported from an older export. Nothing
-    was written, no window was pinned. Put a newer backup back, or let each of these streams go on from there with
+    """The control store {url} is older than the lake: {target} has transactions that this store does not know, of these
+    streams: {streams}. The store was restored from an older backup, or the streams were imported from an older export.
+    Nothing was written, no window was pinned. Restore a newer backup, or recover each of these streams with
     `airflow tidemark streams recover`; see "Restore the control store" in the documentation.
     """

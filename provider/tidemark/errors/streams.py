@@ -1,4 +1,4 @@
-"""What is wrong with a stream itself."""
+"""Errors of streams."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StreamNotFound(StreamError):
 
 class StreamExists(StreamError):
     """Object {stream!r} already exists: a stream on {source}. Use if_not_exists to keep it and its offset, or
-    or_replace to start a new one at the current version (its place is lost).
+    or_replace to start a new one at the current version (the offset is lost).
     """
 
 
@@ -49,14 +49,14 @@ class StreamOnStream(StreamError):
 
 
 class StreamStale(StreamError):
-    """The stream {stream!r} has become stale: its offset, version {version}, lies outside the retained history of
-    {table} ({reason}). Unread changes can no longer be had; re-base or recreate the stream to go on from now.
+    """The stream {stream!r} has become stale: its offset, version {version}, is outside the retained history of
+    {table} ({reason}). Its unread changes can no longer be read. Re-base or recreate the stream to continue from now.
     """
 
 
 class SourceRecreated(StreamError):
     """Base table {table!r} dropped, cannot read from stream {stream!r}: the table at {path} now has the id {found}, the
-    stream was created on {expected}. A new table with an old name is another table (R91); re-base the stream onto it,
+    stream was created on {expected}. A recreated table is another table, whatever its name. Re-base the stream onto it,
     or recreate the stream.
     """
 
@@ -69,20 +69,20 @@ class TrackingInterrupted(StreamError):
 
 class KeyNotUnique(StreamError):
     """The key columns {columns} do not identify a row of {table}: version {version} has {times} rows with {key} among
-    those that changed, so the stream {stream!r} cannot compare by them. Nothing was delivered. Make the keys unique and
-    advance the stream past version {version}, or recreate it with other keys.
+    those that changed, so the stream {stream!r} cannot compare by them. Nothing was delivered. Make the keys unique
+    and advance the stream past version {version}, or recreate it with other keys.
     """
 
 
 class KeyColumnChanged(StreamError):
     """The stream {stream!r} compares {table} by the column {column!r}, which {problem}. Changes in ({start}, {end}]
-    cannot be told by key: read the stream up to the version before with max_commits, then recreate it.
+    cannot be found by key. Read the stream up to the version before with max_commits, then recreate it.
     """
 
 
 class StreamLocked(StreamError):
-    """Stream {stream!r} is held by the open transaction {holder} of {owner} until {until}, or longer if that goes on.
-    It is free when that ends; try again. If {owner} is gone, the next transaction after that time goes on with it.
+    """Stream {stream!r} is held by the open transaction {holder} of {owner} until {until}, or longer if that renews its
+    lease. Try again when that has ended. If {owner} is gone, the next transaction after that time continues it.
     """
 
     def __init__(self, **facts: Any) -> None:
@@ -90,19 +90,19 @@ class StreamLocked(StreamError):
 
 
 class RecoveryRefused(StreamError):
-    """Stream {stream!r} was not recovered, and stands where it stood: {problem}."""
+    """Stream {stream!r} was not recovered, and its offset has not moved: {problem}."""
 
 
 class RebaseRefused(StreamError):
-    """Stream {stream!r} was not re-based, and stands where it stood: {problem}."""
+    """Stream {stream!r} was not re-based, and its offset has not moved: {problem}."""
 
 
 class RelocationRefused(StreamError):
-    """Stream {stream!r} was not relocated, and reads its table where it did: {problem}."""
+    """Stream {stream!r} was not relocated, and still reads its old location: {problem}."""
 
 
 class DocumentUnreadable(StreamError):
-    """Nothing was imported, since the document is not one of streams that can be read. {field}: {problem}"""
+    """Nothing was imported: the document is no export of streams that this release reads. {field}: {problem}"""
 
 
 class ImportRefused(StreamError):

@@ -1,4 +1,4 @@
-"""The root of the tree: a class whose docstring is its message."""
+"""The root of the error tree. The docstring of each class is its message."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _message(kind: type[TidemarkError], facts: dict[str, Any]) -> str:
 
 
 def _in_one_line(value: Any) -> Any:
-    """A name as a line of a log can show it: with a newline in it, it would begin another; without UTF-8, none."""
+    """A name as one line of a log can show it. Newlines and bytes that are no UTF-8 are escaped."""
     if not isinstance(value, str) or value.isprintable():
         return value
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in value)

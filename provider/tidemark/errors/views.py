@@ -1,4 +1,4 @@
-"""What is wrong with a view that a stream is to read."""
+"""Errors of views that streams read."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ class ViewRefused(ViewError):
 
 
 class ViewTextMissing(ViewError):
-    """{view!r} has no stored text ({problem}), and a stream lives longer than a session. Create a view that is not
-    temporary, and the stream on it.
+    """{view!r} has no stored text ({problem}), and a stream lives longer than a session. Create a view that
+    is not temporary, and create the stream on it.
     """
 
 
 class ViewNotUnderstood(ViewError):
-    """The query of view {view} could not be taken apart: {problem}. Write it in other words, or make the stream on its
-    base tables.
-    """
+    """The query of view {view} could not be parsed: {problem}. Rewrite it, or create the stream on its base tables."""
 
 
 class ViewChanged(ViewError):
-    """View {view!r} is another than the one that the stream {stream!r} was created on: its text, or that of a view in
-    it, has changed. Recreate the stream.
+    """View {view!r} is not the one that the stream {stream!r} was created on: its text, or that of a view in it, has
+    changed. Recreate the stream.
     """

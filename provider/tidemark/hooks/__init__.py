@@ -1,1 +1,1 @@
-"""Connections: how a worker reaches the control store, the lake and Spark."""
+"""Connections of a worker to the control store, the lake and Spark."""

@@ -15,16 +15,16 @@ __all__ = ["forgetting_the_archive", "spark_side_archive"]
 
 _TOOLS = ("errors", "jobs", "lake", "model", "sql")
 _ROOMS = ("change_streams", "changes", "delivery", "replication", "streams")
-_FLOORS = ("model", "planning", "sources", "driver")  # of each room; the others are the worker's
+_FLOORS = ("model", "planning", "sources", "driver")  # of each room; the other folders are the worker's
 _MODULES = ("__init__.py", "failpoints.py")
-_MADE = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold: equal content makes equal bytes
+_MADE = (1980, 1, 1, 0, 0, 0)  # the oldest time of a zip, so that equal content has equal bytes
 
 
 def spark_side_archive(directory: Path) -> Path:
     """A zip of the modules that a driver needs, in `directory`, named by the hash of its content.
 
-    Reads source files, imports nothing. It is made of them each time, and replaces whatever has its name: nothing that
-    lay there is run. Two calls at once both succeed.
+    It reads source files and imports nothing. Each call builds the zip and replaces any file of its name, so no foreign
+    file is run. Idempotent: two calls at once both succeed.
     """
     sources = dict(_sources(Path(tidemark.__file__).parent))
     digest = hashlib.sha256()
@@ -37,7 +37,7 @@ def spark_side_archive(directory: Path) -> Path:
 
 @contextmanager
 def forgetting_the_archive(directory: Path) -> Iterator[None]:
-    """No archive stays in `directory` after the context: each failed job would keep one."""
+    """Deletes archives in `directory` after the context, since each failed job would keep one."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What the Test button answers: control store, lake and Spark, each in a sentence."""
+"""The answers of the Test button: control store, lake and Spark, each in a sentence."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _store(hook: TidemarkHook) -> str:
 
 
 def _lake(hook: TidemarkHook) -> str:
-    """One file written, read and removed."""
+    """A sentence about the lake, after one file was written, read and removed."""
     import fsspec
 
     from tidemark.lake.failures import storage_errors_named
@@ -70,7 +70,7 @@ def _lake(hook: TidemarkHook) -> str:
         read = filesystem.cat_file(file)
         filesystem.rm(file)
     if read != b"tidemark":
-        raise OSError(f"{file} holds something else than was written")
+        raise OSError(f"{file} has another content than was written")
     return "written and read"
 
 
@@ -84,7 +84,7 @@ def _spark(hook: TidemarkHook) -> str:
     job.require_ready()
     connection = spark_connection(settings.spark_conn_id, settings.spark_master)
     if not is_connect(connection):
-        return f"Java and spark-submit are there for {master_of(connection)}; not started for this test"
+        return f"Java and spark-submit are installed for {master_of(connection)}; this test does not start them"
     result = job.run(_probe(hook))
     if result.error is not None:
         raise from_record(result.error)

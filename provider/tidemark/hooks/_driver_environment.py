@@ -1,5 +1,5 @@
-"""What of the worker's environment a driver gets. A driver runs users' functions; a worker's environment holds
-Airflow's connections, metadata database and keys.
+"""The part of the worker's environment that a driver gets. A driver runs users' functions, and a worker's environment
+has Airflow's connections, metadata database and keys.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NAMES = frozenset(
         "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", KILL_AT, KILL_ONCE,
     }
 )  # fmt: skip
-"""The process itself, libraries and certificates by their paths, and the points at which tests end a process."""
+"""Variables of the process, paths of libraries and certificates, and the points at which tests kill a process."""
 
 BEGINNINGS = (
     "LC_", "PYTHON", "JAVA_", "SPARK_", "PYSPARK_", "HADOOP_", "YARN_", "KRB5", "KUBERNETES_SERVICE_", "AWS_",
     "GOOGLE_", "AZURE_", "SSL_",
 )  # fmt: skip
-"""Python, Java, Spark, how clusters are reached, and what storage is opened with."""
+"""Variables of Python, Java, Spark, clusters and storage."""
 
 ENDINGS = ("_PROXY", "_proxy")
 
@@ -44,29 +44,29 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?")
 
 @dataclass(frozen=True)
 class DriverEnvironment:
-    """`passed`: with values, so it is not printed. `left_out`: names, sorted."""
+    """A driver's environment. `passed` has values and is not printed. `left_out`: names, sorted."""
 
     passed: Mapping[str, str] = field(repr=False)
     left_out: tuple[str, ...]
 
     @property
     def left_out_text(self) -> str:
-        """The names in one line, whatever is in them."""
+        """The names of variables that do not pass, in one line."""
         return ", ".join(name if name.isprintable() else repr(name) for name in self.left_out)
 
 
 def driver_environment(worker: Mapping[str, str], named: Sequence[str] = ()) -> DriverEnvironment:
-    """The part of the worker's environment that passes: the names of this module, and those that are `named`, one by
-    one or by their beginning (`TEAM_*`). Airflow's variables, Tidemark's own and those of another Spark session never
-    pass.
+    """The part of the worker's environment that passes: the names of this module, and `named` ones, which may end in
+    `*` (`TEAM_*`). Variables of Airflow, of Tidemark and of another Spark session never pass.
     """
     passed = {name: value for name, value in worker.items() if _passes(name, named)}
     return DriverEnvironment(passed, tuple(sorted(set(worker) - set(passed))))
 
 
 def names_from(given: Any) -> tuple[str, ...]:
-    """Names as the setting `driver_environment` has them: a list, its JSON, or text with commas or white space between
-    them. Raises InvalidArgument for what is no list, no name, or may never pass.
+    """The names in the setting `driver_environment`: a list, its JSON, or text with commas or white space.
+
+    Raises InvalidArgument if it is no list, or has a name that is none or may never pass.
     """
     names = _listed(given)
     for name in names:
@@ -74,7 +74,7 @@ def names_from(given: Any) -> tuple[str, ...]:
             shown = str(name).partition("=")[0]
             raise _refused(shown, "each must be a name of a variable, or the beginning of some followed by *")
         if _NEVER.fullmatch(name.rstrip("*")):
-            raise _refused(name, "variables of Airflow and Tidemark never pass, for they hold connections and keys")
+            raise _refused(name, "variables of Airflow and Tidemark never pass, since they have connections and keys")
     return tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""What a driver prints: all of it to a file, its own lines to the task log, the last ones for an error."""
+"""A driver's output: all of it in a file, the job's own lines in the task log, the last lines for an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ TAIL_LINES = 25
 
 
 def follow(lines: Iterable[str], spark_log: Path, tail: deque[str], say: Callable[[str], object]) -> None:
-    """Read `lines` to their end, secrets masked. Those that begin with `tidemark: ` are said at once, without that."""
+    """Reads `lines` to their end, with secrets masked. Lines that begin with `tidemark: ` are logged at once, without
+    it.
+    """
     with spark_log.open("a", encoding="utf-8", errors="replace") as kept:
         for line in map(_masked, lines):
             kept.write(line)

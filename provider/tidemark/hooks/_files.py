@@ -15,14 +15,14 @@ __all__ = ["private_directory", "secret_file", "write_private"]
 
 
 def write_private(file: Path, text: str) -> None:
-    """Mode 0600 from the first byte on; what was there before is gone."""
+    """Writes a file with mode 0600 from the first byte on, in place of an older one."""
     file.unlink(missing_ok=True)
     with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as target:
         target.write(text)
 
 
 def private_directory(directory: Path) -> Path:
-    """The directory, made if it is not there, with mode 0700. A second call changes nothing.
+    """The directory with mode 0700, created if it does not exist. Idempotent: a second call changes nothing.
 
     Raises DirectoryNotPrivate if it is a link, belongs to another user, or cannot be made private.
     """
@@ -36,17 +36,17 @@ def private_directory(directory: Path) -> Path:
         finally:
             os.close(number)
     except OSError as error:
-        raise DirectoryNotPrivate(directory=str(directory), problem=f"cannot be made so: {error}") from error
+        raise DirectoryNotPrivate(directory=str(directory), problem=f"cannot be made private: {error}") from error
     return directory
 
 
 def _make_private(directory: Path, number: int) -> None:
-    """What was opened is judged and changed, whatever has come into the place of `directory` meanwhile."""
+    """Checks and changes the opened directory, even if another one has replaced `directory` since."""
     _require_ours(directory, os.fstat(number))
     if os.fstat(number).st_mode & 0o077:
         os.fchmod(number, 0o700)
         mode = stat.S_IMODE(os.fstat(number).st_mode)
-        if mode & 0o022:  # there are file systems on which a mode is only asked for
+        if mode & 0o022:  # some file systems ignore a mode
             problem = f"stays writable for others (mode {mode:04o}) on its file system"
             raise DirectoryNotPrivate(directory=str(directory), problem=problem)
 
@@ -61,10 +61,10 @@ def _require_ours(directory: Path, status: os.stat_result) -> None:
 
 @contextmanager
 def secret_file(path: Path, text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """A path at which a child process reads the text, as often as it likes, and descriptors that it must inherit.
+    """A path at which a child process reads the text, any number of times, and descriptors that it must inherit.
 
-    On Linux the file is in memory, so a process that is killed leaves nothing; elsewhere it is `path`, with mode 0600,
-    and gone after the context.
+    On Linux the file is in memory, so a killed process leaves nothing. Elsewhere it is `path`, with mode 0600, and is
+    deleted after the context.
     """
     number = _in_memory(path.name)
     if number is not None:
@@ -81,7 +81,7 @@ def secret_file(path: Path, text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _in_memory(name: str) -> int | None:
-    """The descriptor of a file without a place; None if the system has no such files, or does not allow them."""
+    """The descriptor of a file in memory; None if the system has no such files, or does not allow them."""
     if sys.platform == "linux":
         with suppress(AttributeError, OSError):
             number = os.memfd_create(name)

@@ -1,6 +1,6 @@
-"""The local files of jobs: which job still runs, and what the dead have left.
+"""The local files of jobs: whether a job still runs, and the removal of files of dead jobs.
 
-A job's files have its id for a name: a directory, and beside it `<id>.result.json` and others.
+A job's files are named by its id: a directory, and beside it `<id>.result.json` and others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT_FOR = timedelta(days=7)
 _HELD = "alive"
 _SWEPT = ".swept"
 _EVERY = timedelta(hours=1)
-_READ_WITHIN = timedelta(hours=1)  # spark-submit reads its properties first of all
+_READ_WITHIN = timedelta(hours=1)  # spark-submit reads its properties at its start
 _LOOKED_AT = 10_000
 _JOB = re.compile(r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(?:\.(?:result\.json|cancel)[a-z0-9.]*)?")
 
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def alive(directory: Path) -> Iterator[tuple[int, ...]]:
-    """Holds the job's directory against every sweep, until this process and all that inherit the descriptors are gone.
+    """Keeps the job's directory from every sweep, until this process and all that inherit the descriptors have ended.
 
-    On a file system without locks there are none to inherit; there a job's files are safe by their age alone.
+    A file system without locks has no descriptors to inherit. There only their age keeps a job's files.
     """
     number = os.open(directory / _HELD, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -48,9 +48,10 @@ def alive(directory: Path) -> Iterator[tuple[int, ...]]:
 
 
 def sweep_hourly(directories: Sequence[Path], now: datetime) -> None:
-    """`sweep_job_files` in each of the directories, at most once an hour for the first, about 10,000 jobs at a time.
+    """Runs `sweep_job_files` in each of the directories, at most once an hour for the first, about 10,000 jobs at a time.
 
-    Never raises OSError: what cannot be removed is logged. A second run within the hour does nothing.
+    Files that cannot be removed are logged; it never raises OSError. Idempotent: a second run within the hour does
+    nothing.
     """
     stamp = directories[0] / _SWEPT
     try:
@@ -61,18 +62,20 @@ def sweep_hourly(directories: Sequence[Path], now: datetime) -> None:
             swept = sweep_job_files(directory, now, now - KEPT_FOR, at_most=_LOOKED_AT)
             if swept.left:
                 name, problem = next(iter(swept.left.items()))
-                log.warning("%d dead jobs cannot be removed, among them %s: %s", len(swept.left), name, problem)
+                log.warning(
+                    "Could not remove the files of %d dead jobs, such as %s: %s", len(swept.left), name, problem
+                )
     except OSError as error:
-        log.warning("Files of dead jobs are not removed: %s", error)
+        log.warning("Could not remove files of dead jobs: %s", error)
 
 
 def sweep_job_files(
     directory: Path, now: datetime, older_than: datetime, *, at_most: int | None = None, dry_run: bool = False
 ) -> Swept:
-    """Remove the files of jobs that no process holds and of which none was written since `older_than`; a file of
-    secrets goes as soon as it surely was read. Looks at about `at_most` jobs.
+    """Removes the files of jobs that no process holds and that were not written since `older_than`. A file of secrets
+    is removed as soon as it must have been read. It checks about `at_most` jobs.
 
-    Names that are no job's are left alone, and links are not followed. A second run finds nothing to do.
+    Other names are ignored, and links are not followed. Idempotent: a second run finds nothing to do.
     """
     jobs = _jobs_in(directory)
     removed: list[str] = []
@@ -86,7 +89,7 @@ def sweep_job_files(
             for file in () if dry_run else jobs[job]:
                 _remove(file)
             removed.append(str(directory / job))
-        except FileNotFoundError:  # its owner removes it, or another sweeps too
+        except FileNotFoundError:  # its owner or another sweep has removed it
             continue
         except OSError as error:
             left[str(directory / job)] = str(error)
@@ -94,8 +97,10 @@ def sweep_job_files(
 
 
 def sweep_archives(directory: Path, older_than: datetime, *, dry_run: bool = False) -> Swept:
-    """Remove the archives of the Spark side that earlier releases kept in the lake and have not made since
-    `older_than`; nothing of this release uses them. A second run finds nothing to do.
+    """Removes archives of the Spark side that earlier releases kept in the lake, and have not written since
+    `older_than`.
+
+    This release does not use them. Idempotent: a second run finds nothing to do.
     """
     removed: list[str] = []
     left: dict[str, str] = {}

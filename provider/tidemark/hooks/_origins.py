@@ -1,4 +1,4 @@
-"""Where a setting was said: in the connection, in the environment, in Airflow's configuration, or nowhere."""
+"""The origin of a setting: the connection, the environment, Airflow's configuration, or the default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ConnectionExtra", "refuse_other_type", "with_origin"]
 
 @dataclass(frozen=True)
 class ConnectionExtra:
-    """What a connection says. `there` False: the default one, which need not exist."""
+    """The extra of a connection. `there` is False if the default connection does not exist, which it need not."""
 
     conn_id: str
     extra: Mapping[str, Any]
@@ -22,7 +22,7 @@ class ConnectionExtra:
     there: bool = True
 
     def origin(self, name: str, options: Mapping[str, str]) -> str:
-        """Where the value of the setting `name` was said, in words."""
+        """The origin of the setting `name`, in words."""
         if self.extra.get(name):
             return f"from the connection {self.conn_id!r}"
         if os.environ.get(variable := f"TIDEMARK_{name.upper()}"):
@@ -31,12 +31,12 @@ class ConnectionExtra:
             return f"from the environment variable {variable}"
         if options.get(name):
             return f"from Airflow's configuration, [tidemark] {name}"
-        said = "does not say it" if self.there else "does not exist"
+        said = "does not set it" if self.there else "does not exist"
         return f"the default: the connection {self.conn_id!r} {said}"
 
 
 def refuse_other_type(conn_id: str, actual: str | None, wanted: str) -> None:
-    """A connection of another type says nothing of ours, and would be taken as the defaults. Raises InvalidArgument."""
+    """Nothing, or InvalidArgument if the connection has another type: it would be read as the defaults."""
     if actual != wanted:
         problem = (
             f"the connection has {f'the type {actual!r}' if actual else 'no type'}, not {wanted!r}. Set its type to "
@@ -48,7 +48,7 @@ def refuse_other_type(conn_id: str, actual: str | None, wanted: str) -> None:
 def with_origin(
     error: InvalidArgument | StoreUrlInvalid, extra: ConnectionExtra, options: Mapping[str, str]
 ) -> InvalidArgument | StoreUrlInvalid:
-    """The same error, which names the connection and where the value came from, too."""
+    """The same error with the connection and the value's origin."""
     argument = error.facts.get("argument", "control_store")
     problem = f"{str(error.facts['problem']).rstrip('.')} ({extra.origin(argument, options)})"
     return type(error)(**{**error.facts, "problem": problem})

@@ -1,4 +1,4 @@
-"""What is secret in a Tidemark connection: told to Airflow's masker, and kept off command lines."""
+"""The secrets of a Tidemark connection: masked by Airflow, and kept off command lines."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["SECRET_SPARK_SETTINGS", "is_secret_setting", "mask", "mask_connection", "require_no_password"]
 
 SECRET_SPARK_SETTINGS = r"(?i)secret|password|passphrase|token|access[._-]?key|account[._-]?key|credential|[.]sas[.]"
-"""Names of Spark settings whose values are secret: Spark's own rule, and what Azure and others call theirs."""
+"""Names of Spark settings with secret values: Spark's own rule, and the names of Azure and others."""
 
 _SECRET_SETTING = re.compile(SECRET_SPARK_SETTINGS)
 _SECRET_OPTION = re.compile(r"(?i)key|secret|token|passw|passphrase|credential|sas|connection_string|auth|signature")
 _USER_AND_PASSWORD = re.compile(r"://[^:/@]*:(.+)@")
 _NO_SECRETS = frozenset({"true", "false", "none", "null", "anon", "default", "cloud", "cache", "browser"})
-_SHORTEST_LINE = 5  # of a secret with several; Airflow would warn of each shorter one
+_SHORTEST_LINE = 5  # of a secret with several lines; Airflow warns of each shorter one
 _CORE_MASKER = "airflow._shared.secrets_masker"  # the API server's, beside that of tasks
 
 
 def mask_connection(extra: Mapping[str, Any], *, password: str | None, store_url: str | None) -> None:
-    """Have Airflow mask every secret of the connection in task logs and rendered fields, in each form it is used in.
+    """Lets Airflow mask every secret of the connection in task logs and rendered fields, in each form of its use.
 
-    Masked are the password, the passwords in the store's URL, secret storage options with all that is below them, and
-    secret Spark settings. What does not parse is masked whole. Airflow leaves secrets of fewer than
-    `[logging] min_length_masked_secret` characters alone.
+    These are the password, the passwords in the store's URL, secret storage options with all values below them, and
+    secret Spark settings. A value that does not parse is masked as a whole. Airflow does not mask secrets of fewer than
+    `[logging] min_length_masked_secret` characters.
     """
     found = [password or "", *_of_url(store_url or "")]
     options = _parsed(extra.get("storage_options"))
@@ -48,7 +48,7 @@ def mask_connection(extra: Mapping[str, Any], *, password: str | None, store_url
 
 
 def mask(*secrets: str) -> None:
-    """Tell Airflow's maskers: the task's, its supervisor's and, where there is one, the API server's."""
+    """Adds secrets to Airflow's maskers: the task's, its supervisor's and, if it exists, the API server's."""
     forms = {form for secret in secrets if secret.lower() not in _NO_SECRETS for form in _forms(secret)}
     if not forms:
         return
@@ -60,26 +60,26 @@ def mask(*secrets: str) -> None:
 
 
 def is_secret_setting(name: str) -> bool:
-    """Whether the value of the Spark setting `name` must be shown nowhere."""
+    """Whether the value of the Spark setting `name` must never be shown."""
     return _SECRET_SETTING.search(name) is not None
 
 
 def require_no_password(argument: str, location: str) -> None:
-    """A place is written into specs, logs and the control store. Raises InvalidArgument, which does not show it."""
+    """Nothing, or InvalidArgument without the value: a place is written into specs, logs and the control store."""
     if _USER_AND_PASSWORD.search(location) and urlsplit(location).password:
-        problem = "a place must not have a password in it; give it in the connection's storage options"
+        problem = "a place must not have a password; put it into the connection's storage options"
         raise InvalidArgument(argument=argument, value="(not shown)", problem=problem)
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """As it is, as URLs, JSON and Python have it, and line by line as logs do."""
+    """The forms of a secret: as it is, as in URLs, JSON and Python, and line by line as in logs."""
     if secret:
         yield from (secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1])
         yield from (line for line in secret.splitlines() if len(line) >= _SHORTEST_LINE)
 
 
 def _of_url(url: str) -> Iterator[str]:
-    """Passwords in a URL, also in one that is malformed by them."""
+    """The passwords in a URL, also if they make it malformed."""
     yield from _USER_AND_PASSWORD.findall(url)
     if "://" not in url:
         yield url
@@ -103,7 +103,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _of_options(options: Any, secret: bool = False) -> Iterator[str]:
-    """Texts under a secret name, however deep; of others, passwords in URLs."""
+    """Texts under a secret name at any depth, and passwords in the URLs of others."""
     if isinstance(options, Mapping):
         for name, value in options.items():
             yield from _of_options(value, secret or _SECRET_OPTION.search(str(name)) is not None)

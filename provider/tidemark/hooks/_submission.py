@@ -26,7 +26,7 @@ from tidemark.hooks.connect_driver import is_connect
 __all__ = ["Submission", "cluster_settings", "master_of", "require_client_mode", "spark_connection"]
 
 _CLUSTER_MODE = (
-    "Its driver would be on another host, where nobody could be sure that it has ended. Leave out deploy-mode, or make "
+    "Its driver would be on another host, and its end could not be confirmed. Leave out deploy-mode, or make "
     "it client: the driver runs beside the task, its executors on the cluster."
 )
 _TYPES = ("spark", "spark_connect")
@@ -34,20 +34,18 @@ _MASTERS = "Use local, spark://…, yarn, k8s://…, or Spark Connect."
 
 
 def spark_connection(conn_id: str | None, master: str) -> Connection:
-    """The Spark connection `conn_id`, or one to `master` if None. Errors name the connection, or where the master was
-    said.
+    """The Spark connection `conn_id`, or one to `master` if None. Errors name the connection, or the master's origin.
 
-    Raises AirflowNotFoundException for an unknown id (the submit hook would take it for YARN), InvalidArgument for a
-    connection that is none of Spark's, NotYetSupported for a master other than local, standalone, YARN, Kubernetes and
-    Spark Connect and for deploy mode cluster, SparkMasterUnfit where this host lacks what it needs to reach YARN or
-    Kubernetes.
+    Raises AirflowNotFoundException for an unknown id (the submit hook would use YARN), InvalidArgument for a connection
+    of another type, NotYetSupported for deploy mode cluster and for a master other than local, standalone, YARN,
+    Kubernetes and Spark Connect, SparkMasterUnfit if this host cannot reach YARN or Kubernetes.
     """
     if conn_id is None:
         connection = Connection(conn_id="tidemark_spark", conn_type="spark", host=master)
     else:
         connection = BaseHook.get_connection(conn_id)
         _refuse_other_type(connection)
-        mask(connection.password or "")  # as URLs have it, too
+        mask(connection.password or "")  # also its form in URLs
     if is_connect(connection):
         return connection
     master = master_of(connection)
@@ -60,20 +58,20 @@ def spark_connection(conn_id: str | None, master: str) -> Connection:
 
 
 def require_client_mode(deploy_mode: str | None) -> None:
-    """Raises NotYetSupported for any other than `client`, which is the default."""
+    """Nothing, or NotYetSupported for any mode but `client`, the default."""
     if (deploy_mode or "client") != "client":
         raise NotYetSupported(feature=f"Spark deploy mode {deploy_mode!r}", instead=_CLUSTER_MODE)
 
 
 def _refuse_other_type(connection: Connection) -> None:
-    """Its host would be taken for a master. Raises InvalidArgument."""
+    """Nothing, or InvalidArgument if the connection is not Spark's: its host would be used as a master."""
     if connection.conn_type not in _TYPES:
         problem = f"the connection has the type {connection.conn_type!r}; give one of {' or '.join(_TYPES)}"
         raise InvalidArgument(argument="spark_conn_id", value=connection.conn_id, problem=problem)
 
 
 def _origin_of(conn_id: str | None) -> str:
-    """Where the master was said, in words."""
+    """The origin of the master, in words."""
     if conn_id is not None:
         return f"from the connection {conn_id!r}"
     for variable in ("TIDEMARK_SPARK_MASTER", "AIRFLOW__TIDEMARK__SPARK_MASTER"):
@@ -84,10 +82,10 @@ def _origin_of(conn_id: str | None) -> str:
 
 def _require_way_to(master: str, shown_master: str) -> None:
     if master == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
-        problem = "neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set for this worker, so it cannot find the cluster"
+        problem = "this worker has neither HADOOP_CONF_DIR nor YARN_CONF_DIR. Set one, so that it finds the cluster"
         raise SparkMasterUnfit(master=shown_master, problem=problem)
     if master.startswith("k8s://") and not _is_installed("airflow.providers.cncf.kubernetes.kube_client"):
-        problem = "the Spark provider's hook wants Airflow's for Kubernetes (pip install "
+        problem = "the Spark provider's hook needs Airflow's for Kubernetes (pip install "
         raise SparkMasterUnfit(master=shown_master, problem=f"{problem}'airflow-provider-tidemark[kubernetes]')")
 
 
@@ -99,8 +97,8 @@ def _is_installed(module: str) -> bool:
 
 
 def cluster_settings(connection: Connection) -> Mapping[str, str]:
-    """What jobs on YARN and Kubernetes need by default: an executor's Python is the one of its node or image. They run
-    no Python unless a function of the user's does. Empty for other masters.
+    """The default settings of jobs on YARN and Kubernetes: an executor's Python is that of its node or image. Executors
+    run no Python but users' functions. Empty for other masters.
     """
     if not _of_a_cluster_manager(master_of(connection)):
         return {}
@@ -112,7 +110,7 @@ def _of_a_cluster_manager(master: str) -> bool:
 
 
 def master_of(connection: Connection) -> str:
-    """The master as the submit hook will understand the connection."""
+    """The master that the submit hook reads from the connection."""
     host = connection.host or ""
     if connection.conn_type == "spark" and host and ("://" in host or not connection.port):
         return host
@@ -123,10 +121,10 @@ class Submission(SparkSubmitHook):
     """One `spark-submit` in a process group of its own.
 
     Lines of the job that begin with `tidemark: ` go to the task log; everything goes to `spark_log`. Settings in `conf`
-    that are secret by their name go by a file in memory, or where there are none by a private one beside `spark_log`,
-    which is gone when the driver is; the others can be seen in process lists. `environment` is all that spark-submit
-    gets, and so a driver in client mode: on YARN and Kubernetes the hook itself would make arguments of it, and
-    elsewhere add it to the worker's. `inherited`: descriptors that live as long as the driver.
+    with a secret name are passed by a file in memory, or by a private file beside `spark_log`, which is deleted at the
+    driver's end. Other settings are visible in process lists. `environment` is all that spark-submit and a driver in
+    client mode get. The hook itself would turn it into arguments on YARN and Kubernetes, and elsewhere add it to the
+    worker's. `inherited`: descriptors that live as long as the driver.
     """
 
     def __init__(
@@ -154,7 +152,7 @@ class Submission(SparkSubmitHook):
         self._inherited = tuple(inherited)
 
     def get_connection(self, conn_id: str) -> Connection:  # type: ignore[override]
-        """The connection that was given; it has been looked up and checked before."""
+        """The given connection, which is already found and checked."""
         return self._given
 
     @property
@@ -164,26 +162,26 @@ class Submission(SparkSubmitHook):
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code; None while it runs."""
         return self._submit_sp.poll() if self._submit_sp is not None else None
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
         follow(itr, self.spark_log, self.tail, partial(self.log.info, "%s"))
 
     def submit(self, application: str = "", **kwargs: Any) -> None:
-        """Run `application` to its end, whatever its exit code: it is judged together with what the job wrote."""
+        """Runs `application` to its end, whatever its exit code, which is judged together with the job's result."""
         with self._secrets_at_hand() as read_from, contextlib.suppress(AirflowException):
             inherited = (*self._inherited, *read_from)
             super().submit(application, start_new_session=True, env=self._environment, pass_fds=inherited, **kwargs)
 
     def _build_spark_common_args(self) -> list[str]:
-        """A file of properties would stand in the place of Spark's own defaults; with this it comes after them."""
+        """The arguments, by which a file of properties is added to Spark's own defaults and does not replace them."""
         arguments: list[str] = super()._build_spark_common_args()
         return [*arguments, "--load-spark-defaults"] if self._secret_settings else arguments
 
     @contextlib.contextmanager
     def _secrets_at_hand(self) -> Iterator[tuple[int, ...]]:
-        """Descriptors that spark-submit has to inherit."""
+        """The descriptors that spark-submit must inherit."""
         if not self._secret_settings:
             yield ()
             return
@@ -193,7 +191,7 @@ class Submission(SparkSubmitHook):
 
 
 def _escaped(value: str) -> str:
-    """As java.util.Properties reads it."""
+    """The value in the form that java.util.Properties reads."""
     for plain, written in (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"), ("\f", "\\f")):
         value = value.replace(plain, written)
     return f"\\{value}" if value.startswith(" ") else value

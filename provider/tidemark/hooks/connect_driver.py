@@ -1,4 +1,4 @@
-"""A driver that works behind Spark Connect: a Python process without a JVM, in a process group of its own."""
+"""A driver behind Spark Connect: a Python process without a JVM, in a process group of its own."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def is_connect(connection: Connection) -> bool:
 
 
 def server_url(connection: Connection, session_id: str | None = None) -> str:
-    """The URL with user, token and `use_ssl` as the connection has them; not for arguments, logs or messages.
+    """The URL with the connection's user, token and `use_ssl`; not for arguments, logs or messages.
 
-    Raises InvalidArgument for a host that is none.
+    Raises InvalidArgument for an invalid host.
     """
     url = urlsplit(connection.host if "://" in (connection.host or "") else f"sc://{connection.host or ''}")
     if url.scheme != "sc" or not url.hostname or url.path.strip("/"):
@@ -63,12 +63,12 @@ def server_url(connection: Connection, session_id: str | None = None) -> str:
 
 
 def server_address(connection: Connection) -> str:
-    """`sc://host:port`, as messages show it."""
+    """`sc://host:port`, for messages."""
     return _address(server_url(connection))
 
 
 def require_connect_client() -> None:
-    """Raises ConnectClientNotFound where the driver could not be a client. Imports nothing."""
+    """Nothing, or ConnectClientNotFound if the driver could not be a client. It imports nothing."""
     missing = [name for name in _CLIENT if importlib.util.find_spec(name) is None]
     if missing:
         command = "pip install 'airflow-provider-tidemark[spark]' 'pyspark[connect]==4.2.0'"
@@ -78,8 +78,8 @@ def require_connect_client() -> None:
 class ConnectDriver(LoggingMixin):
     """One driver. Lines of the job that begin with `tidemark: ` go to the task log; everything goes to `spark_log`.
 
-    `url` names server and session; it travels by environment, as everything secret does, and `environment` is all that
-    the driver gets beside it. `inherited`: descriptors that live as long as the driver.
+    `url` names server and session. It is passed by environment, as all secrets are; `environment` has the rest of the
+    driver's variables. `inherited`: descriptors that live as long as the driver.
     """
 
     def __init__(
@@ -112,11 +112,11 @@ class ConnectDriver(LoggingMixin):
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code; None while it runs."""
         return self._process.poll() if self._process is not None else None
 
     def submit(self, application: str, *, cwd: str) -> None:
-        """Run `application` in `cwd` to its end, whatever its exit code."""
+        """Runs `application` in `cwd` to its end, whatever its exit code."""
         process = self._process = subprocess.Popen(
             [sys.executable, application, *self._arguments],
             stdout=subprocess.PIPE,
@@ -132,8 +132,8 @@ class ConnectDriver(LoggingMixin):
             follow(process.stdout or (), self.spark_log, self.tail, partial(self.log.info, "%s"))
 
     def end_session(self) -> bool:
-        """End what the driver's session still does in the server; whether it is sure that nothing does. The driver
-        has to be dead. A second run is harmless.
+        """Whether the server runs nothing of the driver's session any more, after its work was cancelled. The driver
+        must be dead. Idempotent: a second run is harmless.
         """
         if self._process is None:
             return True

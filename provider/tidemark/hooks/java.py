@@ -1,4 +1,4 @@
-"""Which Java a submission would run on, found without starting one."""
+"""The Java of a submission, found without starting one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OLDEST = 17
 
 
 def require_java(environment: Mapping[str, str]) -> int:
-    """The major version of the Java that Spark's launcher will take. Raises JavaNotFound for none or one before 17."""
+    """The major version of the Java that Spark's launcher uses. Raises JavaNotFound if it is missing or before 17."""
     home = environment.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environment.get("PATH"))
     if java is None or not os.access(java, os.X_OK):
@@ -33,7 +33,7 @@ def require_java(environment: Mapping[str, str]) -> int:
 
 
 def _release(java: Path) -> str:
-    """A Java installation says its version in the file `release` beside `bin`."""
+    """The version of a Java installation, from its file `release` beside `bin`."""
     file = java.resolve().parent.parent / "release"
     lines = file.read_text(errors="replace").splitlines() if file.is_file() else []
     return next((line for line in lines if line.startswith("JAVA_VERSION=")), "")

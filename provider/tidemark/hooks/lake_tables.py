@@ -1,4 +1,4 @@
-"""The tables of the lake of one connection, as change streams ask for them."""
+"""The tables of one connection's lake, for change streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["lake_tables_of"]
 
 
 def lake_tables_of(hook: TidemarkHook) -> LakeTables:
-    """FOR ALL are those below the lake's root; row tracking is turned on nowhere, as that takes Spark."""
+    """The lake's tables. FOR ALL means those below its root. Row tracking is never enabled, since that needs Spark."""
     from tidemark.change_streams.worker.watching import LakeTables
     from tidemark.lake.listing import table_names
 

@@ -1,4 +1,4 @@
-"""What acts on a replication need of the connections: its source, and where its event log lies."""
+"""The parts of connections that acts on a replication need: its source and its event log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def source_of(replication: Replication) -> Source:
 
 
 def event_log_path(hook: TidemarkHook) -> Callable[[str], str]:
-    """Where the event log of the replication with that uid lies."""
+    """A function from a replication's uid to the path of its event log."""
     from tidemark.lake.log_paths import event_logs_root
 
     root = event_logs_root(hook.settings.workspace)
@@ -31,7 +31,7 @@ def event_log_path(hook: TidemarkHook) -> Callable[[str], str]:
 
 
 def event_log_of(hook: TidemarkHook) -> Callable[[str], DeltaLog]:
-    """Opens an event log by its path, with the storage options of the connection."""
+    """A function that opens an event log by its path, with the connection's storage options."""
     from functools import partial
 
     from tidemark.lake.delta_log import DeltaLog

@@ -1,4 +1,4 @@
-"""What the Airflow connection says, parsed once; without a connection everything has a working default."""
+"""The settings of the Airflow connection, parsed once. Without a connection each has a working default."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor
 
 @dataclass(frozen=True)
 class TidemarkSettings:
-    """Where state, lake and Spark are. What may be secret (`control_store`, options, Spark settings) is not printed.
+    """Settings of control store, lake and Spark. Possible secrets (`control_store`, options, Spark settings) are not
+    printed.
 
-    `lake_root` is a canonical URI. `spark_conn_id` None: jobs run on `spark_master`. `jobs_root`: the local directory
-    of job files, which is the worker's user's alone. `driver_environment`: names of what of the worker's environment
-    a driver gets beside what all get. `home`: Airflow's.
-    `keep_history`: tasks drop what is older from the control store; None: only `db prune` does.
+    `lake_root` is a canonical URI. If `spark_conn_id` is None, jobs run on `spark_master`. `jobs_root`: the local
+    directory of job files, which only the worker's user can enter. `driver_environment`: names of the worker's
+    variables that a driver gets beside the usual ones. `home`: Airflow's. `keep_history`: tasks delete older history
+    from the control store; None if only `db prune` does.
     """
 
     control_store: str = field(repr=False)
@@ -44,12 +45,12 @@ class TidemarkSettings:
 
     @property
     def workspace(self) -> str:
-        """URI under which log-only tables and job directories lie."""
+        """The URI below which log-only tables and job directories are."""
         return f"{self.lake_root}/_tidemark"
 
     @property
     def former_jobs_roots(self) -> tuple[Path, ...]:
-        """Where earlier releases kept the files of jobs; what they left there is swept."""
+        """The directories of job files of earlier releases, whose leftovers are swept."""
         in_the_lake = self.lake_root.startswith("file://")
         return ((Path(self.workspace.removeprefix("file://")) if in_the_lake else self.home / "tidemark") / "jobs",)
 
@@ -57,11 +58,10 @@ class TidemarkSettings:
 def settings_from(
     extra: Mapping[str, Any], *, password: str | None, options: Mapping[str, str], home: Path, executor: str
 ) -> TidemarkSettings:
-    """Settings of a connection's `extra`, else of the configuration `options`, else the embedded defaults.
+    """The settings in a connection's `extra`, else in the configuration `options`, else the embedded defaults.
 
-    Raises InvalidArgument where a value does not parse, for a lake root with a password in it, for a driver environment
-    with what may never pass, and for a SQLite store under an executor that spans hosts; StoreUrlInvalid for what cannot
-    be a control store.
+    Raises InvalidArgument for a value that does not parse, a lake root with a password, a driver environment with
+    forbidden names, and a SQLite store under an executor that spans hosts; StoreUrlInvalid for an invalid store URL.
     """
     from tidemark.hooks._driver_environment import names_from
     from tidemark.hooks._secrets import require_no_password
@@ -88,8 +88,8 @@ def settings_from(
 
 
 def _jobs_root(given: str | None, home: Path) -> Path:
-    """Not in the lake: whoever may write that would write what drivers run. Users that share a home have each their
-    own.
+    """The directory of job files. It is not in the lake, whose writers could change what drivers run. Users that share
+    a home have one each.
     """
     if given is None:
         return home / f"tidemark-jobs-{os.getuid()}"
@@ -100,7 +100,7 @@ def _jobs_root(given: str | None, home: Path) -> Path:
 
 
 def _store_url(url: str | None, password: str | None) -> str | None:
-    """The URL as the store takes it, with the connection's password in it. Raises StoreUrlInvalid."""
+    """The store's URL with the connection's password. Raises StoreUrlInvalid."""
     if url is None:
         return None
     from tidemark.control.urls import parse_url
@@ -128,7 +128,7 @@ def _executors(setting: str) -> list[str]:
 
 
 def _runs_on_one_host(executor: str) -> bool:
-    """A class of the user's own counts as spread over hosts unless it is there and says that it is local."""
+    """Whether an executor runs on one host. A user's own class does only if it can be imported and declares so."""
     if executor in _ON_ONE_HOST:
         return True
     module, _, name = executor.rpartition(".")
@@ -155,7 +155,7 @@ def _mapping(extra: Mapping[str, Any], name: str) -> Mapping[str, str]:
 
 
 def _json_object(extra: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Its values as JSON has them: fsspec's options may be objects and numbers."""
+    """A JSON object of the extra. Its values may be objects and numbers, as fsspec's options are."""
     value = extra.get(name) or {}
     try:
         parsed = json.loads(value) if isinstance(value, str) else value

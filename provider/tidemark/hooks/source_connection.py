@@ -26,17 +26,17 @@ PASSED_ON = frozenset(
 """Extras that are parameters of the database's own client."""
 
 HASH_SECRET = "hash_secret"
-"""The extra by which columns are hashed. Airflow hides what is called a secret."""
+"""The extra with the secret of column hashes. Airflow masks extras with such a name."""
 
 LEFT_TO_AIRFLOW = frozenset({"cursor", "application_name", "sqlalchemy_scheme", "sqlalchemy_query"})
-"""Extras that other hooks use of the same connection and that mean nothing here."""
+"""Extras of the same connection that other hooks use, and that are ignored here."""
 
 
 def source_address(conn_id: str) -> SourceAddress:
-    """Where the connection leads to, ready for a job's environment. Its password and its hash secret are told to
-    Airflow's masker, in each form in which they may be written.
+    """The connection's address for a job's environment. Airflow's masker gets its password and its hash secret, in each
+    form in which they may be written.
 
-    Raises AirflowNotFoundException for a connection that is not there, InvalidArgument as `address_of`.
+    Raises AirflowNotFoundException for a missing connection, InvalidArgument as `address_of`.
     """
     from airflow.sdk import BaseHook
 
@@ -49,8 +49,8 @@ def source_address(conn_id: str) -> SourceAddress:
 
 
 def address_of(connection: Connection) -> SourceAddress:
-    """The address that the connection says. Raises InvalidArgument for another type of connection, for one without
-    user or database, and for an extra that would change how the source is reached and is not known here.
+    """The address in the connection. Raises InvalidArgument for another type of connection, for one without user or
+    database, and for an unknown extra.
     """
     kind = _KINDS.get(connection.conn_type or "")
     if kind is None:
@@ -76,7 +76,9 @@ def _parameters(connection: Connection, extra: Mapping[str, Any]) -> dict[str, s
     asked = [name for name in unknown if extra[name] not in (None, "", False)]
     if asked:
         known = ", ".join(sorted({*PASSED_ON, HASH_SECRET}))
-        raise _invalid(connection, f"its extra {', '.join(asked)} is not supported here; those that are: {known}")
+        raise _invalid(
+            connection, f"its extra {', '.join(asked)} is not supported here. Remove it; supported are: {known}"
+        )
     return {name: _text(value) for name, value in extra.items() if name in PASSED_ON and value not in (None, "")}
 
 

@@ -1,4 +1,4 @@
-"""How the tables that streams read are found by names, by one connection."""
+"""The tables that streams read, found by name with one connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["source_tables_of"]
 def source_tables_of(
     hook: TidemarkHook, runtime: Callable[[], Runtime], *, key: TransactionKey | None = None
 ) -> SourceTables:
-    """Names are those that the hook knows; for one of Spark's catalog a job is run through `runtime`."""
+    """The tables by the names that the hook knows; for one of Spark's catalog a job is run through `runtime`."""
     from tidemark.streams.worker.catalog import asking_the_catalog
     from tidemark.streams.worker.defining import SourceTables
 

@@ -1,4 +1,4 @@
-"""Runs a user's own PySpark application on the same Spark and Delta as the streams."""
+"""A user's own PySpark application on the Spark and Delta of the streams."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ __all__ = ["SparkApplication"]
 
 
 class SparkApplication(SparkJob):
-    """Like a job of Tidemark: the Spark of the connection, Delta's jars and settings, a process group of its own.
+    """An application that runs like a job of Tidemark: the connection's Spark, Delta's jars and settings, a process
+    group of its own.
 
-    Lines that the application prints with a leading `tidemark: ` go to the task log; of the rest, JobDied has the last.
+    Lines that begin with `tidemark: ` go to the task log. JobDied has the last of the other lines.
     """
 
     def run_application(self, application: Path, arguments: Sequence[str], *, name: str) -> None:
-        """Submit and wait. Raises what `require_ready` raises before the start, and JobDied for a bad exit code.
+        """Submits the application and waits. The application decides whether a second run is harmless.
 
-        Whether a second run is harmless is up to the application.
+        Raises errors of `require_ready` before the start, and JobDied for a bad exit code.
         """
         self.require_ready()
         directory = private_directory(self._settings.jobs_root) / str(uuid4())

@@ -1,4 +1,4 @@
-"""Runs a JobSpec as a Spark driver in a process group of its own, and hands back its JobResult."""
+"""A JobSpec run by a Spark driver in a process group of its own, and its JobResult."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SOURCE = "TIDEMARK_SOURCE"
 _APPLICATION = Path(tidemark.__file__).parent / "jobs" / "__main__.py"
 _SPEC = "spec.json"
 _SPARK_LOG = "spark.log"
-_DEADLINE_GRACE_SECONDS = 30.0  # more than the job gives itself
+_DEADLINE_GRACE_SECONDS = 30.0  # longer than the job's own grace
 _TERM_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -69,19 +69,19 @@ class Driver(Protocol):
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code; None while it runs."""
 
     def submit(self, application: str, *, cwd: str) -> object:
-        """Run `application` in `cwd` to its end, whatever its exit code."""
+        """Runs `application` in `cwd` to its end, whatever its exit code."""
 
 
 class SparkJob:
-    """A submitter: `run` is what `tidemark.streams.worker` calls, `cancel` what `on_kill` calls.
+    """A submitter. `tidemark.streams.worker` calls `run`, and `on_kill` calls `cancel`.
 
-    The driver runs on this host, on the Spark of the settings: a JVM that spark-submit starts for it, whose executors
-    may be on a cluster, or a Spark Connect server that is up already. `python_path` is added to the driver's
-    PYTHONPATH, so that it can import what a DAG file can. `source`: the database that a replication reads; it reaches
-    the driver by environment. `packages`: jars that the job needs beside those of the settings.
+    The driver runs on this host, on the Spark of the settings: a JVM that spark-submit starts, with executors perhaps
+    on a cluster, or a running Spark Connect server. `python_path` is added to the driver's PYTHONPATH, so that it can
+    import the modules of DAG files. `source`: the database that a replication reads, passed by environment. `packages`:
+    jars that the job needs beside those of the settings.
     """
 
     def __init__(
@@ -102,14 +102,16 @@ class SparkJob:
         self._runs_on: str | None = None
 
     def run(self, spec: JobSpec) -> JobResult:
-        """Submit and wait; a failed job's error comes back in the result.
+        """The result of the job after its end. It has the error of a failed job.
 
         Beside `spec.result_uri` the job has a directory of its own: spec (mode 0600), archive and Spark's log. It is
-        removed when the job went well; otherwise spec and log are kept, for seven days. Result and directory lie where
-        only the worker's user can write. Raises what `require_ready` raises before anything is started, and JobDied,
-        JobLeftNoResult, JobCancelled or JobDeadlineExceeded after: then the whole process group has ended, and what it
-        had a Spark Connect server do. JobMayRunOn says that the server could not be asked. A result that is there
-        already is never trusted: it is removed first. What dead jobs have left is removed once an hour.
+        removed after a success; otherwise spec and log are kept for seven days. Only the worker's user can write result
+        and directory. An older result is removed first, and never trusted. Leftovers of dead jobs are removed once an
+        hour.
+
+        Raises errors of `require_ready` before the start, and JobDied, JobLeftNoResult, JobCancelled or
+        JobDeadlineExceeded after it. Then the whole process group has ended, and its work in a Spark Connect server.
+        JobMayRunOn means that the server did not answer.
         """
         began, outcome = time.monotonic(), "failed"
         try:
@@ -149,12 +151,12 @@ class SparkJob:
                 result.unlink(missing_ok=True)
 
     def cancel(self) -> None:
-        """Tell the job to stop, then end its process group: spark-submit, the JVM and the Python driver."""
+        """Sets the cancel marker, then ends the process group: spark-submit, the JVM and the Python driver."""
         self._stop("cancelled")
 
     def require_ready(self) -> None:
-        """Raises JavaNotFound, SparkNotFound, ConnectClientNotFound, SparkMasterUnfit, NotYetSupported,
-        DirectoryNotPrivate, AirflowNotFoundException where no job could start.
+        """Nothing, if a job could start. Raises JavaNotFound, SparkNotFound, ConnectClientNotFound, SparkMasterUnfit,
+        NotYetSupported, DirectoryNotPrivate, AirflowNotFoundException.
         """
         from tidemark.hooks._submission import require_client_mode, spark_connection
         from tidemark.hooks.connect_driver import is_connect, require_connect_client
@@ -214,7 +216,7 @@ class SparkJob:
     def _connect_driver(
         self, connection: Connection, directory: Path, arguments: Sequence[str], inherited: Sequence[int]
     ) -> Driver:
-        """A session of its own for each job, named here: so it can be ended when the driver is dead."""
+        """A driver with a new session, whose id is chosen here, so that it can be ended after the driver's death."""
         from tidemark.hooks.connect_driver import SPARK_SETTINGS, ConnectDriver, server_url
 
         environment = self._environment()
@@ -230,12 +232,12 @@ class SparkJob:
         )
 
     def _known(self) -> DriverEnvironment:
-        """What of the worker's environment the driver gets."""
+        """The part of the worker's environment that the driver gets."""
         return driver_environment(os.environ, self._settings.driver_environment)
 
     def _environment(self) -> dict[str, str]:
-        """All that the driver gets. Secrets travel here and nowhere else. Worker and driver use one Python; pip's own
-        spark-submit comes last.
+        """The driver's whole environment. Only it has secrets. Worker and driver use one Python; pip's own spark-submit
+        is last on the PATH.
         """
         known = self._known().passed
         environment = {
@@ -269,7 +271,7 @@ class SparkJob:
 
     @contextlib.contextmanager
     def _deadline(self, spec: JobSpec) -> Iterator[None]:
-        """The job stops itself at its deadline; one that cannot is ended a little later (PROTOCOL step 9)."""
+        """Ends a job that has not stopped itself shortly after its deadline (PROTOCOL step 9)."""
         left = (spec.deadline - datetime.now(UTC)).total_seconds()
         timer = threading.Timer(max(left, 0.0) + _DEADLINE_GRACE_SECONDS, self._stop, ("deadline",))
         timer.daemon = True
@@ -281,7 +283,9 @@ class SparkJob:
 
     @contextlib.contextmanager
     def _ending_the_group(self, submission: Driver) -> Iterator[None]:
-        """Neither an exception here (a timeout, say) nor a JVM that died leaves a Python driver that still writes."""
+        """Ends the process group after the context, so that no Python driver still writes after an exception here (such
+        as a timeout) or after the JVM's death.
+        """
         try:
             yield
         finally:
@@ -289,7 +293,7 @@ class SparkJob:
 
     @contextlib.contextmanager
     def _ending_the_session(self, submission: Driver, result: Path | None = None) -> Iterator[None]:
-        """A driver that left its `result` has left its session. After any other end nothing may run on in a server."""
+        """Ends the driver's session in a server, unless the driver has written its `result` and so left it."""
         from tidemark.hooks.connect_driver import ConnectDriver
 
         try:
@@ -326,7 +330,7 @@ def local_path(uri: str) -> Path:
 
 
 def _end_group(submission: Driver) -> None:
-    """SIGTERM, and SIGKILL for what is left after some seconds. A group that is gone is fine."""
+    """Sends SIGTERM, and SIGKILL to the rest after some seconds. A group that is gone is no error."""
     group = submission.process_id
     if group is None:
         return

@@ -1,4 +1,4 @@
-"""The connection type `tidemark`: which control store, which lake, which Spark."""
+"""The connection type `tidemark`: control store, lake and Spark."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _OPTIONS = ("lake_root", "control_store", "spark_master", "driver_environment", 
 class TidemarkHook(BaseHook):
     """Settings and control store of one connection.
 
-    The connection `tidemark_default` need not exist: then state is in SQLite at `$AIRFLOW_HOME/tidemark.db`, tables lie
-    under `$TIDEMARK_LAKE_ROOT`, `[tidemark] lake_root` or `$AIRFLOW_HOME/lake`, and Spark runs on `local[*]`.
+    The connection `tidemark_default` need not exist. Without it state is in SQLite at `$AIRFLOW_HOME/tidemark.db`,
+    tables are under `$TIDEMARK_LAKE_ROOT`, `[tidemark] lake_root` or `$AIRFLOW_HOME/lake`, and Spark runs on
+    `local[*]`.
 
     :param conn_id: Airflow connection of type `tidemark`.
     """
@@ -49,10 +50,10 @@ class TidemarkHook(BaseHook):
 
     @cached_property
     def settings(self) -> TidemarkSettings:
-        """Parsed once; what is secret in it is told to Airflow's masker first.
+        """The settings, parsed once. Airflow's masker gets their secrets first.
 
         Raises AirflowNotFoundException for a missing connection other than the default, InvalidArgument for one of
-        another type, and what settings_from raises; these say where the value came from.
+        another type, and errors of `settings_from` with the origin of the value.
         """
         from airflow.sdk.configuration import conf
 
@@ -76,7 +77,7 @@ class TidemarkHook(BaseHook):
             raise with_origin(error, said, self._options) from error
 
     def origin_of(self, name: str) -> str:
-        """Where the setting `name` was said, in words: the connection, the environment, or the default."""
+        """The origin of the setting `name`, in words: the connection, the environment, or the default."""
         return self._said.origin(name, self._options)
 
     @cached_property
@@ -97,11 +98,10 @@ class TidemarkHook(BaseHook):
         return ConnectionExtra(self.conn_id, connection.extra_dejson, connection.password)
 
     def open_store(self, *, patience: timedelta | None = None) -> ControlStore:
-        """The control store; opening does no I/O, and only a SQLite store migrates itself on first use. What Airflow
-        masks is taken out of errors that are stored.
+        """The control store. Opening does no I/O, and only a SQLite store migrates itself on first use. Stored errors
+        are masked as Airflow's logs are.
 
-        `patience`: how long a server that cannot be reached is tried again, half a minute by default. Raises
-        StoreUrlInvalid.
+        `patience`: the time for retries of an unreachable server, half a minute by default. Raises StoreUrlInvalid.
         """
         from tidemark.control.store import PATIENCE, ControlStore
 
@@ -110,8 +110,8 @@ class TidemarkHook(BaseHook):
         return ControlStore(self.settings.control_store, patience=patience, hide=_without_secrets, origin=origin)
 
     def runtime(self, run: RunJob) -> Runtime:
-        """What steps on the worker's side act through, with `run` to run their jobs. One also asks Spark's catalog for
-        a table that is gone from its path. Raises as `open_store`.
+        """The runtime of the worker's steps, with `run` to run their jobs. One also asks Spark's catalog for
+        a table that is gone from its path. Raises errors of `open_store`.
         """
         from functools import partial
 
@@ -134,7 +134,7 @@ class TidemarkHook(BaseHook):
         return resolve(name, settings.lake_root, settings.storage_options, origin=self.origin_of("lake_root"))[0]
 
     def table_path(self, name: str) -> str:
-        """The canonical URI where the table lies, or would if it were made. Raises InvalidArgument as `table_uri`."""
+        """The canonical URI of the table, whether or not it exists. Raises InvalidArgument as `table_uri`."""
         from tidemark.hooks._secrets import require_no_password
         from tidemark.lake.tables import location_of
 
@@ -151,7 +151,7 @@ class TidemarkHook(BaseHook):
         return table_ref(name, settings.lake_root, settings.storage_options, origin=self.origin_of("lake_root"))
 
     def external_table(self, name: str) -> TableRef:
-        """What a stream on the external table reads. Raises ExternalTableNotFound, InvalidArgument as `table_uri`."""
+        """The table that a stream on the external table reads. Raises ExternalTableNotFound, InvalidArgument."""
         from tidemark.hooks._secrets import require_no_password
         from tidemark.lake.external_tables import external_table_ref
 
@@ -181,15 +181,15 @@ class TidemarkHook(BaseHook):
         return named, beside(options), below_the_root(root, options)
 
     def job_paths(self) -> JobPaths:
-        """Where jobs keep log-only tables, and where they and the worker exchange files."""
+        """The places of log-only tables, and of files that jobs and worker exchange."""
         from tidemark.streams.worker.limits import JobPaths
 
         return JobPaths(workspace=self.settings.workspace, exchange=str(self.settings.jobs_root))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Answers the Test button in words: whether the control store, the lake and Spark can be worked with.
+        """The answer of the Test button: whether control store, lake and Spark work, in words.
 
-        Only a Spark Connect server is asked to read and write; for any other Spark a JVM would have to start.
+        Only a Spark Connect server reads and writes a file; any other Spark would need to start a JVM.
         """
         from tidemark.hooks._connection_test import answers
 
@@ -204,7 +204,7 @@ def _option(name: str) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    """Without what Airflow masks in logs."""
+    """The text, masked as in Airflow's logs."""
     from airflow.sdk.log import redact  # type: ignore[attr-defined]
 
     return str(redact(text))

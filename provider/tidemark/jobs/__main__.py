@@ -1,8 +1,8 @@
 """`spark-submit [--py-files tidemark.zip] …/jobs/__main__.py SPEC-PATH`: one job, its result in a file.
 
-Without spark-submit (`python …/jobs/__main__.py`) the job works in the session of Spark Connect that the environment
-names. Ends with 0 when the job did what was asked, with 1 when the result holds an error; with 3 and no result when
-nobody can say whether a server still works at it.
+Without spark-submit (`python …/jobs/__main__.py`) the job uses the session of Spark Connect in the environment. It
+exits with 0 if the job succeeded, and with 1 if the result has an error. It exits with 3 and no result if a server may
+still run the job.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ if TYPE_CHECKING:
 LOG_LEVEL = "spark.log.level"
 STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
 SOURCE = "TIDEMARK_SOURCE"
-SECRETS = "secret.properties"  # where the system has no files in memory
+SECRETS = "secret.properties"  # if the system has no files in memory
 UNSURE = 3
-SECONDS_TO_LEAVE = 3.0  # when there is no time: the worker kills five seconds after it has asked
+SECONDS_TO_LEAVE = 3.0  # at most: the worker kills five seconds after its request
 
 
 def main(arguments: list[str]) -> int:
-    """Read the spec, run the job, write the result. Spark has read its secrets by now, so their file goes first."""
+    """The exit code, after the job has run and its result is written. The file of secrets is deleted first: Spark has
+    read it already.
+    """
     (spec_path,) = arguments
     Path(spec_path).with_name(SECRETS).unlink(missing_ok=True)
     spec = read_spec(spec_path)
@@ -68,7 +70,7 @@ def _remote_job(spec: JobSpec, options: dict[str, str]) -> int:
 
 
 def _source() -> SourceAddress | None:
-    """The database of the environment, where the job reads one."""
+    """The source database in the environment, if the job reads one."""
     text = os.environ.get(SOURCE)
     return None if text is None else from_json(SourceAddress, text)
 
@@ -92,7 +94,7 @@ def _quiet_session(spec: JobSpec) -> SparkSession:
 
 
 def _ender(spark: SparkSession, spec: JobSpec) -> Callable[[JobError], None]:
-    """Say why, then end the JVM and this process: nothing may write after the deadline (step 9)."""
+    """A function that logs the reason and ends JVM and process, so that nothing writes after the deadline (step 9)."""
     jvm = os.getppid() if "PYSPARK_GATEWAY_PORT" in os.environ else None  # spark-submit runs Python as its child
 
     def end(reason: JobError) -> None:
@@ -108,7 +110,7 @@ def _ender(spark: SparkSession, spec: JobSpec) -> Callable[[JobError], None]:
 
 
 def _remote_ender(spark: SparkSession, spec: JobSpec) -> Callable[[JobError], None]:
-    """Leave the session and end this process; only if the server has ended its part, too, is there a result."""
+    """A function that leaves the session and ends the process. It writes a result only if the server has ended, too."""
 
     def end(reason: JobError) -> None:
         ended = leave(spark, SECONDS_TO_LEAVE)

@@ -1,4 +1,4 @@
-"""What a job works with."""
+"""The context of a running job."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["JobContext"]
 
-ORPHANS_AFTER = timedelta(days=7)  # as long as Delta itself keeps files that nobody needs; no job lives as long
+ORPHANS_AFTER = timedelta(days=7)  # as Delta keeps unneeded files; no job lives as long
 _LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
 class JobContext:
-    """One run of a job: its spec, an own session that nothing else writes in (V15), and how it speaks and stops."""
+    """One run of a job: its spec, a session that nothing else writes in (V15), its log lines and its stop signal."""
 
     session: SparkSession
     spec: JobSpec
@@ -36,14 +36,14 @@ class JobContext:
     source: SourceAddress | None = field(default=None, repr=False)  # the database that a replication reads
 
     def require_source(self) -> SourceAddress:
-        """The database that the job reads. Raises InvalidArgument if the job was not told of one."""
+        """The database that the job reads. Raises InvalidArgument if the job got none."""
         if self.source is None:
-            raise InvalidArgument(argument="source", value=None, problem="the job was not told which database to read")
+            raise InvalidArgument(argument="source", value=None, problem="the job got no database to read")
         return self.source
 
     def new_workspace(self, owner_id: str) -> Workspace:
-        """The job's own directories. What processes that died have left there goes first, some of it in each job; what
-        cannot be removed is said and stays.
+        """The job's own directories. Some leftovers of dead processes are removed first, others by later jobs. A
+        directory that cannot be removed is logged and kept.
         """
         workspace = Workspace(self.spec.workspace, owner_id, options=self.options)
         try:
@@ -53,5 +53,5 @@ class JobContext:
             left = {workspace.root: error.facts["problem"]}
         if left:
             place, problem = next(iter(left.items()))
-            self.progress.say(f"not removed, though nobody needs it: {place} ({problem}), one of {len(left)}")
+            self.progress.say(f"could not remove an unused directory: {place} ({problem}), one of {len(left)}")
         return workspace

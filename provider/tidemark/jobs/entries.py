@@ -1,4 +1,4 @@
-"""Which function does a job: the spec names it, and its own annotations say what it takes."""
+"""The function of a job. The spec names it, and its annotations have the types of its arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENTRY = re.compile(r"[a-z_]+(\.[a-z_]+)*:[a-z_]+")
 
 
 def entry_of(name: str) -> Entry:
-    """The function `module:function` below `tidemark`. Raises InvalidArgument where there is none."""
+    """The function `module:function` below `tidemark`. Raises InvalidArgument if there is none."""
     if _ENTRY.fullmatch(name):
         module, _, function = name.partition(":")
         try:
@@ -31,6 +31,6 @@ def entry_of(name: str) -> Entry:
 
 
 def request_type(entry: Entry) -> type:
-    """The dataclass that the function is asked with."""
+    """The dataclass of the function's request."""
     found: type = typing.get_type_hints(entry)["ask"]
     return found

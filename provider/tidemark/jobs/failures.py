@@ -1,4 +1,4 @@
-"""What Spark raises, as errors of ours: a file that it could not read, else the first words that say what failed."""
+"""Spark's errors as errors of our tree: a file that it could not read, else the first words about the cause."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LONGEST = 600
 
 
 def read_failures_by(parser: Parser) -> Parser:
-    """Ask `parser` first, from now on: it knows an error that queries of its module raise. A decorator."""
+    """A decorator that registers `parser` for errors of its module's queries. It is asked before others."""
     if parser not in _PARSERS:
         _PARSERS.append(parser)
     return parser
 
 
 def named_failure(error: Exception) -> TidemarkError:
-    """What a registered parser knows; else ConstraintViolated, DataFileUnreadable with the file and the deepest
-    cause, or JobFailed.
+    """The error of a registered parser, else ConstraintViolated, DataFileUnreadable with file and deepest cause, or
+    JobFailed.
     """
     text = _CALL.sub("", str(error).strip())
     for parser in _PARSERS:
@@ -42,5 +42,5 @@ def named_failure(error: Exception) -> TidemarkError:
     unread = _UNREAD.search(text)
     if unread:
         causes = _CAUSE.findall(text)
-        return DataFileUnreadable(file=unread[1], problem=(causes[-1] if causes else "no cause was given")[:_LONGEST])
+        return DataFileUnreadable(file=unread[1], problem=(causes[-1] if causes else "Spark gave no cause")[:_LONGEST])
     return JobFailed(error=type(error).__name__, message=(text.splitlines() or [""])[0][:_LONGEST])

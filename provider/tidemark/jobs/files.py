@@ -15,20 +15,20 @@ __all__ = ["exists", "read_spec", "write_result", "write_text"]
 
 
 def read_spec(uri: str) -> JobSpec:
-    """Raises ValueError where the text is not a JobSpec of this release."""
+    """The spec in the file. Raises ValueError if the text is not a JobSpec of this release."""
     return from_json(JobSpec, fsspec.open(_path_of(uri), "rt", encoding="utf-8").open().read())
 
 
 def write_result(uri: str, result: JobResult) -> None:
-    """All of it or nothing: a reader never sees half a result. A second run replaces it."""
+    """Writes the result as a whole, so that no reader sees half of it. Idempotent: a second run replaces it."""
     write_text(uri, to_json(result))
 
 
 def write_text(uri: str, text: str) -> None:
-    """All of it or nothing, as a result. A second run replaces it."""
+    """Writes a text as a whole, as `write_result` does. Idempotent: a second run replaces it."""
     location = _path_of(uri)
     if "://" in location:
-        with fsspec.open(location, "wt", encoding="utf-8") as file:  # object stores show an object when it is whole
+        with fsspec.open(location, "wt", encoding="utf-8") as file:  # object stores show whole objects only
             file.write(text)
         return
     path = Path(location)
@@ -42,7 +42,7 @@ def write_text(uri: str, text: str) -> None:
 
 
 def exists(uri: str) -> bool:
-    """Whether there is a file: the cancel marker."""
+    """Whether the file exists, such as the cancel marker."""
     location = _path_of(uri)
     if "://" not in location:
         return Path(location).exists()

@@ -1,4 +1,4 @@
-"""Tables that Tidemark makes itself, so that a making may die at any moment and another may be under way."""
+"""Tables that Tidemark creates itself. A creation may die at any moment, and two may run at once."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def make_table(
     partitioned_by: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> DeltaLog:
-    """The table at `path`, where there was none at the last look; `properties` are Delta's own.
+    """The table at `path`, created if it does not exist; `properties` are Delta's own.
 
-    An append of no rows makes it: that goes on in a directory in which an earlier making died, where CREATE TABLE finds
-    neither a table nor room for one, and it takes nothing from a table that somebody else makes, and fills, at this
-    moment. A second run leaves one more commit without rows.
+    An append of no rows creates it. Unlike CREATE TABLE, it works in a directory in which an earlier creation died. It
+    takes nothing from a table that another process creates and fills at the same time. Idempotent: a second run adds a
+    commit without rows.
     """
     uri = canonical_uri(path)
     writer = spark.createDataFrame([], columns).write.format("delta").mode("append").options(**properties)
@@ -38,7 +38,7 @@ def make_table(
         (writer.partitionBy(*partitioned_by) if partitioned_by else writer).save(uri)
     except SPARK_FAILURES as error:
         try:
-            return DeltaLog.open(uri, options)  # another made it
+            return DeltaLog.open(uri, options)  # another process has created it
         except TableNotFound:
             raise error from None
     return DeltaLog.open(uri, options)

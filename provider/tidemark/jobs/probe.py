@@ -14,8 +14,9 @@ FROM_SPARK = "from_spark"
 
 
 def probe(job: JobContext, ask: ProbeRequest) -> ProbeReport:
-    """Raises LakeNotShared, naming the file that one side wrote and the other has not
-    read. Nothing stays; a second run does the same anew.
+    """Spark's version, after each side has read the other's file. Idempotent: no file is left.
+
+    Raises LakeNotShared with the file that one side wrote and the other could not read.
     """
     with job.new_workspace("probe") as workspace:
         directory = workspace.new_directory()

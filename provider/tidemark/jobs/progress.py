@@ -1,4 +1,4 @@
-"""Progress of a job in a few lines: what Spark is at every few seconds, and one line a statement."""
+"""Progress of a job in few lines: Spark's stages every few seconds, and one line per statement."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 def print_line(text: str) -> None:
-    """To standard output with the prefix by which a task log picks the job's own lines."""
+    """Prints a line to standard output, with the prefix that marks the job's own lines for a task log."""
     print(f"tidemark: {text}", flush=True)
 
 
 class Progress:
-    """Says what a job is doing through `say`. As a context it asks for the active stages every few seconds and speaks
-    only when something has changed since.
+    """Progress of a job, reported by `say`. As a context it reads the active stages every few seconds, and reports only
+    changes.
     """
 
     def __init__(self, stages: Callable[[], Sequence[ActiveStage]], say: Callable[[str], None] = print_line) -> None:
@@ -41,11 +41,11 @@ class Progress:
         self._thread.join(timeout=SECONDS_BETWEEN_LINES)
 
     def expect(self, statements: int) -> None:
-        """So many are to be delivered."""
+        """Sets the number of statements that the job will deliver."""
         self._statements = statements
 
     def delivered(self, statement: Statement, evidence: Evidence) -> None:
-        """One line for a statement that its target now holds."""
+        """Reports a delivered statement in one line."""
         self._done += 1
         rows = ", ".join(f"{count} {what}" for what, count in evidence.rows.items()) or "rows not counted"
         how = "was there already" if evidence.found else "written"

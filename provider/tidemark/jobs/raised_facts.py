@@ -1,4 +1,4 @@
-"""Errors that a query raises with facts, so that they are known again in what Spark says of it."""
+"""Errors that a query raises with facts, which are found again in Spark's message."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["facts_in", "raised_with"]
 
 
 def raised_with(sign: str, facts: Column, words: str) -> Column:
-    """Fails the query with the struct `facts` as JSON behind `sign`, and then in words."""
+    """A column that fails the query with the struct `facts` as JSON after `sign`, and then with `words`."""
     return F.raise_error(F.concat(F.lit(f"{sign} "), F.to_json(facts), F.lit(words)))
 
 
 def facts_in(sign: str, text: str) -> Mapping[str, Any] | None:
-    """What was raised with `sign`, if it is in what Spark says; else None."""
+    """The facts after `sign` in Spark's message, or None if it has none."""
     _, found, rest = text.partition(f"{sign} ")
     if not found:
         return None

@@ -13,13 +13,13 @@ __all__ = ["is_remote", "set_for_now"]
 
 
 def is_remote(spark: SparkSession) -> bool:
-    """True for a session of Spark Connect: it has no SparkContext and no `newSession`."""
+    """Whether it is a session of Spark Connect, which has no SparkContext and no `newSession`."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 @contextmanager
 def set_for_now(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """A setting that `spark` does not have yet, set inside and unset after."""
+    """Sets a setting inside that `spark` does not have yet, and unsets it afterwards."""
     spark.conf.set(name, value)
     try:
         yield

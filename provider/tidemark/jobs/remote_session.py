@@ -1,6 +1,6 @@
-"""The session behind Spark Connect that a job works in: opened, checked, and left so that nothing of it runs on.
+"""A job's session behind Spark Connect: opening it, checking it, and leaving it with nothing still running.
 
-`python …/jobs/remote_session.py` leaves the session that the environment names, for a job that could not do so itself.
+`python …/jobs/remote_session.py` leaves the session in the environment, for a job that could not do so itself.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["SERVER_URL", "SPARK_SETTINGS", "leave", "open_remote", "remote_of_environment"]
 
-SERVER_URL = "SPARK_REMOTE"  # pyspark's own name; it may hold a token, so it is in no argument and in no message
+SERVER_URL = "SPARK_REMOTE"  # pyspark's own name; the value may have a token, so no argument and no message has it
 SPARK_SETTINGS = "TIDEMARK_SPARK_SETTINGS"
 SECONDS_TO_LEAVE = 60.0
 
-_FIRST_TRIES = 3  # about a second: whether a server is there
-_TRIES = 8  # about a minute: a network that breaks for a moment
+_FIRST_TRIES = 3  # about a second, to find out whether a server answers
+_TRIES = 8  # about a minute, for short breaks of the network
 _DELTA = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog")
 _HADOOP = "spark.hadoop."
 _HOW_TO = "start it with --packages, spark.sql.extensions and spark.sql.catalog.spark_catalog of Delta Lake"
@@ -36,12 +36,13 @@ _NOT_THERE = ("INVALID_HANDLE.SESSION_CLOSED", "INVALID_HANDLE.SESSION_NOT_FOUND
 
 
 def remote_of_environment() -> SparkSession:
-    """`open_remote` with what the worker has put into the environment."""
+    """The session that the environment names, by `open_remote`."""
     return open_remote(os.environ[SERVER_URL], json.loads(os.environ.get(SPARK_SETTINGS) or "{}"))
 
 
 def open_remote(url: str, settings: Mapping[str, str]) -> SparkSession:
-    """The session that `url` names, with `settings`; those that only a server's start can set are named and left.
+    """The session that `url` names, with `settings`. Settings that only a server's start can set are logged and
+    skipped.
 
     Raises SparkServerUnreachable after a second or two, SparkServerUnfit for a server without Delta Lake.
     """
@@ -61,9 +62,10 @@ def open_remote(url: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def leave(spark: SparkSession, seconds: float = SECONDS_TO_LEAVE) -> bool:
-    """End what runs in the session, wait until it has ended, release it; whether it is sure that nothing runs on.
+    """Whether nothing of the session runs any more, after its work was cancelled, has ended, and the session is
+    released.
 
-    A released session takes no more work, so an order that is still on its way does nothing. A second run is harmless.
+    A released session takes no more work, so a late request does nothing. Idempotent: a second run is harmless.
     """
     from pyspark.errors import PySparkException
 
@@ -82,7 +84,7 @@ def leave(spark: SparkSession, seconds: float = SECONDS_TO_LEAVE) -> bool:
 
 
 def _connected(url: str) -> SparkSession:
-    """Nothing is sent yet."""
+    """A session for `url`. Nothing is sent yet."""
     import delta.connect  # noqa: F401 - Delta's conflicts arrive as its own exceptions, as without Connect
     from pyspark.sql import SparkSession
 
@@ -102,7 +104,7 @@ def _apply(spark: SparkSession, settings: Mapping[str, str]) -> None:
     left = []
     for name, value in settings.items():
         try:
-            spark.conf.set(name.removeprefix(_HADOOP), value)  # a session has Hadoop's settings by their own names
+            spark.conf.set(name.removeprefix(_HADOOP), value)  # a session has Hadoop's settings under their own names
         except AnalysisException:
             left.append(name)
     if left:
@@ -125,18 +127,18 @@ def _try(spark: SparkSession, times: int) -> None:
 
 
 def _shown(url: str) -> str:
-    """Without token and other parameters."""
+    """The URL without token and other parameters."""
     return f"sc://{urlsplit(url).netloc}"
 
 
 def _problem(error: Exception) -> str:
-    """What gRPC says, without the stack that it says it with."""
+    """The message of gRPC, without its stack."""
     found = re.search(r'details = "(.*?)"\n', str(error))
     return found.group(1) if found else str(error).splitlines()[0]
 
 
 def main() -> int:
-    """0 when nothing of the session runs on."""
+    """The exit code: 0 if nothing of the session runs any more."""
     spark = _connected(os.environ[SERVER_URL])
     _try_for_a_moment(spark)
     return 0 if leave(spark) else 1

@@ -1,4 +1,4 @@
-"""Run one job in a Spark that is there; an error becomes part of the answer."""
+"""Running one job in an existing Spark session. Its answer has the error, if any."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["run"]
 
 
 def utc_now() -> datetime:
-    """The wall clock, as deadlines are meant."""
+    """The wall clock in UTC, as deadlines have it."""
     return datetime.now(UTC)
 
 
@@ -39,12 +39,12 @@ def run(
     say: Callable[[str], None] = print_line,
     end: Callable[[JobError], None] | None = None,
 ) -> JobResult:
-    """Do what `spec` asks and return the answer; every failure comes back as an ErrorRecord.
+    """The answer to `spec`. Every failure is an ErrorRecord in it.
 
-    The work is done in a session of its own; a session of Spark Connect is taken as it is, and has to be the job's own.
-    `options`: storage options of the lake; `source`: the database that a replication reads. `end`: how to end the
-    process when the job does not stop at its deadline (None: it is not ours to end). Harmless to repeat: each kind of
-    job says what a second run does.
+    The job gets a session of its own; a session of Spark Connect is used as it is, and must be the job's own.
+    `options`: storage options of the lake; `source`: the database that a replication reads. `end` ends the process if
+    the job does not stop at its deadline; None if the process is not ours. Idempotent: each kind of job describes its
+    second run.
     """
     work = work_in(spark, f"tidemark {spec.result_uri}")
     watch = Watch(spec, lambda: exists(spec.cancel_uri), work.cancel, clock, end)

@@ -1,4 +1,4 @@
-"""The columns of a table, as its log has them, for Spark."""
+"""Spark's types of the columns in a table's log."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["struct_type"]
 
 
 def struct_type(schema_json: str) -> StructType:
-    """The type that a `schemaString` says. Raises ValueError."""
+    """The type in a `schemaString`. Raises ValueError."""
     return StructType.fromJson(parsed(schema_json))

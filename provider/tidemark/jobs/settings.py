@@ -1,4 +1,4 @@
-"""Settings of a session: names that writes share, and values that hold for a while."""
+"""Settings of a session: names that writes share, and values for a while."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @contextmanager
 def under(spark: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
-    """The session with these settings inside, None for a default, and with its own after."""
+    """Sets these settings of the session inside, None for a default, and restores its own afterwards."""
     before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():

@@ -1,4 +1,4 @@
-"""What a query that fails raises: errors that PySpark has a class for, and those of the JVM that it has none for."""
+"""The exceptions of failing queries: those with a class in PySpark, and those of the JVM without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's share of Spark: its session, how its running work is cancelled, and what is being worked at."""
+"""A job's part of Spark: its session, its active stages, and the cancellation of its work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_INHERITED = frozenset({APP_ID, TXN_VERSION, USER_METADATA, "spark.databricks
 
 @dataclass(frozen=True)
 class ActiveStage:
-    """A stage of a running query: how many of its tasks are done."""
+    """A stage of a running query, with its finished tasks."""
 
     number: int
     completed: int
@@ -29,12 +29,12 @@ class ActiveStage:
 
 
 class SparkWork(AbstractContextManager["SparkWork"]):
-    """As a context: what runs inside in `session` can be cancelled and looked at from other threads."""
+    """The work of a job. As a context, other threads can cancel and observe what `session` runs inside."""
 
     session: SparkSession
 
     def cancel(self) -> None:
-        """End what runs now; what starts later is not held back. A second run is harmless."""
+        """Cancels running queries, not later ones. Idempotent: a second run is harmless."""
         raise NotImplementedError
 
     def active_stages(self) -> Sequence[ActiveStage]:
@@ -43,7 +43,7 @@ class SparkWork(AbstractContextManager["SparkWork"]):
 
 
 def work_in(spark: SparkSession, name: str) -> SparkWork:
-    """The work of the job `name` on the Spark of `spark`; cancelling it leaves other jobs of that Spark alone."""
+    """The work of the job `name` on the Spark of `spark`. Its cancellation does not touch other jobs."""
     return _RemoteWork(spark) if is_remote(spark) else _LocalWork(spark, name)
 
 
@@ -99,7 +99,7 @@ class _RemoteWork(SparkWork):
     def cancel(self) -> None:
         from pyspark.errors import PySparkException
 
-        with suppress(PySparkException):  # a server that does not answer is asked again in a second
+        with suppress(PySparkException):  # if the server does not answer, the next try is in a second
             self._remote.interruptAll()
 
     def active_stages(self) -> list[ActiveStage]:
@@ -110,7 +110,7 @@ class _RemoteWork(SparkWork):
         return self.session
 
     def _note(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        """A query tells all of its stages, those that wait for others, too: the first unfinished ones say enough."""
+        """Keeps the first unfinished stages of a query, which reports all of its stages, waiting ones too."""
         unfinished = [] if done else [stage for stage in stages or () if not stage.done]
         active = sorted(unfinished, key=lambda stage: stage.stage_id)[:MOST_STAGES]
         self._stages = [ActiveStage(s.stage_id, s.num_completed_tasks, s.num_tasks) for s in active]

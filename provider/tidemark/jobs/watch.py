@@ -1,4 +1,4 @@
-"""When a job has to stop: at its deadline, or because somebody set the cancel marker (PROTOCOL step 9)."""
+"""The reasons to stop a job: its deadline, or the cancel marker (PROTOCOL step 9)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SECONDS_TO_END = 20.0
 
 
 class Watch:
-    """As a context: looks for the marker and at the clock all the time the job runs.
+    """A watch on marker and clock. As a context it runs as long as the job.
 
-    When the job is due to stop, `cancel` ends its Spark jobs and `stop_if_due` raises. If it has not left the context
-    some seconds later, `end` is called, which should end the process: a late writer is worse than a dead one.
+    If the job must stop, `cancel` ends its Spark jobs and `stop_if_due` raises. If the job is still inside some seconds
+    later, `end` is called, which should end the process: a late writer is worse than a dead one.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Watch:
         self._left.set()
 
     def due(self) -> JobError | None:
-        """Why the job has to stop now, if it has to."""
+        """The reason why the job must stop now, or None."""
         key = str(self._spec.key)
         if self._clock() >= self._spec.deadline:
             return JobDeadlineExceeded(key=key, deadline=self._spec.deadline)

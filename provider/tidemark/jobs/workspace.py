@@ -1,5 +1,5 @@
-"""Where log-only tables live, log and deletion vectors: one new directory for each, under the lake root and never under
-a table.
+"""Directories of log-only tables (logs and deletion vectors): a new one for each, below the lake root and never below a
+table.
 """
 
 from __future__ import annotations
@@ -7,11 +7,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from tidemark.lake.failures import storage_errors_named
-from tidemark.lake.orphans import LOG_ONLY, open_fresh, sweep_directories
+from tidemark.lake.orphans import LOG_ONLY, open_fresh
 
 __all__ = ["Workspace"]
 
@@ -21,11 +20,11 @@ def _random_name() -> str:
 
 
 class Workspace:
-    """New directories for one owner; `close` removes them all. As a context manager it closes itself.
+    """New directories of one owner. `close` removes them all; as a context manager it closes itself.
 
-    Delta keeps logs in memory by path, so no directory is ever used twice, not even by a second attempt of the same
-    owner. `root_uri` is usually `<lake root>/_tidemark`; `options` are fsspec's for it. Raises StorageRefused and
-    StorageUnreachable where the storage does not do what is asked.
+    Delta caches logs by path, so no directory is used twice, not even by a second attempt of the same owner.
+    `root_uri` is usually `<lake root>/_tidemark`; `options` are fsspec's for it. Raises StorageRefused and
+    StorageUnreachable if the storage fails.
     """
 
     def __init__(
@@ -49,33 +48,27 @@ class Workspace:
         self.close()
 
     def new_directory(self) -> str:
-        """A URI that nobody has had before; the directory comes to be with the first file in it."""
+        """A URI that was never used before. The first file in it creates the directory."""
         owner = "".join(letter if letter.isalnum() else "-" for letter in self.owner_id)
         uri = f"{self.root}/{owner[:40]}-{self._new_name()}"
         self._made.append(uri)
         return uri
 
     def write(self, uri: str, content: bytes) -> None:
-        """Write a file, its directories included. A second run overwrites it."""
+        """Writes a file and its directories. Idempotent: a second run overwrites it."""
         with storage_errors_named(uri):
             filesystem, path = self._at(uri)
-            if _is_local(uri):  # object stores have no directories, and asking for one asks for rights on the bucket
+            if _is_local(uri):  # object stores have no directories, and a request for one needs rights on the bucket
                 filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             filesystem.pipe_file(path, content)
 
     def close(self) -> None:
-        """Remove what this workspace has made. A second run finds nothing to do."""
+        """Removes the directories of this workspace. Idempotent: a second run finds nothing to do."""
         while self._made:
             with storage_errors_named(self._made[-1]), suppress(FileNotFoundError):
                 filesystem, path = self._at(self._made[-1])
                 filesystem.rm(path, recursive=True)
             self._made.pop()
-
-    def sweep(self, older_than: datetime) -> int:
-        """Remove directories of any owner in which nothing was written since `older_than`: a process that died left
-        them. Returns how many. A second run finds nothing to do.
-        """
-        return len(sweep_directories(self.root, self._options, older_than=older_than).removed)
 
     def _at(self, uri: str) -> tuple[Any, str]:
         return open_fresh(uri, self._options)

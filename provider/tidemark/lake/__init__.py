@@ -1,1 +1,1 @@
-"""THE LOG: Delta transaction logs read without Spark, for the worker and the driver alike."""
+"""The logs of Delta tables, read without Spark by worker and driver."""

@@ -1,5 +1,5 @@
-"""The lines of a commit or checkpoint, parsed at the edge: unknown actions and fields are skipped, as Delta's protocol
-wants it; malformed ones are named.
+"""Actions from the lines of a commit or checkpoint. Unknown actions and fields are skipped, as Delta's protocol
+demands. Malformed ones are errors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VECTOR_TYPES = ("u", "p", "i")
 def parse_lines(data: bytes, wanted: frozenset[bytes], file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """(kind, body) of each wanted action; a line of another kind is parsed only if it looks broken. Raises CorruptLog.
 
-    No writer commits nothing: a file without a line is one that was not written to its end.
+    A file without a line is corrupt: no writer makes an empty commit.
     """
     lines = data.splitlines()
     if not any(map(bytes.strip, lines)):
@@ -64,12 +64,12 @@ def _parsed(line: bytes, file: str) -> tuple[str, dict[str, Any]]:
 
 
 def changes_data(body: Mapping[str, Any]) -> bool:
-    """Whether an `add` or `remove` changed rows. Raises ValueError where it does not say."""
+    """Whether an `add` or `remove` changed rows. Raises ValueError if `dataChange` is missing."""
     return fields.truth(body, "dataChange")
 
 
 def add_file(body: Mapping[str, Any]) -> AddFile:
-    """An `add`. Raises ValueError where a field is missing or of a wrong type."""
+    """An `add`. Raises ValueError if a field is missing or of a wrong type."""
     return AddFile(
         path=fields.path(body),
         size=fields.whole(body, "size"),
@@ -84,7 +84,7 @@ def add_file(body: Mapping[str, Any]) -> AddFile:
 
 
 def remove_file(body: Mapping[str, Any]) -> RemoveFile:
-    """A `remove`. Raises ValueError where a field is missing or of a wrong type."""
+    """A `remove`. Raises ValueError if a field is missing or of a wrong type."""
     return RemoveFile(
         path=fields.path(body),
         data_change=changes_data(body),
@@ -99,12 +99,12 @@ def remove_file(body: Mapping[str, Any]) -> RemoveFile:
 
 
 def change_file(body: Mapping[str, Any]) -> ChangeFile:
-    """A `cdc`. Raises ValueError where a field is missing or of a wrong type."""
+    """A `cdc`. Raises ValueError if a field is missing or of a wrong type."""
     return ChangeFile(fields.path(body), fields.whole(body, "size"), _partition(body))
 
 
 def metadata(body: Mapping[str, Any]) -> Metadata:
-    """A `metaData`. Raises ValueError where a field is missing or of a wrong type."""
+    """A `metaData`. Raises ValueError if a field is missing or of a wrong type."""
     form = body.get("format")
     if form is not None and not isinstance(form, dict):
         raise ValueError("format is not an object")
@@ -119,7 +119,7 @@ def metadata(body: Mapping[str, Any]) -> Metadata:
 
 
 def protocol(body: Mapping[str, Any]) -> Protocol:
-    """A `protocol`. Raises ValueError where a field is missing or of a wrong type."""
+    """A `protocol`. Raises ValueError if a field is missing or of a wrong type."""
     return Protocol(
         min_reader_version=fields.whole(body, "minReaderVersion"),
         min_writer_version=fields.whole(body, "minWriterVersion"),
@@ -129,14 +129,14 @@ def protocol(body: Mapping[str, Any]) -> Protocol:
 
 
 def transaction(body: Mapping[str, Any]) -> tuple[str, int]:
-    """The application and the version of a `txn`. Raises ValueError where one is missing or of a wrong type."""
+    """The application and the version of a `txn`. Raises ValueError if one is missing or of a wrong type."""
     return fields.text(body, "appId"), fields.whole(body, "version", least=-(2**63))
 
 
 def row_id_mark(body: Mapping[str, Any]) -> int | None:
     """The row-id high-water mark of a `domainMetadata` action, None for another or a removed domain.
 
-    Raises ValueError where a field is missing or of a wrong type.
+    Raises ValueError if a field is missing or of a wrong type.
     """
     if fields.text(body, "domain") != ROW_TRACKING_DOMAIN or fields.truth(body, "removed", default=False):
         return None

@@ -1,7 +1,6 @@
-"""The table's state in a checkpoint: classic (one or more parts) and V2, JSON or Parquet; files are not read.
+"""The table's state in a checkpoint: classic (one or more parts) and V2, JSON or Parquet. The file list is not read.
 
-A V2 checkpoint keeps metaData, protocol, domains and transactions in its top-level file, so that its sidecars are never
-needed here.
+A V2 checkpoint has metaData, protocol, domains and transactions in its top-level file. Its sidecars are never needed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _WANTED = ("metaData", "protocol", "domainMetadata", "txn", _ITSELF)
 def read_state_actions(storage: Storage, checkpoint: CheckpointFiles) -> Iterator[tuple[str, dict[str, Any]]]:
     """(kind, body) of the metaData, protocol, domainMetadata and txn actions. Raises CorruptLog, LogIncomplete.
 
-    A V2 checkpoint says of which version it is; the file of another is a CorruptLog.
+    A V2 checkpoint names its version. A file that names another version is a CorruptLog.
     """
     for kind, body in _actions(storage, checkpoint):
         if kind != _ITSELF:

@@ -1,7 +1,7 @@
-"""Delta's version checksums (`.crc`): what the writer of a version says that the table is then; most writers leave one.
+"""Delta's version checksums (`.crc`), which describe the table at a version. Most writers write one with each commit.
 
-A log that says otherwise has lost or exchanged files or lines: which of the two is wrong cannot be known from here. A
-checksum that is missing or damaged says nothing.
+If log and checksum differ, files or lines were lost or exchanged. The two alone do not show which one is wrong. A
+missing or damaged checksum is ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_TABLE = {"numFiles": 0, "tableSizeBytes": 0, "numDeletedRecordsOpt": 0}
 
 
 def require_same_state(storage: Storage, state: TableState) -> None:
-    """Say nothing unless the version's checksum has another state. Raises CorruptLog."""
+    """Nothing, or CorruptLog if the version's checksum has another state."""
     said = _Checksum.read(storage, state.version)
     if said.contradicts(state.metadata, state.protocol, state.row_id_high_water_mark):
         problem = "the metadata, protocol or row ids that it has are not those of the checkpoint and commits before it"
@@ -38,9 +38,9 @@ def require_same_state(storage: Storage, state: TableState) -> None:
 
 
 class Gain:
-    """What a range of commits brings to a table, taken commit by commit and held against the checksums at both ends.
+    """Files and bytes that a range of commits adds to a table, compared with the checksums at both ends.
 
-    Files and bytes are not counted any more once a commit describes files that are there already.
+    Files and bytes are no longer counted after a commit that describes existing files again.
     """
 
     def __init__(self) -> None:
@@ -71,8 +71,9 @@ class Gain:
                         self._counts[name] += sign * count
 
     def require_whole(self, storage: Storage, after: int, through: int, txn_id: object) -> None:
-        """Say nothing unless the checksums of `after` and `through` say that the commits between them are others, or
-        have lost lines; `txn_id` is that of the last. Raises CorruptLog.
+        """Nothing, or CorruptLog if the checksums of `after` and `through` show other commits, or lost lines.
+
+        `txn_id`: of the last commit.
         """
         now = _Checksum.read(storage, through)
         if isinstance(now.said.get("txnId"), str) and isinstance(txn_id, str) and now.said["txnId"] != txn_id:
@@ -81,7 +82,7 @@ class Gain:
         before = _Checksum.read(storage, after) if after >= 0 else _Checksum(_NO_TABLE)
         lost = self._lost(before, now)
         if lost:
-            problem = f"{lost} since version {after}, which the commits up to here do not say: they are not whole"
+            problem = f"{lost} since version {after}, but the commits up to here do not show it: they are not whole"
             raise CorruptLog(file=f"{storage.uri}/{checksum_name(through)}", problem=problem)
 
     def _lost(self, before: _Checksum, now: _Checksum) -> str | None:
@@ -97,7 +98,7 @@ class Gain:
 
 
 def _describes_again(commit: Commit) -> bool:
-    """Whether it adds files that an earlier commit had added, and says that no row changed."""
+    """Whether the commit adds files that an earlier commit had added, without changing a row."""
     return any(
         not file.data_change
         and file.default_row_commit_version is not None
@@ -112,14 +113,14 @@ class _Checksum:
 
     @classmethod
     def read(cls, storage: Storage, version: int) -> _Checksum:
-        """What stands in it; nothing, if it is not there, no file or not JSON."""
+        """The content of the checksum file. Empty if it does not exist, is no file or is not JSON."""
         try:
             return cls(foreign_object(storage.read_bytes(checksum_name(version))))
         except (FileNotFoundError, IsADirectoryError, NotAFile):
             return cls({})
 
     def state(self, name: str) -> Any:
-        """Its `metadata`, `protocol` or row-id `mark`; None where it does not say."""
+        """Its `metadata`, `protocol` or row-id `mark`; None if it has none."""
         try:
             if name == "metadata":
                 return actions.metadata(self.said["metadata"])
@@ -131,7 +132,7 @@ class _Checksum:
         return next((mark for mark in marks if mark is not None), None)
 
     def contradicts(self, metadata: Metadata | None, protocol: Protocol | None, mark: int | None) -> bool:
-        """Whether it says another thing than what is given; None is not given."""
+        """Whether it differs from the arguments. None is not compared."""
         mine = self.state("metadata"), self.state("protocol"), self.state("mark")
         return any(
             one is not None and other is not None and _form(one) != _form(other)
@@ -140,7 +141,7 @@ class _Checksum:
 
 
 def _form(value: Metadata | Protocol | int) -> object:
-    """What two values have alike that say the same, in whatever order."""
+    """A form that is equal for values with the same meaning, whatever their order."""
     if isinstance(value, Metadata):
         settings = dict(value.configuration)
         return value.table_id, parsed(value.schema_json), value.partition_columns, settings

@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a file are gone (Delta protocol, "Deletion Vectors" and "Deletion Vector Format")."""
+"""Deletion vectors: the deleted rows of a file (Delta protocol, "Deletion Vectors" and "Deletion Vector Format")."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_INLINE", "VectorFile", "absolute", "inline", "load", "made", "movable"]
 
-LARGEST_INLINE = 32 * 1024  # bytes of data; Delta's readers end at 52,428: 65,535 bytes of text
-_LARGEST = 512 << 20  # bytes: of four thousand million rows, each second one
+LARGEST_INLINE = 32 * 1024  # bytes of data; Delta's readers accept up to 52,428: 65,535 bytes of text
+_LARGEST = 512 << 20  # bytes: every second one of four billion rows
 _LAST_OFFSET = (1 << 31) - 1
 _MAGIC = 1681511377
 _FORMAT = b"\x01"  # the first byte of a file of deletion vectors
@@ -36,12 +36,12 @@ _UUID_BYTES = 16
 def load(vector: DeletionVector, table_uri: str, storage: Storage) -> BitMap64:
     """The row positions that the vector marks as deleted.
 
-    Raises CorruptLog for a wrong magic number, checksum, size or cardinality, NotAFile, FileNotFoundError for a file
-    gone.
+    Raises CorruptLog for a wrong magic number, checksum, size or cardinality, NotAFile, and FileNotFoundError if the
+    file is missing.
     """
     where = vector.path_or_inline if vector.storage_type != "i" else "an inline deletion vector"
     if vector.size_in_bytes > _LARGEST or (vector.offset or 0) > _LAST_OFFSET:
-        problem = f"a deletion vector of {vector.size_in_bytes:,} bytes at {vector.offset}: no writer makes that"
+        problem = f"a deletion vector of {vector.size_in_bytes:,} bytes at {vector.offset}: no writer makes one"
         raise CorruptLog(file=where, problem=problem)
     data = _inline_data(vector) if vector.storage_type == "i" else _stored_data(vector, table_uri, storage)
     if len(data) < 4 or struct.unpack("<I", data[:4])[0] != _MAGIC:
@@ -51,23 +51,23 @@ def load(vector: DeletionVector, table_uri: str, storage: Storage) -> BitMap64:
     except ValueError as error:
         raise CorruptLog(file=where, problem=f"not a roaring bitmap: {error}") from error
     if len(rows) != vector.cardinality:
-        problem = f"a deletion vector holds {len(rows)} rows, the log says {vector.cardinality}"
+        problem = f"a deletion vector has {len(rows)} rows, but {vector.cardinality} in the log"
         raise CorruptLog(file=where, problem=problem)
     return rows
 
 
 def made(rows: BitMap64) -> DeletionVector | UnstoredVector:
-    """The vector that marks `rows`: inline, if a log can hold it."""
+    """The vector that marks `rows`, inline if it is small enough for a log."""
     return _placed(_data(rows), len(rows))
 
 
 def inline(rows: BitMap64) -> DeletionVector:
-    """The vector that holds `rows` within the log itself, however many."""
+    """The inline vector that marks `rows`, whatever its size."""
     return _inline(_data(rows), len(rows))
 
 
 def movable(vector: DeletionVector, table_uri: str) -> DeletionVector | UnstoredVector:
-    """The same vector for the log of another table. Raises CorruptLog for an inline one that is no Z85 text."""
+    """The same vector for the log of another table. Raises CorruptLog if an inline one is no Z85 text."""
     if vector.storage_type == "i" and vector.size_in_bytes > LARGEST_INLINE:
         return _placed(_inline_data(vector), vector.cardinality)
     return absolute(vector, table_uri)
@@ -87,7 +87,7 @@ def absolute(vector: DeletionVector, table_uri: str) -> DeletionVector:
 
 
 class VectorFile:
-    """A file of deletion vectors that is to be written to `uri` (percent-encoded), put together in memory."""
+    """A file of deletion vectors for `uri` (percent-encoded), built in memory."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
@@ -96,16 +96,16 @@ class VectorFile:
 
     @property
     def empty(self) -> bool:
-        """Whether no vector was put in."""
+        """Whether the file has no vector."""
         return self.size == len(_FORMAT)
 
     @property
     def content(self) -> bytes:
-        """What is to be written."""
+        """The bytes of the file."""
         return b"".join(self._parts)
 
     def put(self, vector: UnstoredVector) -> DeletionVector:
-        """Appends a vector; the one that is returned says where it will be."""
+        """The vector with its place in the file, to which it was appended."""
         offset, size = self.size, len(vector.data)
         self._parts += [struct.pack(">I", size), vector.data, struct.pack(">I", zlib.crc32(vector.data))]
         self.size += size + 8
@@ -132,7 +132,7 @@ def _vector_uri(vector: DeletionVector, table_uri: str) -> str:
     prefix, encoded = vector.path_or_inline[:-_UUID_LENGTH], vector.path_or_inline[-_UUID_LENGTH:]
     identity = _z85_decode(encoded)
     if len(identity) != _UUID_BYTES or "\0" in prefix:
-        raise CorruptLog(file=vector.path_or_inline[:40], problem="that is no name of a deletion vector")
+        raise CorruptLog(file=vector.path_or_inline[:40], problem="it is no name of a deletion vector")
     name = f"deletion_vector_{uuid.UUID(bytes=identity)}.bin"
     return file_uri(table_uri, quote(f"{prefix}/{name}" if prefix else name))
 
@@ -150,7 +150,7 @@ def _stored_data(vector: DeletionVector, table_uri: str, storage: Storage) -> by
     except IsADirectoryError as error:
         raise CorruptLog(file=name, problem="it is a directory") from error
     if len(stored) < 8 or struct.unpack(">I", stored[:4])[0] != vector.size_in_bytes:
-        raise CorruptLog(file=name, problem=f"the deletion vector at {start} has not the size that the log says")
+        raise CorruptLog(file=name, problem=f"the deletion vector at {start} has another size than the log has")
     data, checksum = stored[4:-4], struct.unpack(">I", stored[-4:])[0]
     if zlib.crc32(data) != checksum:
         raise CorruptLog(file=name, problem=f"the deletion vector at {start} fails its CRC-32")

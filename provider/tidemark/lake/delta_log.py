@@ -28,14 +28,14 @@ _READ_AHEAD = 16  # commits in flight from an object store, where one request ta
 
 
 class DeltaLog:
-    """The log of the table at `uri` (canonical form). Every call looks anew; nothing of a commit is cached.
+    """The log of the table at `uri` (canonical form). Each call reads the storage again; no commit is cached.
 
-    What cannot be part of a log is a CorruptLog with the file's name, what is no file NotAFile. Of a storage that does
-    not answer every method says StorageUnreachable or StorageRefused. Listings may come in any order, and lack what is
-    written meanwhile: a commit counts as missing only if asking for it by name says so.
+    A file that cannot be part of a log raises CorruptLog, and anything that is no file NotAFile. Every method raises
+    StorageUnreachable or StorageRefused if the storage does not answer. Listings may have any order, and lack files
+    that are written meanwhile. A commit counts as missing only if a request by its name finds none.
 
-    Reads begin at the newest checkpoint at or before the version asked for, or at the range's start, never at version 0
-    unless there is no other beginning.
+    Reads begin at the newest checkpoint at or before the requested version, or at the start of the range. They begin at
+    version 0 only if nothing else exists.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -44,13 +44,13 @@ class DeltaLog:
 
     @classmethod
     def open(cls, location: str, options: Mapping[str, str] | None = None) -> DeltaLog:
-        """The log of the table at a path or URI. Raises TableNotFound, also for a table that was begun and has neither
-        a commit nor other files; NotADeltaTable.
+        """The log of the table at a path or URI. Raises NotADeltaTable, and TableNotFound, also for a table that has
+        neither a commit nor other files yet.
         """
         log = cls(Storage(location, options))
         if log._files().head < 0:
             if all(_is_of_log(file.name) for file in log.storage.files_below()):
-                raise TableNotFound(path=log.uri)  # a making of it died before it committed, or is under way
+                raise TableNotFound(path=log.uri)  # its creation died before the commit, or is running
             problem = f"its {LOG_DIRECTORY} holds no commit"
             raise NotADeltaTable(path=log.uri, problem=problem)
         return log
@@ -60,11 +60,11 @@ class DeltaLog:
         return self._files().head
 
     def earliest(self) -> int:
-        """The earliest version from which every commit up to the head is there; head + 1 if not even the head is."""
+        """The earliest version from which every commit up to the head exists; head + 1 if not even the head does."""
         return self._first_unbroken(self._files())
 
     def goes_on_from(self, version: int) -> bool:
-        """Whether the changes after `version` can be had: its state, and every commit after it."""
+        """Whether the changes after `version` can be read: its state, and every commit after it."""
         files = self._files()
         checkpoint = files.checkpoint_at_or_before(version)
         return self._first_unbroken(files) <= (checkpoint.version + 1 if checkpoint else 0)
@@ -102,8 +102,8 @@ class DeltaLog:
     def commits(self, after: int, through: int, *, listed: bool = False) -> Iterator[Commit]:
         """The versions after + 1 … through, in order.
 
-        Where times are those of files, they ascend within the range; `listed`: within the whole log, as `timestamp`
-        says, at the cost of listing it (an object store is listed anyway).
+        Times of files ascend within the range. With `listed` they ascend within the whole log, as those of `timestamp`,
+        at the cost of a listing (an object store is listed anyway).
 
         Raises VersionNotFound (past the head), LogIncomplete (a gap), CorruptLog.
         """
@@ -126,8 +126,9 @@ class DeltaLog:
             yield commit
 
     def user_metadata(self, after: int, through: int) -> Iterator[str]:
-        """What the writers of the versions after + 1 … through said in `userMetadata`, in order; of nothing else is
-        more than its kind read. Raises LogIncomplete (a gap), CorruptLog.
+        """The `userMetadata` of the versions after + 1 … through, in order. Of other actions only the kind is read.
+
+        Raises LogIncomplete (a gap), CorruptLog.
         """
         for version, data in self._in_turn(range(after + 1, through + 1), after):
             name = commit_name(version)
@@ -138,16 +139,16 @@ class DeltaLog:
                     yield said
 
     def timestamp(self, version: int) -> datetime:
-        """When the version was committed: its in-commit timestamp, else the file's time, which never goes backwards."""
+        """The time of the version's commit: its in-commit timestamp, else the file's time, which never decreases."""
         self._require_version(self._files(), version)
         exact = self._in_commit_time(version)
         return exact if exact is not None else self._file_times(version)[version]
 
     def version_at(self, when: datetime) -> int:
-        """The newest version committed at or before `when`, as far as commits are kept.
+        """The newest version that was committed at or before `when`, among those that still exist.
 
-        In-commit timestamps count from the version on that turned them on, file times before it. Raises
-        VersionNotFound for a time before the first.
+        In-commit timestamps count from the version that enabled them, file times before it. Raises VersionNotFound for
+        a time before the first.
         """
         files = self._files()
         exact = [version for version in files.commits if version >= self._exact_from(files.head)]
@@ -195,7 +196,7 @@ class DeltaLog:
             raise LogIncomplete(path=self.uri, version=version, start=start) from error
 
     def _in_turn(self, versions: Sequence[int], start: int) -> Iterator[tuple[int, bytes]]:
-        """Each version with its commit file, in the order given; from an object store some are read ahead."""
+        """Each version with its commit file, in the given order. Commits in an object store are read ahead."""
         if self.storage.is_local or len(versions) < 2:
             yield from ((version, self._commit_bytes(version, start)) for version in versions)
             return
@@ -213,7 +214,7 @@ class DeltaLog:
         try:
             return self.storage.modified_times(LOG_DIRECTORY)
         except FileNotFoundError:
-            self._files()  # says what is wrong
+            self._files()  # raises the error
             raise
 
     def _commit_time(
@@ -240,14 +241,14 @@ class DeltaLog:
         return next((time for _, body in found if (time := _in_commit_time(body, name)) is not None), None)
 
     def _file_times(self, version: int | None = None) -> dict[int, datetime]:
-        """Version → time of each commit file, ascending and never backwards; `version` is among them."""
+        """Version → time of each commit file, in ascending order; `version` is among them."""
         written = self.storage.modified_times(LOG_DIRECTORY)
         if version is not None and (name := commit_name(version).rsplit("/", 1)[-1]) not in written:
             written[name] = self.storage.modified_at(commit_name(version))
         return _ascending(written)
 
     def _exact_from(self, head: int) -> int:
-        """The version from which in-commit timestamps order the log; head + 1 where they are off."""
+        """The version from which in-commit timestamps order the log; head + 1 if they are off."""
         settings = self.state(head).metadata.configuration
         if settings.get("delta.enableInCommitTimestamps", "false").lower() != "true":
             return head + 1
@@ -255,7 +256,7 @@ class DeltaLog:
 
 
 class _StateFold:
-    """Takes state actions in the order of their versions; the last of each kind holds."""
+    """The state after actions in the order of their versions. The last of each kind counts."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
@@ -291,7 +292,7 @@ def _corrupt_if_garbled(file: str) -> Iterator[None]:
 
 
 def _by_kind(data: bytes, name: str) -> dict[str, list[dict[str, Any]]]:
-    """The actions of a commit; of those that say what holds for the table there is one at most."""
+    """The actions of a commit, by kind. Kinds that describe the whole table have one action at most."""
     found: dict[str, list[dict[str, Any]]] = {}
     for kind, body in actions.parse_lines(data, _COMMIT_KINDS, name):
         found.setdefault(kind, []).append(body)
@@ -326,9 +327,9 @@ def _commit(
         )
         read = info.get("readVersion")
         if type(read) is int and read >= version:
-            raise ValueError("it was written on a later version than the one before its own")
+            raise ValueError("it was based on a later version than its predecessor")
         if len(commit.transactions) != len(transactions):
-            raise ValueError("a transaction is in it twice")
+            raise ValueError("it has one transaction twice")
         for kind, files in (("added", commit.adds), ("removed", commit.removes)):
             if len({file.path for file in files}) != len(files):  # Delta's protocol: whatever the deletion vectors
                 raise ValueError(f"a file is {kind} twice")
@@ -338,7 +339,7 @@ def _commit(
 
 
 def _is_of_log(name: str) -> bool:
-    """Whether a file is in the log's directory, or is what a storage has in place of directories."""
+    """Whether a file is in the log's directory, or is the placeholder of a directory."""
     return not name or name.startswith(LOG_DIRECTORY)
 
 

@@ -1,4 +1,4 @@
-"""Which batches the event log of a replication has, and up to which position."""
+"""The batches in the event log of a replication, and their positions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ MARK = "tidemark_events"
 
 @dataclass(frozen=True)
 class EventBatch:
-    """What a commit of capture says of itself, JSON `{"tidemark_events": {…}}` in its `userMetadata`.
+    """A batch of captured events, as JSON `{"tidemark_events": {…}}` in the `userMetadata` of its commit.
 
     It has every transaction whose commit position is in [start, end). `attempt`: a name that no other run has.
-    `widest`: bytes of the largest payload of the log up to here; `mean`: of a payload, in the batch where that is most.
+    `widest`: bytes of the largest payload of the log so far. `mean`: the largest mean of the payloads of a batch so
+    far.
     """
 
     replication_uid: str
@@ -44,17 +45,17 @@ def capture_app_id(store_id: str, replication_uid: str) -> str:
 
 
 def parse_batch(user_metadata: str | None) -> EventBatch | None:
-    """The batch that a commit's `userMetadata` tells of, or None where it tells of none."""
+    """The batch in a commit's `userMetadata`, or None if it has none."""
     return foreign_value(EventBatch, user_metadata, MARK)
 
 
 def batches(log: DeltaLog, app_id: str) -> Iterator[EventBatch]:
-    """The batches whose commits the table's log still has, the newest first."""
+    """The batches whose commits still exist in the table's log, newest first."""
     return (batch for commit in _newest_first(log) if (batch := _batch_of(commit, app_id)) is not None)
 
 
 def restored_behind(log: DeltaLog, app_id: str) -> int | None:
-    """The version of the newest batch, if the table was restored after it, so that its events may be gone."""
+    """The version of the newest batch, if the table was restored after it. Its events may be gone."""
     restored = False
     for commit in _newest_first(log):
         if _batch_of(commit, app_id) is not None:

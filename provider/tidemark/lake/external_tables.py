@@ -1,6 +1,6 @@
-"""External tables without Spark: where the list of a table's files is, what it says of the table, and what lies there.
+"""External tables without Spark: the list of a table's files, its definition, and the files themselves.
 
-The list is a Delta table with row tracking, a row a file; so a stream on the files is one on their list.
+The list is a Delta table with row tracking and one row per file. A stream on the files is a stream on their list.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from tidemark.model.streams import Addressing, TableRef
 __all__ = ["definition", "external_table_ref", "files_of", "list_uri", "require_unchanged"]
 
 _ROOM = "external_tables"
-_BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)  # as SQL has a path in quotes
+_BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)  # a quoted path in SQL
+_HIDDEN = ("_", ".")  # Spark does not read them either
 _THREADS = 16
 
 
 def list_uri(workspace: str, name: str) -> str:
-    """Where the list of the external table `name` is; `workspace` is `<lake root>/_tidemark`. Names know no case, and
-    for a directory any form of its URI is its name.
+    """The URI of the list of the external table `name`. Names are case-insensitive, and any form of a directory's URI
+    is its name. `workspace`: `<lake root>/_tidemark`.
     """
     by_path = _BY_PATH.fullmatch(name)
     path = by_path[1].replace("``", "`") if by_path else name
@@ -38,7 +39,7 @@ def list_uri(workspace: str, name: str) -> str:
 
 
 def external_table_ref(workspace: str, name: str, options: Mapping[str, Any] | None = None) -> TableRef:
-    """What a stream on the external table reads: its list of files. Raises ExternalTableNotFound."""
+    """The table that a stream on the external table reads: its list of files. Raises ExternalTableNotFound."""
     uri = list_uri(workspace, name)
     try:
         log = DeltaLog.open(uri, options)
@@ -48,7 +49,7 @@ def external_table_ref(workspace: str, name: str, options: Mapping[str, Any] | N
 
 
 def definition(log: DeltaLog) -> ExternalTable:
-    """What the list at `log` says of its external table. Raises ExternalTableNotFound where it is another table."""
+    """The external table that the list at `log` defines. Raises ExternalTableNotFound if it defines none."""
     text = log.state().metadata.configuration.get(EXTERNAL_TABLE_PROPERTY)
     try:
         found: ExternalTable = from_plain(ExternalTable, foreign_object(text))
@@ -58,9 +59,9 @@ def definition(log: DeltaLog) -> ExternalTable:
 
 
 def files_of(table: ExternalTable, options: Mapping[str, Any] | None = None) -> tuple[DataFile, ...]:
-    """The files of the table as they lie there now; hidden ones (`_name`, `.name`) are no part of it.
+    """The current files of the table, without hidden ones (`_name`, `.name`).
 
-    Raises TableNotFound where the directory is not there, NotAFile for a pipe or a device among them, StorageRefused,
+    Raises TableNotFound if the directory does not exist, NotAFile for a pipe or a device in it, StorageRefused,
     StorageUnreachable.
     """
     try:
@@ -73,7 +74,7 @@ def files_of(table: ExternalTable, options: Mapping[str, Any] | None = None) -> 
 def require_unchanged(
     table: ExternalTable, expected: Iterable[DataFile], options: Mapping[str, Any] | None = None
 ) -> None:
-    """Say nothing if each file is still what the list says. Raises DataFileChanged."""
+    """Nothing, or DataFileChanged if a file is not as the list has it."""
     storage = Storage(table.location, options)
     with ThreadPoolExecutor(_THREADS) as pool:
         problems = [found for found in pool.map(lambda file: _problem(storage, file), expected) if found is not None]

@@ -1,4 +1,4 @@
-"""What a storage's client raises, as errors of ours. A file that is not there stays a FileNotFoundError."""
+"""Errors of a storage's client, as errors of our tree. A missing file is still a FileNotFoundError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.errors import StorageRefused, StorageUnreachable
 __all__ = ["is_of_storage", "storage_errors_named"]
 
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-_CLIENT_ERRORS = (  # of clients that need not be installed: those that are not OSErrors
+_CLIENT_ERRORS = (  # of clients that may not be installed: those that are no OSErrors
     ("botocore.exceptions", "BotoCoreError"),
     ("botocore.exceptions", "ClientError"),
     ("aiohttp", "ClientError"),
@@ -25,9 +25,9 @@ _LONGEST = 300
 
 @contextmanager
 def storage_errors_named(location: str, *, misuse: bool = True) -> Iterator[None]:
-    """Raises StorageRefused or StorageUnreachable for what the storage's client raises about `location`.
+    """StorageRefused or StorageUnreachable in place of errors of the storage's client about `location`.
 
-    `misuse`: also for the ValueError or TypeError with which clients greet options that they cannot use.
+    `misuse`: also in place of the ValueError or TypeError that clients raise for wrong options.
     """
     try:
         yield
@@ -37,7 +37,7 @@ def storage_errors_named(location: str, *, misuse: bool = True) -> Iterator[None
         raise StorageRefused(place=location, problem=_message_of(error)) from error
     except OSError as error:
         if not is_of_storage(error) and not misuse:
-            raise  # of who reads the file, not of the storage
+            raise  # of the file's reader, not of the storage
         raise StorageUnreachable(place=location, problem=_message_of(error)) from error
     except _client_errors() as error:
         refused = type(error).__name__ in _REFUSALS
@@ -49,7 +49,7 @@ def storage_errors_named(location: str, *, misuse: bool = True) -> Iterator[None
 
 
 def is_of_storage(error: Exception) -> bool:
-    """Whether an OSError is the system's or the network's, not one that a reader raises about what stands in a file."""
+    """Whether an OSError is the system's or the network's, and not a reader's about the content of a file."""
     return isinstance(error, OSError) and (error.errno is not None or isinstance(error, TimeoutError))
 
 

@@ -1,4 +1,4 @@
-"""Fields of an action, of the types that Delta's protocol gives them; anything else is a ValueError that says what."""
+"""Fields of an action, with the types of Delta's protocol. Anything else is a ValueError that names the field."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBERS = frozenset({"delta.columnMapping.maxColumnId", "delta.inCommitTimestam
 
 
 def _as_text(value: Any, name: str) -> str:
-    """Text that UTF-8 can hold."""
+    """A text that UTF-8 can encode."""
     if not isinstance(value, str):
         raise ValueError(f"{name} is {_shown(value)}, not text")
     if not value.isascii():
@@ -38,18 +38,18 @@ def _as_text(value: Any, name: str) -> str:
 
 
 def text(body: Mapping[str, Any], name: str) -> str:
-    """A text that must be there."""
+    """A required text."""
     return _as_text(_required(body, name), name)
 
 
 def optional_text(body: Mapping[str, Any], name: str) -> str | None:
-    """A text, or None where it is left out."""
+    """A text, or None if it is missing."""
     value = body.get(name)
     return None if value is None else _as_text(value, name)
 
 
 def path(body: Mapping[str, Any], name: str = "path") -> str:
-    """A percent-encoded path that can be one."""
+    """A valid percent-encoded path."""
     value = text(body, name)
     if not value or "\0" in unquote(value):
         raise ValueError(f"{name} is {_shown(value)}, which is no path")
@@ -57,7 +57,7 @@ def path(body: Mapping[str, Any], name: str = "path") -> str:
 
 
 def whole(body: Mapping[str, Any], name: str, *, least: int = 0) -> int:
-    """A whole number of 64 bits that must be there."""
+    """A required whole number of 64 bits."""
     value = _required(body, name)
     if type(value) is not int or not least <= value < _LIMIT:
         raise ValueError(f"{name} is {_shown(value)}, not a whole number from {least} on")
@@ -65,12 +65,12 @@ def whole(body: Mapping[str, Any], name: str, *, least: int = 0) -> int:
 
 
 def optional_whole(body: Mapping[str, Any], name: str, *, least: int = 0) -> int | None:
-    """A whole number, or None where it is left out."""
+    """A whole number, or None if it is missing."""
     return None if body.get(name) is None else whole(body, name, least=least)
 
 
 def truth(body: Mapping[str, Any], name: str, *, default: bool | None = None) -> bool:
-    """True or false; it must be there unless there is a default."""
+    """True or false; required unless it has a default."""
     value = default if default is not None and body.get(name) is None else _required(body, name)
     if not isinstance(value, bool):
         raise ValueError(f"{name} is {_shown(value)}, neither true nor false")
@@ -78,7 +78,7 @@ def truth(body: Mapping[str, Any], name: str, *, default: bool | None = None) ->
 
 
 def texts(body: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """A list of texts; empty where it is left out."""
+    """A list of texts; empty if it is missing."""
     value = body.get(name)
     if value is not None and not isinstance(value, list):
         raise ValueError(f"{name} is {_shown(value)}, not a list")
@@ -86,7 +86,7 @@ def texts(body: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _entries(value: Any, name: str) -> Iterable[tuple[Any, Any]]:
-    """JSON has an object, Parquet a list of pairs."""
+    """The pairs of a map: an object in JSON, a list of pairs in Parquet."""
     if isinstance(value, dict):
         return value.items()
     if value is None or (isinstance(value, list) and all(isinstance(item, tuple) and len(item) == 2 for item in value)):
@@ -95,9 +95,7 @@ def _entries(value: Any, name: str) -> Iterable[tuple[Any, Any]]:
 
 
 def configuration(body: Mapping[str, Any], name: str = "configuration") -> dict[str, str]:
-    """A map of texts, without those that are null; empty where it is left out. The values that are read as numbers are
-    some.
-    """
+    """A map of texts without nulls; empty if it is missing. Values that are read as numbers are valid numbers."""
     entries = ((key, value) for key, value in _entries(body.get(name), name) if value is not None)
     said = {_as_text(key, name): _as_text(value, name) for key, value in entries}
     for key in _NUMBERS & said.keys():
@@ -107,7 +105,7 @@ def configuration(body: Mapping[str, Any], name: str = "configuration") -> dict[
 
 
 def partition_values(body: Mapping[str, Any]) -> dict[str, str | None] | None:
-    """Column → value as text, None for NULL; None where the map is left out."""
+    """Column → value as text, None for NULL; None if the map is missing."""
     name = "partitionValues"
     if body.get(name) is None:
         return None
@@ -118,30 +116,30 @@ def partition_values(body: Mapping[str, Any]) -> dict[str, str | None] | None:
 
 
 def said(body: Mapping[str, Any], name: str) -> dict[str, str]:
-    """What a commit says of its operation, values of any type as text; empty where it says it in another form, which
-    Delta's protocol leaves to the writer.
+    """A commit's facts about its operation, values of any type as text. Empty if they have another form: Delta's
+    protocol leaves the form to the writer.
     """
     found = body.get(name)
     return {plain_text(key): _value_text(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def said_text(body: Mapping[str, Any], name: str) -> str | None:
-    """A text of a commit's own account; None where it is left out, or is of another form."""
+    """A text of a commit's own facts; None if it is missing or of another form."""
     found = body.get(name)
     return plain_text(found) if isinstance(found, str) else None
 
 
 def _value_text(value: Any) -> str:
-    """The value as text; of a nested value only its type."""
+    """A value as text. A value with parts shows only its has some."""
     if value is None:
         return "null"
     return plain_text(str(value)) if isinstance(value, str | int | float) else f"<{type(value).__name__}>"
 
 
 def schema(body: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """The `schemaString`, if it is the JSON form of a struct type, and the partition columns, if that has them.
+    """The `schemaString` and the partition columns. The former must be the JSON of a struct type that has the latter.
 
-    The names of primitive types may be any.
+    Names of primitive types are not checked.
     """
     value = text(body, "schemaString")
     try:

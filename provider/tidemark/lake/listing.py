@@ -1,4 +1,4 @@
-"""Which tables there are below a lake's root, by their directories alone."""
+"""The tables below a lake's root, found by their directories alone."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ __all__ = ["table_names"]
 
 
 def table_names(lake_root: str, options: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The names of all Delta tables of the lake, sorted: `schema.table`, or `table` where one lies at the root itself.
+    """The names of all Delta tables of the lake, sorted: `schema.table`, or `table` for one directly below the root.
 
-    A part that is no plain word stands in backticks, so that each name leads to its table again. A root that is not
-    there holds none; a directory below it that may not be read is passed over. Raises StorageRefused,
-    StorageUnreachable.
+    A part that is no plain word has backticks, so each name leads to its table again. A missing root has no tables, and
+    a directory that may not be read is skipped. Raises StorageRefused, StorageUnreachable.
     """
     storage = Storage(lake_root, options)
     return tuple(sorted(_listed(storage)))
@@ -48,7 +47,7 @@ def _directories(storage: Storage, directory: str) -> list[str]:
 
 
 def _names(storage: Storage, directory: str) -> list[str]:
-    """What may be a directory there; a file, or what is gone meanwhile, has none below it."""
+    """The names below a place that may be directories. A file, or a place that is gone by now, has none."""
     try:
         return [name for name in storage.names(directory) if not name.startswith(HIDDEN)]
     except (FileNotFoundError, NotADirectoryError):
@@ -57,7 +56,7 @@ def _names(storage: Storage, directory: str) -> list[str]:
 
 @contextmanager
 def _passing_over(storage: Storage) -> Iterator[None]:
-    """One directory that may not be read, or on a local disk cannot be, hides no other."""
+    """Skips a directory that may not be read, or cannot be read on a local disk, so that it hides no other."""
     try:
         yield
     except StorageRefused:

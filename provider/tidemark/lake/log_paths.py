@@ -1,4 +1,4 @@
-"""Paths of the logs of change streams and replications, which batches they have, and how one is removed."""
+"""The logs of change streams and replications: their directories, their batches, and their removal."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from tidemark.model.foreign_json import foreign_object
 
 __all__ = ["MARK", "LogEntry", "entries", "event_logs_root", "has_batch", "logs_root", "remove_log"]
 
-MARK = "tidemark_capture"  # what a commit of capture says of itself in its userMetadata
+MARK = "tidemark_capture"  # the key of a capture's facts in the userMetadata of its commit
 _ROOM = "change_streams"
 _EVENT_LOGS = "event_logs"  # of replications
 
 
 @dataclass(frozen=True)
 class LogEntry:
-    """A commit of capture. `number`: of its batch; `mark`: which attempt made it, of which batch."""
+    """A commit of capture. `number`: of its batch; `mark`: its attempt and batch."""
 
     number: int
     mark: Mapping[str, object]
 
     @property
     def is_barrier(self) -> bool:
-        """Whether it only bars that number and all before it, and has no batch."""
+        """Whether it has no batch, and only bars its number and all lower ones."""
         return self.mark.get("barrier") is True
 
 
 def entries(log: DeltaLog, uid: str) -> Iterator[LogEntry]:
-    """The commits of capture that the log still has, the newest first."""
+    """The commits of capture that still exist in the log, newest first."""
     for version in range(log.head(), log.earliest() - 1, -1):
         for commit in log.commits(version - 1, version):
             if uid in commit.transactions:
@@ -43,7 +43,7 @@ def entries(log: DeltaLog, uid: str) -> Iterator[LogEntry]:
 
 
 def has_batch(log: DeltaLog, uid: str, number: int) -> bool:
-    """Whether the batch of that number stands in the log."""
+    """Whether the log has the batch of that number."""
     for entry in entries(log, uid):
         if entry.number <= number and not entry.is_barrier:
             return entry.number == number
@@ -61,13 +61,14 @@ def event_logs_root(workspace: str) -> str:
 
 
 def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:
-    """Delete the log of a change stream or replication that was dropped. One that is not there is fine.
+    """Deletes the log of a change stream or replication that was dropped.
 
-    Raises ValueError for a path outside the directories of our logs, StorageRefused, StorageUnreachable.
+    Idempotent: a missing log is no error. Raises ValueError for a path that cannot be a directories of ours, StorageRefused,
+    StorageUnreachable.
     """
     uri = canonical_uri(log_path)
     if not any(f"/{room}/" in uri for room in (_ROOM, _EVENT_LOGS)):
-        raise ValueError(f"{uri} does not lie in a directory {_ROOM} or {_EVENT_LOGS}")
+        raise ValueError(f"{uri} is not in a directory {_ROOM} or {_EVENT_LOGS}")
     with storage_errors_named(uri), suppress(FileNotFoundError):
         filesystem = fsspec.filesystem(urlsplit(uri).scheme, **dict(options or {}))
         filesystem.rm(uri.removeprefix("file://"), recursive=True)

@@ -1,4 +1,4 @@
-"""Where a table's name was looked for, and which names there are like it, for whoever mistyped it."""
+"""Hints for a mistyped table name: the place of the search, and similar names."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tidemark.sql.identifiers import spelled
 
 __all__ = ["hint_for"]
 
-_NAMES = 10_000  # of one directory, that are compared
-_SCHEMAS = 20  # in which a name without a schema is looked for
+_NAMES = 10_000  # compared in one directory
+_SCHEMAS = 20  # searched for a name without a schema
 _SHOWN = 3
 
 
 def hint_for(
     name: str, parts: Sequence[str], lake_root: str, options: Mapping[str, str] | None = None, *, origin: str = ""
 ) -> str:
-    """Where `name`, taken apart into `parts`, was looked for, and up to three tables with names like it.
+    """A hint with the place of the search for `name`, and up to three similar tables. `parts`: of the name.
 
-    A handful of listings at most. A storage that does not answer costs the names alone: it never raises.
+    It takes a few listings at most. If a storage does not answer, the hint has no names; it never raises.
     """
     searched = f"The name {name!r} was looked for below the lake root {lake_root}{f' ({origin})' if origin else ''}"
     try:
@@ -35,12 +35,12 @@ def hint_for(
     except (LakeError, OSError, ValueError):
         return f"{searched}. Check the name or the lake root."
     if not found:
-        return f"{searched}, where no name is like it. Check the name or the lake root."
+        return f"{searched}, which has no similar name. Check the name or the lake root."
     return f"{searched}. Did you mean {' or '.join(found)}?"
 
 
 def _near(storage: Storage, parts: Sequence[str]) -> list[str]:
-    """Names of tables: in the schema that was named, or in the one or two that are most like it."""
+    """Names of tables in the named schema, or in the one or two most similar schemas."""
     *schema, table = parts
     outer = _directories(storage, "")
     found: list[tuple[str, ...]] = []
@@ -55,7 +55,7 @@ def _near(storage: Storage, parts: Sequence[str]) -> list[str]:
 
 
 def _directories(storage: Storage, directory: str) -> list[str]:
-    """What may be a directory there; what is gone or a file has none below it."""
+    """The names below a place that may be directories. A file or a missing place has none."""
     try:
         found = (name for name in storage.names(directory) if not name.startswith(HIDDEN) and name.isprintable())
         return list(islice(found, _NAMES))

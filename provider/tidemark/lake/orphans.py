@@ -1,4 +1,4 @@
-"""Directories of log-only tables that a process left when it died: found by their age, a bounded number at a time."""
+"""Directories of log-only tables that dead processes left, found by age, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SECONDS_A_TURN = 3600
 
 @dataclass(frozen=True)
 class Swept:
-    """`removed`: what has been removed, or would be. `left`: what should have been, with the reason why it is there."""
+    """Directories that were removed, or would be. `left`: those that could not be, with the reason."""
 
     removed: tuple[str, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict)
 
 
 def in_turn(names: Iterable[str], at_most: int | None, at: datetime) -> list[str]:
-    """About `at_most` of the names, others in each hour, so that in the course of hours all have their turn."""
+    """About `at_most` of the names, others in each hour. Over the hours every name has its turn."""
     found = sorted(names)
     if at_most is None or len(found) <= at_most:
         return found
@@ -46,11 +46,11 @@ def sweep_directories(
     at_most: int | None = None,
     dry_run: bool = False,
 ) -> Swept:
-    """Remove each directory directly below the root in which nothing was written since `older_than`.
+    """Removes each directory directly below the root in which nothing was written since `older_than`.
 
-    Looks at about `at_most` of them. One that cannot be removed is `left`, and the others go on. A second run finds
-    nothing to do; of two at once each removes what the other has not. Raises StorageRefused and StorageUnreachable if
-    the root cannot be listed.
+    It checks about `at_most` of them. A directory that cannot be removed is `left`, and does not stop the others.
+    Idempotent: a second run finds nothing to do, and two runs at once share the work. Raises StorageRefused and
+    StorageUnreachable if the root cannot be listed.
     """
     with storage_errors_named(root_uri):
         filesystem, root = open_fresh(root_uri, options)
@@ -85,7 +85,7 @@ def _removed(filesystem: Any, entry: Mapping[str, Any], older_than: datetime, dr
 
 
 def open_fresh(uri: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
-    """A file system of fsspec and the path in it; nothing is taken from a cache of listings."""
+    """A file system of fsspec, and the path in it. Listings are not cached."""
     uncached = {} if uri.startswith(("file:", "/")) else {"use_listings_cache": False}
     filesystem, path = fsspec.core.url_to_fs(uri, **{**uncached, **(options or {})})
     return filesystem, path

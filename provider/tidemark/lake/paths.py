@@ -12,12 +12,12 @@ _PLAIN = "/!$&'()*+,;=:@~"
 
 
 def is_absolute(action_path: str) -> bool:
-    """Whether the path leads out of the table's directory by itself (shallow clones, converted tables)."""
+    """Whether the path is absolute, as in shallow clones and converted tables."""
     return action_path.startswith("/") or _SCHEME.match(action_path) is not None
 
 
 def file_uri(table_uri: str, action_path: str) -> str:
-    """The percent-encoded absolute URI of a file of the table at the canonical `table_uri`; absolute ones stay."""
+    """The percent-encoded absolute URI of a file of the table at the canonical `table_uri`. Absolute paths are kept."""
     if action_path.startswith("/"):
         return "file://" + action_path
     if is_absolute(action_path):

@@ -1,4 +1,4 @@
-"""Which files a log directory holds: commits, and checkpoints that are whole."""
+"""The files of a log directory: commits, and whole checkpoints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CheckpointFiles:
 
 @dataclass(frozen=True)
 class LogFiles:
-    """Versions that have a commit file, ascending; the whole checkpoints, ascending; versions that have a checksum."""
+    """Versions with a commit file, whole checkpoints, and versions with a checksum, each in ascending order."""
 
     commits: tuple[int, ...]
     checkpoints: tuple[CheckpointFiles, ...]
@@ -34,7 +34,7 @@ class LogFiles:
 
     @property
     def head(self) -> int:
-        """The newest version that anything stands for; -1 for an empty log."""
+        """The newest version that has a commit or a checkpoint; -1 for an empty log."""
         newest = self.commits[-1] if self.commits else -1
         return max(newest, self.checkpoints[-1].version if self.checkpoints else -1)
 
@@ -49,14 +49,12 @@ def commit_name(version: int) -> str:
 
 
 def checksum_name(version: int) -> str:
-    """The file in which Delta's own writers say what the table is at a version, below the table's directory."""
+    """The checksum file of a version, which Delta's own writers write, below the table's directory."""
     return f"{LOG_DIRECTORY}/{version:020d}.crc"
 
 
 def list_log(names: Iterable[str]) -> LogFiles:
-    """Sort the names of a log directory, in whatever order they come; incomplete multi-part checkpoints and other files
-    do not count.
-    """
+    """The files of a log directory from its names, in any order. Incomplete checkpoints and other files are ignored."""
     commits: list[int] = []
     checksums: list[int] = []
     whole: list[CheckpointFiles] = []

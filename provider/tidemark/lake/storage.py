@@ -1,4 +1,4 @@
-"""Bytes and names below one root, by fsspec; and the one form in which a table's location is written."""
+"""Bytes and names below one root, by fsspec, and the canonical form of a table's location."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemark.lake.failures import storage_errors_named
 
 __all__ = ["MOST_BYTES", "Storage", "StoredFile", "canonical_uri", "described", "listed_time", "problem_of"]
 
-MOST_BYTES = 1 << 30  # that are read at once
+MOST_BYTES = 1 << 30  # read at once
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _ONE_NAME = {"s3a": "s3", "s3n": "s3"}
@@ -34,8 +34,9 @@ _VERSION_KEYS = ("VersionId", "version_id", "generation")  # s3, abfs, gcs
 
 
 class StoredFile(NamedTuple):
-    """A file as a listing shows it: `etag` is the storage's mark of its content, `version` that of this state of it;
-    both are empty if it gives none. `problem` says why it must not be opened, if it is a pipe or a device.
+    """A file in a listing. `etag`: the storage's mark of its content, `version` that of this state of it;
+    both are empty if it has none. `problem`: the reason not
+    to open it, if it is a pipe or a device.
     """
 
     name: str
@@ -47,7 +48,7 @@ class StoredFile(NamedTuple):
 
 
 def canonical_uri(location: str) -> str:
-    """One text for one place: `file:///tmp/a b`, `s3://bucket/key`; not percent-encoded, no slash at the end.
+    """One text for each place: `file:///tmp/a b`, `s3://bucket/key`; not percent-encoded, no slash at the end.
 
     Accepts `/p`, `p` (from the working directory), `file:/p`, `file:///p` and other schemes; `s3a` and `s3n`, Hadoop's
     names for S3, are `s3`.
@@ -65,37 +66,21 @@ def canonical_uri(location: str) -> str:
 
 
 def _to_millis(time: datetime | float) -> datetime:
-    """Delta knows file times to the millisecond; a finer one would lie after the time that its history shows."""
+    """The time in whole milliseconds, as Delta has it. A finer time would be after the one that its history shows."""
     aware = time if isinstance(time, datetime) else datetime.fromtimestamp(time, UTC)
     aware = aware.astimezone(UTC) if aware.tzinfo else aware.replace(tzinfo=UTC)
     return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
 
 
 def listed_time(entry: Mapping[str, Any]) -> datetime | None:
-    """When a file was modified, as its entry in a listing says; None where that says nothing."""
-    time = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
-    return None if time is None else _to_millis(time)
-
-
-def described(name: str, entry: Mapping[str, Any], modified_at: datetime, problem: str | None = None) -> StoredFile:
-    """A file as its entry in a listing shows it, whichever storage made the entry."""
-    etag, version = (
-        next((str(entry[key]).strip('"') for key in keys if entry.get(key)), "") for keys in (_ETAG_KEYS, _VERSION_KEYS)
-    )
-    return StoredFile(name, int(entry.get("size") or entry.get("Size") or 0), modified_at, etag, problem, version)
-
-
-def problem_of(mode: int) -> str | None:
-    """The problem with opening something of that mode, as a local file system gives it; None for a file."""
+    """The modification time in a file's entry of a listing; None if the entry has none."""
     if stat.S_ISREG(mode):
         return None
     return f"it is {next((name for is_one, name in _KINDS if is_one(mode)), 'of no known kind')}"
 
 
 def _no_file(entry: Mapping[str, Any]) -> str | None:
-    """The problem with opening what a file system says is there; None for a file, and for a directory: whoever opens
-    one gets an error at once.
-    """
+    """The reason not to open an entry of a file system; None for a file, and for a directory, which fails at once."""
     if entry.get("type") != "other":
         return None
     return problem_of(int(entry.get("mode") or 0))
@@ -106,14 +91,14 @@ def _without_last_slash(path: str) -> str:
 
 
 class Storage:
-    """What lies below the directory `uri`; names are relative to it and not percent-encoded, or absolute URIs,
-    which are, as in a log.
+    """Files below the directory `uri`. Names are relative and not percent-encoded, or absolute URIs, percent-encoded as
+    in a log.
 
-    `options` go to fsspec's file system as they are. Nothing is taken from a cache: a commit must be seen. A missing
-    file raises FileNotFoundError; otherwise StorageRefused or StorageUnreachable, after the retries of the storage's
-    own client.
+    `options` are those of fsspec's file system. Nothing is cached, so every commit is seen. A missing file raises
+    FileNotFoundError; other failures raise StorageRefused or StorageUnreachable, after the retries of the storage's own
+    client.
 
-    Nothing is opened but files: a pipe would wait for its writer for ever, a device may never end. NotAFile says so.
+    Only files are opened: a pipe would wait for its writer for ever, a device may never end. Others raise NotAFile.
     """
 
     def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
@@ -137,11 +122,11 @@ class Storage:
         return sorted(str(entry).rstrip("/").rsplit("/", 1)[-1] for entry in listed)
 
     def exists(self, name: str = "") -> bool:
-        """Whether a file or directory is there; a storage that does not answer is an error, not a no."""
+        """Whether a file or directory exists. A storage that does not answer is an error, not a no."""
         return self._info(name) is not None
 
     def size(self, name: str) -> int | None:
-        """The bytes of a file, None where there is none; a directory is none. Raises NotAFile."""
+        """The size of a file in bytes; None if it does not exist or is a directory. Raises NotAFile."""
         found = self._info(name)
         if found is None or found.get("type") == "directory":
             return None
@@ -150,8 +135,8 @@ class Storage:
         return int(found.get("size") or 0)
 
     def read_bytes(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """The bytes of a file, or of its range [start, end). Raises NotAFile, also for a local file of more than
-        MOST_BYTES that is to be read whole: it may have as many as it likes, and need no disk for them.
+        """The bytes of a file, or of its range [start, end). Raises NotAFile, also for a whole local file of more than
+        MOST_BYTES: a sparse file may be larger than its disk.
         """
         with storage_errors_named(self._uri_of(name)):
             if self.is_local:
@@ -188,19 +173,17 @@ class Storage:
         return times
 
     def files_below(self) -> Iterator[StoredFile]:
-        """Everything below this directory but directories, in one listing. Raises FileNotFoundError where it is not
-        there.
-        """
+        """All files below this directory, in one listing. Raises FileNotFoundError if it does not exist."""
         with storage_errors_named(self.uri):
             root = self._filesystem._strip_protocol(self._root).rstrip("/")
             listed = self._filesystem.find(root, detail=True, **self._fresh())
             if not listed:
-                self._filesystem.info(root)  # an empty directory is fine, none is not
+                self._filesystem.info(root)  # an empty directory is fine, a missing one is not
         for place, entry in sorted(listed.items()):
             yield self._stored(place.removeprefix(root).lstrip("/"), entry)
 
     def stored_file(self, name: str) -> StoredFile | None:
-        """One file as `files_below` shows it, None where there is none."""
+        """One file as `files_below` has it; None if it does not exist."""
         found = self._info(name)
         return None if found is None else self._stored(name, found)
 

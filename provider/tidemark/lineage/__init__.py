@@ -1,1 +1,1 @@
-"""Lineage: what a task read and wrote, in OpenLineage's words; for Airflow's provider of that name alone."""
+"""Lineage: inputs and outputs of a task in OpenLineage's terms, for Airflow's OpenLineage provider."""

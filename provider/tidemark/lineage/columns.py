@@ -24,9 +24,9 @@ def schema(metadata: Metadata) -> schema_dataset.SchemaDatasetFacet:
 def column_lineage(
     write: PlannedWrite, source: Named, read: Metadata, written: Metadata
 ) -> column_lineage_dataset.ColumnLineageDatasetFacet | None:
-    """Which column of the source each of the target's is copied from; None for SQL and functions, which say nothing.
+    """The source column of each target column; None for SQL and functions, which do not show it.
 
-    A merge's keys decide which rows change, so they matter to every column.
+    A merge's keys decide which rows change, so every column depends on them.
     """
     if write.write_as not in (WriteAs.APPEND, WriteAs.MERGE):
         return None

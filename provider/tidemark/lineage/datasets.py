@@ -1,4 +1,4 @@
-"""Delta tables as OpenLineage's datasets: names by its naming rules, so that they meet those of Spark and others."""
+"""Delta tables as OpenLineage's datasets, named by its rules, so that they match those of Spark and others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 __all__ = ["name_of"]
 
-_OBJECT_STORES = ("s3", "gs", "abfs", "abfss", "wasb", "wasbs")  # their keys begin without a slash
+_OBJECT_STORES = ("s3", "gs", "abfs", "abfss", "wasb", "wasbs")  # keys begin without a slash
 _ONE_NAME = {"abfs": "abfss", "wasb": "wasbs"}
 
 
@@ -18,6 +18,6 @@ def name_of(uri: str) -> tuple[str, str]:
     if uri.startswith("file://"):
         return "file", uri.removeprefix("file://")
     parts = urlsplit(uri)
-    _, _, below = uri.partition(f"{parts.netloc}/")  # what urlsplit would take for a query is a part of the path
+    _, _, below = uri.partition(f"{parts.netloc}/")  # urlsplit would cut a query off the path
     namespace = f"{_ONE_NAME.get(parts.scheme, parts.scheme)}://{parts.netloc}"
     return namespace, below if parts.scheme in _OBJECT_STORES else f"/{below}"

@@ -1,4 +1,4 @@
-"""What a task read and wrote: from the transaction as it is stored, and from the logs of its tables."""
+"""Inputs and outputs of a task, from its stored transaction and from the logs of its tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Read = Mapping[tuple[TableRef, int], Metadata | None]
 
 @attr.define
 class WindowFacet(InputDatasetFacet):
-    """`tidemark_window`: what of the source a stream delivered: the versions (fromVersion, toVersion]."""
+    """`tidemark_window`: the versions (fromVersion, toVersion] of the source that a stream delivered."""
 
     stream: str
     mode: str
@@ -52,7 +52,7 @@ class WindowFacet(InputDatasetFacet):
 
 @attr.define
 class DeliveryFacet(OutputDatasetFacet):
-    """`tidemark_delivery`: what became of the target's rows; `found`: an earlier attempt had written them."""
+    """`tidemark_delivery`: the numbers of the target's rows; `found`: an earlier attempt had written them."""
 
     inserted: int
     updated: int
@@ -61,7 +61,7 @@ class DeliveryFacet(OutputDatasetFacet):
 
 
 def lineage_of_plan(store: ControlStore, streams: Sequence[str], writes: Sequence[PlannedWrite]) -> Lineage:
-    """What the task is to read and write, by name: where there is no window. Raises StreamNotFound."""
+    """Inputs and outputs that the task plans, by name, if it has no window. Raises StreamNotFound."""
     sources = {base.table.path: None for name in streams for base in get_stream(store, name).bases}
     return OperatorLineage(
         inputs=[_input(uri) for uri in (*sources, *_read_beside(writes))],
@@ -71,11 +71,11 @@ def lineage_of_plan(store: ControlStore, streams: Sequence[str], writes: Sequenc
 
 
 def lineage_of_transaction(store: ControlStore, key: TransactionKey, part: slice, tables: Tables) -> Lineage | None:
-    """What `part` of the transaction's statements read and wrote; None where there are none, or no transaction.
+    """Inputs and outputs of `part` of the transaction's statements; None if it has none, or does not exist.
 
-    Inputs with the version at the end of the window, outputs with the version of the commit and its rows. A statement
-    that is not done has an output without them. Tables that SQL or a function reads beside the streams are named
-    without a version: it is not pinned.
+    Inputs have the version at the end of the window, outputs the version of the commit and its rows. A statement that
+    is not done has an output without them. Other tables that SQL or a function reads have no version, since none is
+    pinned.
     """
     try:
         stored = store.read(lambda connection: transactions.latest(connection, key))
@@ -96,7 +96,7 @@ def lineage_of_transaction(store: ControlStore, key: TransactionKey, part: slice
 
 
 def _reads(writes: Sequence[PlannedWrite], window: StreamWindow) -> bool:
-    """Append and merge name their stream; SQL and functions may read any of the transaction's."""
+    """Whether a write reads the window. Append and merge name their stream; SQL and functions may read any."""
     return any(write.source is None or write.source.casefold() == window.stream_name.casefold() for write in writes)
 
 
@@ -127,7 +127,7 @@ def _written(
         return OutputDataset(*named)
     metadata = _metadata(tables, statement.target, evidence.commit_version)
     facets = _versioned(evidence.commit_version, metadata)
-    for window in (one for one in windows if one.view is None):  # what a view does with columns is not told
+    for window in (one for one in windows if one.view is None):  # a view's columns are not traced
         before = read[window.source, window.end]
         if _reads([statement.write], window) and before is not None and metadata is not None:
             columns = column_lineage(statement.write, name_of(window.source.path), before, metadata)
@@ -147,7 +147,7 @@ def _versioned(version: int, metadata: Metadata | None) -> dict[str, DatasetFace
 
 
 def _metadata(tables: Tables, table: TableRef, version: int) -> Metadata | None:
-    """The table's columns at that version; None where the lake does not say now."""
+    """The table's columns at that version; None if the lake cannot be read now."""
     try:
         return tables(table).state(version).metadata
     except TidemarkError:

@@ -1,4 +1,4 @@
-"""What the tasks of a replication read and wrote: tables of a database, the event log, targets."""
+"""Inputs and outputs of a replication's tasks: tables of a database, the event log, targets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def source_dataset(address: SourceAddress, object_name: str) -> Dataset:
 
 
 def lineage_of_move(inputs: Sequence[Dataset], output: str, rows: int) -> OperatorLineage[Any, Any]:
-    """Rows that came from there to the Delta table at `output`, a canonical URI."""
+    """The lineage of rows from `inputs` to the Delta table at `output`, a canonical URI."""
     statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=rows)
     written = OutputDataset(*name_of(output), outputFacets={"outputStatistics": statistics})
     return OperatorLineage(inputs=[InputDataset(*one) for one in inputs], outputs=[written])

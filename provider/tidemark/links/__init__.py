@@ -1,1 +1,1 @@
-"""Links from a task to what it works on."""
+"""Links from a task to its streams and to Spark."""

@@ -1,4 +1,4 @@
-"""Links from a task to the page "Tidemark" and to Spark's, there as soon as the task has begun."""
+"""Links from a task to the page "Tidemark" and to Spark's page, shown from the task's start."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 
 
 class WindowLink(BaseOperatorLink):
-    """The stream on the page "Tidemark", with the window that this task's run took from it."""
+    """The stream on the page "Tidemark", with the window of this task's run."""
 
     name = "Tidemark window"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Under `[api] base_url`; where that is not set, relative to Airflow's root. Arguments must be rendered."""
+        """The URL below `[api] base_url`, else relative to Airflow's root. Arguments must be rendered."""
         map_index = -1 if ti_key.map_index is None else ti_key.map_index
         conn_id = getattr(operator, "conn_id", DEFAULT_CONN_ID)
         asked = {
@@ -47,13 +47,13 @@ class WindowLink(BaseOperatorLink):
 
 
 class SparkUiLink(BaseOperatorLink):
-    """Spark's own page, where the Tidemark connection names one: a master's, a history server's, a Connect server's."""
+    """Spark's own page, if the connection names one: a master's, a history server's or a Connect server's."""
 
     name = "Spark UI"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Empty, so that no link is shown, where the connection names no http or https address, or one with a user in
-        it: links are kept where everybody reads them.
+        """The URL of Spark's page. It is empty, so that no link is shown, if the connection has no http or https
+        address, or one with a user: everybody can read links.
         """
         try:
             connection = BaseHook.get_connection(getattr(operator, "conn_id", DEFAULT_CONN_ID))
@@ -65,7 +65,7 @@ class SparkUiLink(BaseOperatorLink):
 
 
 def push_links(operator: BaseOperator, context: Context) -> None:
-    """Store the operator's links now: Airflow does it when a task has ended. A link that cannot be stored is logged."""
+    """Stores the operator's links now. Airflow stores them at a task's end. A link that cannot be stored is logged."""
     instance: Any = context["ti"]
     for link in operator.operator_extra_links:
         if not isinstance(link, WindowLink | SparkUiLink):
@@ -74,11 +74,11 @@ def push_links(operator: BaseOperator, context: Context) -> None:
             if url := link.get_link(operator, ti_key=instance):
                 instance.xcom_push(key=link.xcom_key, value=url)
         except AirflowRuntimeError as error:
-            log.warning("The link %r is shown only when the task has ended: %s", link.name, error)
+            log.warning("The link %r is not shown before the end of the task: %s", link.name, error)
 
 
 def _first_stream(operator: BaseOperator) -> str:
-    """The stream that the operator names first; empty where it names none: then the page asks the transaction."""
+    """The operator's first stream; empty if it names none, and the page then asks the transaction."""
     named = getattr(operator, "streams", None) or getattr(operator, "stream", None) or ""
     if isinstance(named, str):
         return named

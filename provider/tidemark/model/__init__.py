@@ -1,1 +1,1 @@
-"""Nouns: frozen dataclasses and enums, standard library only; all that crosses a process has a JSON form."""
+"""Nouns: frozen dataclasses and enums of the standard library. Those that cross processes have a JSON form."""

@@ -1,7 +1,6 @@
 """The JSON form of the model: dataclasses, enums, tuples, mappings, UTC times and spans of time, both ways.
 
-Strict: an unknown key, a missing field or a naive time is an error, so that two releases which disagree stop at the
-edge.
+It is strict: an unknown key, a missing field or a naive time is an error. Two releases that disagree stop at the edge.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ __all__ = ["from_json", "from_plain", "to_json", "to_plain"]
 
 
 def to_plain(value: Any) -> Any:
-    """Dataclasses become dicts, tuples lists, enums their value, times ISO 8601 with an offset, spans microseconds."""
+    """The JSON form of a value: dataclasses as dicts, tuples as lists, enums as their value, times as ISO 8601 with an
+    offset, spans as microseconds.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, enum.Enum):
@@ -42,7 +43,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, plain: Any) -> Any:
-    """The inverse of `to_plain` for the annotation `kind`. Raises ValueError where `plain` does not fit."""
+    """The inverse of `to_plain` for the annotation `kind`. Raises ValueError if `plain` does not fit."""
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         if plain is None:
@@ -90,6 +91,6 @@ def to_json(value: Any) -> str:
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """Parse what `to_json` wrote. Raises ValueError where the text does not fit `kind`."""
+    """The value that `to_json` wrote. Raises ValueError if the text does not fit `kind`."""
     parsed: T = from_plain(kind, json.loads(text))
     return parsed

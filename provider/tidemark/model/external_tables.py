@@ -1,4 +1,4 @@
-"""External tables: data files in a directory, as a stream of their rows sees them (R65)."""
+"""External tables: data files in a directory, as a stream on them reads them (R65)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXTERNAL_TABLE_PROPERTY = "tidemark.externalTable"  # of the Delta table that li
 
 
 class FileFormat(StrEnum):
-    """How the files are written."""
+    """The formats of data files."""
 
     PARQUET = "parquet"
     JSON = "json"
@@ -32,7 +32,7 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True)
 class ExternalTable:
-    """Files below the directory `location` (a canonical URI) whose names match `pattern`, if there is one.
+    """Files below the directory `location` (a canonical URI) whose names match `pattern`, if given.
 
     `schema_json` is Spark's JSON of the columns, `options` are those of Spark's reader.
     """
@@ -47,8 +47,9 @@ class ExternalTable:
 
 @dataclass(frozen=True)
 class ExternalTableAsk:
-    """What a user says of an external table: its name alone, where it exists; else also where its files lie and how
-    they are written. `schema` is in Spark's DDL, and None where the files are to be asked.
+    """A user's request for an external table: its name, and the location and format of its files if it does not exist.
+
+    `schema`: in Spark's DDL; None to infer it from the files.
     """
 
     name: str
@@ -61,8 +62,8 @@ class ExternalTableAsk:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file as a refresh has seen it. `path` is relative to the directory; `etag` is the storage's mark of the
-    content, empty where it has none. A file with another size, time or mark was overwritten.
+    """A file at the time of a refresh. `path` is relative to the directory. `etag`: the storage's mark of the content,
+    empty if it has none. A file with another size, time or mark was overwritten.
     """
 
     path: str
@@ -73,7 +74,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a refresh found: the version of the list of files, and how many files came, changed and went."""
+    """The result of a refresh: the version of the list of files, and its numbers of new, changed and removed files."""
 
     table: str
     version: int

@@ -1,8 +1,7 @@
-"""JSON that others may have written: texts in a table's log, in which any program that writes to the table may say
-anything.
+"""JSON that others may have written: texts in a table's log, to which any program may write.
 
-One place reads them all, so that no text can stop a stream: what is no JSON, nested too deeply, or of another form than
-ours counts as not ours. Where correctness rests on the text, the caller then takes the safe side.
+One module reads them all, so that no text can stop a stream. A text that is no JSON, is nested too deeply or has
+another form than ours is not ours. If correctness depends on the text, the caller then chooses the safe side.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _hints = functools.cache(typing.get_type_hints)
 
 
 def parsed(text: str | bytes) -> Any:
-    """For a text without which nothing can go on. Raises ValueError, also for one that is nested too deeply."""
+    """The value of a required text. Raises ValueError, also if the text is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -36,7 +35,7 @@ def parsed(text: str | bytes) -> Any:
 
 
 def foreign_object(text: str | bytes | None) -> dict[str, Any]:
-    """The JSON object in the text; empty if there is none, or the text cannot be read."""
+    """The JSON object in the text; empty if the text has none or cannot be read."""
     try:
         said = parsed(text or "")
     except ValueError:
@@ -45,8 +44,8 @@ def foreign_object(text: str | bytes | None) -> dict[str, Any]:
 
 
 def foreign_value(kind: type[T], text: str | None, name: str) -> T | None:
-    """The value of ours, a dataclass, that stands under `name` in the text's object; None if there is none of exactly
-    that form, down to the types of its parts.
+    """The dataclass `kind` under `name` in the text's object; None if no value of exactly that form exists, down to the
+    types of its parts.
     """
     try:
         value = from_plain(kind, foreign_object(text)[name])
@@ -56,12 +55,12 @@ def foreign_value(kind: type[T], text: str | None, name: str) -> T | None:
 
 
 def whole_number(text: object) -> int | None:
-    """The number from 0 on that a text says in plain digits; None if it says something else."""
+    """The number that a text has in plain digits, from 0 on; None for any other text."""
     return int(text) if isinstance(text, str) and _WHOLE.fullmatch(text) else None
 
 
 def plain_text(text: str) -> str:
-    """The text without halves of characters, which JSON can say, and neither UTF-8 nor a database can."""
+    """The text without lone surrogates, which JSON can have, but neither UTF-8 nor a database."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Where plain values are not the JSON form of a type: what a person may have edited is checked before it is parsed."""
+"""Checks of plain values that a person may have edited, before they are parsed as the JSON form of a type."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["InvalidValue", "invalid_value"]
 
 @dataclasses.dataclass(frozen=True)
 class InvalidValue:
-    """The first place that does not fit, as `offset.version` or `view_bases[1].table`, and what is wrong there."""
+    """The first field that does not fit, such as `offset.version` or `view_bases[1].table`, and its problem."""
 
     field: str
     problem: str
 
 
 def invalid_value(kind: Any, plain: Any, field: str = "") -> InvalidValue | None:
-    """None where `from_plain(kind, plain)` gives a `kind` whose every part has the type that it is annotated with."""
+    """The first misfit; None if `from_plain(kind, plain)` gives a `kind` with parts of exactly the annotated types."""
     origin, arms = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         (inner,) = [arm for arm in arms if arm is not type(None)]

@@ -1,7 +1,7 @@
-"""All that crosses between a worker and a Spark driver: a JobSpec one way, a JobResult the other.
+"""The messages between a worker and a Spark driver: a JobSpec one way, a JobResult the other.
 
-A kind of job is a `Job`: it names the dataclass that is asked for, the one that is reported, and the function of the
-driver between them. Each stands beside the dataclasses that it names.
+A kind of job is a `Job`. It names the dataclass of its request, that of its report, and the driver's function between
+them. Each `Job` is in the module of its dataclasses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Job(Generic[Request, Report]):
-    """A kind of job. `entry`: `module:function` below `tidemark`, of the driver's side; it takes a JobContext and the
+    """A kind of job. `entry`: the driver's `module:function` below `tidemark`, which takes a JobContext and the
     request, and returns the report. `name` is in logs, metrics and the control store.
     """
 
@@ -44,11 +44,11 @@ class Job(Generic[Request, Report]):
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One job. It holds no secret: the store is named by its id, the lake by its URI.
+    """One job. It has no secrets: the store is named by its id, the lake by its URI.
 
-    `kind`, `entry`: of its Job; `request`: in plain form. `workspace` is where log-only tables go
+    `kind`, `entry`: of its Job; `request`: in plain form. `workspace`: the parent directory of log-only tables
     (`<lake root>/_tidemark`); `result_uri` and `cancel_uri` are local paths or URIs that both processes can reach.
-    After `deadline` the job stops itself (step 9). `streams`: whose windows it reads, by name, for metrics.
+    After `deadline` the job stops itself (step 9). `streams`: the names of the streams that it reads, for metrics.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class ErrorRecord:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a job answers: its report in plain form, or an error."""
+    """The answer of a job: its report in plain form, or an error."""
 
     report: Mapping[str, Any] = field(default_factory=dict)
     error: ErrorRecord | None = None

@@ -11,7 +11,7 @@ __all__ = ["PROBE", "ProbeReport", "ProbeRequest"]
 
 @dataclass(frozen=True)
 class ProbeRequest:
-    """Nothing is to be said."""
+    """A request without arguments."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How a job reaches a database."""
+"""The address of a source database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True)
 class SourceAddress:
-    """How a source is reached. It travels by environment only; nothing prints a password."""
+    """The address and credentials of a source. Only the environment carries it; nothing prints a password."""
 
     kind: SourceKind
     host: str
@@ -26,5 +26,5 @@ class SourceAddress:
     user: str
     password: str | None = field(default=None, repr=False)
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)  # sslmode, sslpassword, connect_timeout …
-    hash_secret: str | None = field(default=None, repr=False)  # by which columns are hashed
-    conn_id: str | None = field(default=None, compare=False)  # the connection that said all this, for messages
+    hash_secret: str | None = field(default=None, repr=False)  # for the hashes of columns
+    conn_id: str | None = field(default=None, compare=False)  # the connection that has the address, for messages

@@ -1,4 +1,4 @@
-"""Which Delta Lake a Spark session needs, what switches it on, and what it needs to read and write S3."""
+"""The packages and settings that a Spark session needs for Delta Lake, S3, Avro and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from types import MappingProxyType
 __all__ = ["AVRO_PACKAGE", "DELTA_PACKAGE", "DELTA_SETTINGS", "POSTGRESQL_PACKAGE", "S3_SETTINGS"]
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
-AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"  # what Spark reads Avro files with; 4.2 has none of its own
-POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.14"  # the JDBC driver that a backfill reads with
+AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"  # Spark's reader of Avro files; 4.2 has no release of its own
+POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.14"  # the JDBC driver of a backfill
 
 DELTA_SETTINGS: Mapping[str, str] = MappingProxyType(
     {

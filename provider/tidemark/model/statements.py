@@ -1,4 +1,4 @@
-"""A statement of a transaction: the key that owns it, the write that was asked, the evidence that it happened."""
+"""A statement of a transaction: its key, the requested write, and the evidence of the write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Evidence", "PlannedWrite", "SchemaEvolution", "Statement", "Transact
 
 @dataclass(frozen=True)
 class TransactionKey:
-    """The run owns its window: the same key for a retry and for a clear (PROTOCOL step 1)."""
+    """The owner of a window. A retry and a clear of the task have the same key (PROTOCOL step 1)."""
 
     dag_id: str
     run_id: str
@@ -27,17 +27,17 @@ class TransactionKey:
 
 
 class WriteAs(StrEnum):
-    """How a statement writes its target."""
+    """The ways in which a statement writes its target."""
 
     APPEND = "append"
     MERGE = "merge"
     SQL = "sql"
     FUNCTION = "function"
-    QUARANTINE = "quarantine"  # what the statement before it sorts out as unfit for its target
+    QUARANTINE = "quarantine"  # the rows that do not fit the target of the statement before
 
 
 class SchemaEvolution(StrEnum):
-    """What happens when the stream has columns that the target lacks."""
+    """The handling of columns that the stream has and the target lacks."""
 
     FAIL = "fail"
     ADD = "add"
@@ -45,7 +45,7 @@ class SchemaEvolution(StrEnum):
 
 @dataclass(frozen=True)
 class PlannedWrite:
-    """What the user asked of one statement: all that its digest covers.
+    """The user's request for one statement: everything that its digest covers.
 
     `source`: the stream that append and merge read. `keys`: merge key columns. `sql`: the statement's text for SQL.
     `function`: `module:function` for FUNCTION. `tables`: names used in `sql` or by the function → canonical URI.
@@ -64,7 +64,7 @@ class PlannedWrite:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON form; without a quarantine that of releases which knew none."""
+        """SHA-256 of the canonical JSON form. Without a quarantine it is that of releases that had none."""
         said = to_plain(self)
         if self.quarantine is None:
             del said["quarantine"]
@@ -75,7 +75,7 @@ class PlannedWrite:
 class Statement:
     """One write of the plan, with the Delta transaction that makes it happen once.
 
-    `base_version` is the target's version at begin: the mark is looked for from there on (step 10).
+    `base_version`: the target's version at begin. The search for the mark starts there (step 10).
     """
 
     number: int
@@ -87,13 +87,13 @@ class Statement:
 
     @property
     def digest(self) -> str:
-        """Digest of what was asked; the same for every attempt."""
+        """The digest of the request, the same for every attempt."""
         return self.write.digest
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Read back from the target's own log: it holds the window (step 13)."""
+    """The proof that the target has the window, read back from its own log (step 13)."""
 
     number: int
     table_id: str

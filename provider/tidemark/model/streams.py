@@ -1,4 +1,4 @@
-"""Streams: what they read, where they stand, and the window that a transaction takes from them."""
+"""Streams: their tables, their offsets, and the windows of transactions."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ __all__ = [
 ACTION = "METADATA$ACTION"
 IS_UPDATE = "METADATA$ISUPDATE"
 ROW_ID = "METADATA$ROW_ID"
-COMMIT_VERSION = "METADATA$COMMIT_VERSION"  # where every change is asked for
+COMMIT_VERSION = "METADATA$COMMIT_VERSION"  # in mode every_change
 COMMIT_TIMESTAMP = "METADATA$COMMIT_TIMESTAMP"
 
 
 class StreamMode(StrEnum):
-    """What a stream shows of its window (R4)."""
+    """The changes of a window that a stream shows (R4)."""
 
     STANDARD = "standard"  # the net difference of both ends (R50)
     APPEND_ONLY = "append_only"  # every inserted row, as inserted (R60)
     INSERT_ONLY = "insert_only"  # files only (R65)
-    EVERY_CHANGE = "every_change"  # what each commit did, with its version and time
+    EVERY_CHANGE = "every_change"  # the changes of each commit, with its version and time
 
 
 class Addressing(StrEnum):
-    """How a table's name leads to its path."""
+    """The ways from a table's name to its path."""
 
     PATH = "path"  # the name is the path
     LAKE = "lake"  # schema.table means <lake root>/schema/table
@@ -57,7 +57,7 @@ class Addressing(StrEnum):
 
 @dataclass(frozen=True)
 class TableRef:
-    """A registered table: its name, the canonical URI that it had, and its Delta table id, which is its identity."""
+    """A registered table: its name, its canonical URI at that time, and its Delta table id, which is its identity."""
 
     name: str
     path: str
@@ -65,13 +65,13 @@ class TableRef:
     addressing: Addressing = Addressing.PATH
 
     def is_table(self, path: str, table_id: str) -> bool:
-        """Whether that is the table: it lies there, or has moved from there."""
+        """Whether a table is this one: it has this path, or this id at another path."""
         return self.path == path or self.table_id == table_id
 
 
 @dataclass(frozen=True)
 class BaseOffset:
-    """Versions of `table` up to and including `version` lie behind a stream that reads it."""
+    """The offset of a stream in one table: it has read all versions up to and including `version`."""
 
     table: TableRef
     version: int
@@ -79,7 +79,7 @@ class BaseOffset:
 
 @dataclass(frozen=True)
 class BaseWindow:
-    """What a window takes from one table: the changes in (start, end] of its versions."""
+    """The part of a window in one table: the changes in (start, end] of its versions."""
 
     table: TableRef
     start: int
@@ -88,10 +88,10 @@ class BaseWindow:
 
 @dataclass(frozen=True)
 class StreamOffset:
-    """Versions up to and including `version` of the table `table_id` lie behind the stream.
+    """The offset of a stream: it has read all versions of the table `table_id` up to and including `version`.
 
-    For a view: the digest of its text, and the sum of its base tables' versions, so that it counts commits and only
-    grows; the versions themselves are the stream's `bases`.
+    For a view it has the digest of its text, and the sum of its base tables' versions, which counts commits and only
+    grows. The versions themselves are the stream's `bases`.
     """
 
     table_id: str
@@ -100,12 +100,12 @@ class StreamOffset:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream as the control store keeps it.
+    """A stream in the control store.
 
     `uid` is never used twice, so a replaced stream is another stream (V5). `serial` only grows: it numbers the Delta
-    transactions of this stream. `initial_rows_pending`: the first consumption still owes the rows at the start (R10).
-    `anchor` is what staleness counts from: the last offset advance, creation included (R81), or the last look that
-    found nothing (R86). `keys`: the columns that identify a row in place of its row id; empty for row ids.
+    transactions of this stream. `initial_rows_pending`: the first consumption must deliver the rows at the start (R10).
+    `anchor`: the start of staleness, which is the last offset advance, creation included (R81), or the last check that
+    found nothing (R86). `keys`: the columns that identify a row instead of its row id; empty for row ids.
     """
 
     uid: str
@@ -124,12 +124,12 @@ class Stream:
 
     @property
     def bases(self) -> tuple[BaseOffset, ...]:
-        """The tables that the stream reads and where it stands in each: its source, or those of its view."""
+        """The stream's tables with its offset in each: its source, or the tables of its view."""
         return self.view_bases or (BaseOffset(self.source, self.offset.version),)
 
 
 class WindowKind(StrEnum):
-    """What a window holds."""
+    """The kinds of windows."""
 
     CHANGES = "changes"  # the changes in (start, end]
     INITIAL_ROWS = "initial_rows"  # the rows of the source at start; start = end, the offset stays (R10)
@@ -137,11 +137,11 @@ class WindowKind(StrEnum):
 
 @dataclass(frozen=True)
 class StreamWindow:
-    """What one transaction takes from one stream: (start, end] of the source, pinned by value.
+    """The window of one stream in a transaction: (start, end] of the source, pinned by value.
 
     For a view start and end are sums, as in `StreamOffset`, `bases` has the window of each table, and `read_at` is the
-    time that its current_timestamp() means at both ends (R37). `replayed`: it was delivered before, and moves nothing.
-    `keys` are those of the stream.
+    value of current_timestamp() at both ends (R37). `replayed`: it was delivered before, and moves no offset. `keys`:
+    those of the stream.
     """
 
     stream_uid: str
@@ -159,18 +159,18 @@ class StreamWindow:
 
     @property
     def bases(self) -> tuple[BaseWindow, ...]:
-        """What is taken from each table that the stream reads."""
+        """The window in each of the stream's tables."""
         return self.view_bases or (BaseWindow(self.source, self.start, self.end),)
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to deliver: no job is started for it."""
+        """Whether the window has nothing to deliver. Then no job is started."""
         return self.kind is WindowKind.CHANGES and self.start == self.end
 
 
 @dataclass(frozen=True)
 class OffsetMove:
-    """One entry of a stream's history: who moved the offset, when, why, and in which run (None: by hand)."""
+    """One entry of a stream's history: the move of an offset with its actor, time, reason and run (None: by hand)."""
 
     stream_uid: str
     from_version: int

@@ -1,4 +1,4 @@
-"""What a Delta transaction log says, as values. Field names are those of Delta's protocol, in snake case."""
+"""The content of a Delta transaction log as values. Field names are those of Delta's protocol, in snake case."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class DeletionVector:
 
 @dataclass(frozen=True)
 class UnstoredVector:
-    """A deletion vector that stands nowhere yet and is too large for a log: its data as Delta stores it, and how many
-    rows it marks.
+    """A deletion vector that is not stored yet and is too large for a log: its data in Delta's form, and its number of
+    rows.
     """
 
     data: bytes = field(repr=False)
@@ -47,7 +47,7 @@ class UnstoredVector:
 
     @property
     def unique_id(self) -> str:
-        """Vectors of one content are one."""
+        """The identity of the vector. Vectors with the same content are the same."""
         return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
 
 
@@ -73,7 +73,7 @@ class AddFile:
 
 @dataclass(frozen=True)
 class RemoveFile:
-    """A `remove` action. Size, partition values and stats are optional in the protocol: None where left out."""
+    """A `remove` action. Size, partition values and stats are optional in the protocol; None if missing."""
 
     path: str
     data_change: bool
@@ -93,7 +93,7 @@ class RemoveFile:
 
 @dataclass(frozen=True)
 class ChangeFile:
-    """A `cdc` action: a file of changes. A commit that has any says with them all that it did to rows."""
+    """A `cdc` action: a file of changes. If a commit has any, they have all its changes of rows."""
 
     path: str
     size: int
@@ -113,7 +113,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Protocol:
-    """A `protocol` action; feature lists are empty where the legacy versions stand for them."""
+    """A `protocol` action. Feature lists are empty if legacy versions imply them."""
 
     min_reader_version: int
     min_writer_version: int
@@ -123,10 +123,9 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Commit:
-    """One committed version: its file actions, and metaData, protocol, row-id mark where it changed them.
+    """One committed version: its file actions, and metaData, protocol and row-id mark if it changed them.
 
-    `timestamp` is the in-commit timestamp where the commit has one, else the modification time of the commit file
-    (UTC).
+    `timestamp`: the in-commit timestamp if the commit has one, else the modification time of the commit file (UTC).
     """
 
     version: int
@@ -147,8 +146,8 @@ class Commit:
 
 @dataclass(frozen=True)
 class TableState:
-    """A table at one version, without its files. `transactions`: appId → the newest version that committed, which Delta
-    keeps when the commit itself is cleaned up.
+    """A table at one version, without its files. `transactions`: appId → the newest committed version, which Delta
+    keeps after the commit itself is cleaned up.
     """
 
     version: int
@@ -159,10 +158,10 @@ class TableState:
 
     @property
     def table_id(self) -> str:
-        """Delta's table id: what identity means here (R82)."""
+        """Delta's table id, which is the table's identity (R82)."""
         return self.metadata.table_id
 
     @property
     def row_tracking(self) -> bool:
-        """Whether rows have stable ids: what "change tracking enabled" means here."""
+        """Whether rows have stable ids, which is "change tracking enabled" here."""
         return self.metadata.configuration.get("delta.enableRowTracking", "false").lower() == "true"

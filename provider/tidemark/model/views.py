@@ -1,4 +1,4 @@
-"""Views: what Spark's catalog keeps of them, and the query that a stream on one reads."""
+"""Views as Spark's catalog has them, and the query that a stream on a view reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BASE = "tidemark_base_"  # the name of the n-th base table in the text of a View
 
 @dataclass(frozen=True)
 class ViewColumn:
-    """A column of a view: its name, the name that the view's query has for it, and its SQL type (None: as it comes)."""
+    """A column of a view: its name, its name in the view's query, and its SQL type (None: that of the query)."""
 
     name: str
     source: str
@@ -21,7 +21,7 @@ class ViewColumn:
 
 @dataclass(frozen=True)
 class StoredView:
-    """A view as the catalog keeps it: its text means what it meant in `namespace` (catalog first) under `settings`."""
+    """A view in the catalog. Its text has the meaning that it has in `namespace` (catalog first) under `settings`."""
 
     name: str
     text: str
@@ -32,7 +32,7 @@ class StoredView:
 
 @dataclass(frozen=True)
 class StoredTable:
-    """What a name in a view leads to, if not to a view. `kind` says what else than a table it is."""
+    """A table, or another object that is no view, named in a view. `kind`: the kind of an object that is no table."""
 
     name: str
     kind: str | None = None
@@ -42,10 +42,10 @@ class StoredTable:
 class ViewQuery:
     """The query of a view, expanded down to base tables.
 
-    `bases` are the tables in the order in which the text first names them, each once; in `text` the n-th is called
-    BASE and n. `schema_json` is the view's schema, and `text` gives columns of its names in its order. `settings` are
-    what Spark's SQL settings must be for the text to mean what the view means; a setting of None is to be at its
-    default. `digest` is that of the stored texts of the view and all views in it, and thereby its identity (R83).
+    `bases`: the tables in the order in which the text first names them, each once; `text` names the n-th BASE and n.
+    `schema_json`: the view's schema; `text` has columns of its names in its order. `settings`: Spark's SQL settings
+    under which the text has the view's meaning; None means the default. `digest`: of the stored texts of the view and
+    of all views in it, which is its identity (R83).
     """
 
     name: str

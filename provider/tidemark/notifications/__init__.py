@@ -1,1 +1,1 @@
-"""Telling people about streams, from callbacks of tasks and DAGs and from deadlines."""
+"""Notifications about streams, for callbacks of tasks and DAGs and for deadlines."""

@@ -1,4 +1,4 @@
-"""Telling people that streams are stale or soon will be."""
+"""Notifications about streams that are stale or soon will be."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ __all__ = ["StaleStreamNotifier"]
 
 
 class StaleStreamNotifier(BaseNotifier):
-    """Looks at streams when it is called, and tells of those that cannot be read any more or have little time left;
-    where it is asked, also of those that fail again and again, or do not move although there are changes.
+    """Reports streams that can no longer be read, or soon cannot be. On request it also reports streams that fail again
+    and again, or do not move although they have changes.
 
-    For callbacks of tasks and DAGs and for deadlines (`AsyncCallback(StaleStreamNotifier, kwargs={…})`); in the
-    triggerer it looks in a thread. What is found is written to the log as a warning, and handed to the notifier that
-    `tell` names, whose templates know `stale_message` (a text, one line a stream) and `stale_streams` (StreamRisk, the
-    least time first). Nothing is told where no stream is at risk, unless it is to tell `always`, as for a
-    deadline that a watch of streams has missed: the message then begins with the run that is late. A second call looks
-    and tells again.
+    It is for callbacks of tasks and DAGs, and for deadlines (`AsyncCallback(StaleStreamNotifier, kwargs={…})`). In the
+    triggerer it checks streams in a thread. It logs a warning, and passes the result to the notifier `tell`, whose
+    templates know `stale_message` (a text, one line per stream) and `stale_streams` (StreamRisk, least time first). It
+    reports nothing if no stream is at risk, except with `always`, as for a deadline that a watch of streams has missed:
+    the message then begins with the late run. A second call checks and reports again.
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
-    :param failures: tell of a stream when so many attempts to consume it failed in a row; None: not asked. (templated)
-    :param unmoved_hours: tell of a stream when changes have waited so long and its offset stood still; None: not asked.
-        (templated)
-    :param always: tell also where no stream is at risk, for the deadline of a watch.
-    :param tell: dotted path of a notifier class of Airflow's; None: the log alone.
-    :param tell_kwargs: its arguments, plain values; its own templates are rendered when there is something to tell, and
-        know `stale_message` and `stale_streams`.
+    :param failures: report also streams that have failed this often in a row; None: never. (templated)
+    :param unmoved_hours: report also streams with changes that have waited this long while the offset did not move;
+        None: never. (templated)
+    :param always: report also if no stream is at risk, for the deadline of a watch.
+    :param tell: dotted path of one of Airflow's notifier classes; None: only the log.
+    :param tell_kwargs: its arguments, plain values. Its own templates are rendered with the report, and know
+        `stale_message` and `stale_streams`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
     :param context: Airflow's, when it calls the notifier in the triggerer; leave it out.
     """
@@ -71,13 +70,15 @@ class StaleStreamNotifier(BaseNotifier):
         check_limit(self)
 
     def notify(self, context: Context) -> None:
-        """Look, and tell. Raises StreamNotFound, StoreError, InvalidArgument, and what the other notifier raises."""
+        """Checks streams and notifies. Raises StreamNotFound, StoreError, InvalidArgument, errors of the other
+        notifier.
+        """
         told = self._context_of(self._look(), context)
         if told is not None and self.tell is not None:
             self._notifier(self.tell)(told)
 
     async def async_notify(self, context: Context) -> None:
-        """As `notify`, by the other's `async_notify`, without holding up the event loop."""
+        """As `notify`, by the other notifier's `async_notify`, without blocking the event loop."""
         from asgiref.sync import sync_to_async
 
         told = self._context_of(await sync_to_async(self._look, thread_sensitive=False)(), context)
@@ -95,9 +96,9 @@ class StaleStreamNotifier(BaseNotifier):
         return risk_report(hook.open_store(), names, hook.open_table, limit)
 
     def _context_of(self, report: RiskReport, context: Context) -> Context | None:
-        """The context with what was found; None where there is nothing to tell."""
+        """The context with the streams at risk; None if no message is due."""
         for name, problem in report.unknown:
-            self.log.warning("Nothing is known of stream %s now: %s", name, problem)
+            self.log.warning("Could not check stream %s: %s", name, problem)
         if not report.at_risk and not self.always:
             self.log.info("No stream is at risk.")
             return None
@@ -118,7 +119,7 @@ class StaleStreamNotifier(BaseNotifier):
 
 
 def _lateness(context: Any) -> list[str]:
-    """What a deadline says of its run: Airflow hands both to the callback."""
+    """A line about the late run, for a deadline's callback, which gets run and deadline from Airflow."""
     deadline, run = context.get("deadline"), context.get("dag_run")
     if not isinstance(deadline, Mapping) or not isinstance(run, Mapping):
         return []

@@ -1,1 +1,1 @@
-"""SQL as text: identifiers, names, statements, and SQL that others wrote."""
+"""SQL as text: identifiers, names, statements, and SQL of other programs."""

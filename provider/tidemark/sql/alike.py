@@ -1,4 +1,4 @@
-"""Names that somebody may have meant who mistyped one."""
+"""Names that are similar to a mistyped one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from difflib import get_close_matches
 __all__ = ["alike"]
 
 _SHOWN = 3
-_ALIKE = 0.6  # of 1: the same
+_ALIKE = 0.6  # 1: equal
 
 
 def alike(name: str, names: Iterable[str]) -> list[str]:
-    """Up to three, the most alike first, whatever the case; names that differ in it alone are all given."""
+    """Up to three similar names, the most similar first, ignoring case; all names that differ in case alone."""
     by_key: dict[str, list[str]] = {}
     for one in names:
         by_key.setdefault(one.casefold(), []).append(one)

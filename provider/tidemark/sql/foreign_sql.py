@@ -1,7 +1,7 @@
-"""SQL that others may have written: statements, views, constraints of tables. One place asks sqlglot about them all.
+"""SQL that others may have written: statements, views, constraints of tables. Only this module calls sqlglot's parser.
 
-Whatever the text, there is a tree, or SqlNotUnderstood: also where it is nested more deeply than Python's stack, and
-where sqlglot itself stumbles over it.
+Each text gives a tree or SqlNotUnderstood, also if it is nested more deeply than Python's stack, or if sqlglot itself
+fails on it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COLOURS = re.compile(r"\x1b\[\d+m")
 
 
 class SqlNotUnderstood(ValueError):
-    """Why a text has no tree, or a tree no text, in one line."""
+    """The reason why a text has no tree, or a tree no text, in one line."""
 
 
 class _SourceTokenizer(Snowflake.Tokenizer):
@@ -35,7 +35,7 @@ class _Source(Snowflake):
     Tokenizer = _SourceTokenizer
 
 
-SPARK = "databricks"  # of which Spark's own SQL is a part
+SPARK = "databricks"  # includes Spark's own SQL
 SNOWFLAKE = "snowflake"
 SOURCE = _Source  # the source system's, with names in backticks
 
@@ -50,7 +50,7 @@ def trees(text: str, dialect: str | type[Snowflake]) -> list[exp.Expression]:
 
 
 def tree_of(text: str, dialect: str | type[Snowflake]) -> exp.Expression:
-    """The one statement or expression that the text is. Raises SqlNotUnderstood."""
+    """The only statement or expression in the text. Raises SqlNotUnderstood."""
     found = trees(text, dialect)
     if len(found) != 1:
         raise SqlNotUnderstood(f"one statement is needed, not {len(found)}")

@@ -1,4 +1,4 @@
-"""Functions whose value is not made of a row alone (R37)."""
+"""Functions whose value depends on more than a row (R37)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PER_ROW = frozenset(
     {
         *("rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id"),
         *("spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
-        *("current_time", "localtime"),  # not of the row, but they have no literal that all of Spark's parsers read
+        *("current_time", "localtime"),  # no literal of theirs is read by all of Spark's parsers
     }
 )
 _GENERATORS = frozenset(
@@ -34,17 +34,17 @@ def name_of(call: exp.Expr) -> str:
 
 
 def of_the_row(call: exp.Expr) -> bool:
-    """Whether a call gives each row another value each time, so that no two reads agree."""
+    """Whether each call gives another value, so that no two reads agree."""
     return isinstance(call, exp.Rand | exp.Randn | exp.Uuid | exp.CurrentTime) or name_of(call) in _PER_ROW
 
 
 def makes_rows(call: exp.Expr) -> bool:
-    """Whether a call makes several rows of one."""
+    """Whether a call turns one row into several."""
     return isinstance(call, exp.Explode | exp.Unnest) or name_of(call) in _GENERATORS
 
 
 def at_one_time(tree: exp.Expr, now: datetime) -> exp.Expr:
-    """The tree with `now` in place of every call that asks for the time, so that both ends of a window see one (R37).
+    """The tree with `now` in place of every call for the time, so that both ends of a window see the same time (R37).
 
     A date is that of `now` in the session's time zone, as it is for `current_date`.
     """
@@ -70,7 +70,10 @@ def _pinned(node: exp.Expr, now: datetime) -> exp.Expr:
 
 
 def _word_pinned(node: exp.Cast, moment: exp.Expr) -> exp.Expr:
-    """Spark reads TIMESTAMP'now' and DATE'today' as the present; with a zone beside the word they stay."""
+    """The cast with `moment` for the words that Spark reads as the present, such as TIMESTAMP'now' and DATE'today'.
+
+    A word with a zone beside it is kept.
+    """
     word = str(node.this.this).strip().lower()
     if word == "now":
         return exp.cast(moment, node.to.copy())

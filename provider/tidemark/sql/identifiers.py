@@ -1,4 +1,4 @@
-"""Names of columns and tables as Spark's parser takes them."""
+"""Names of columns and tables in the form that Spark's parser accepts."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def quoted(name: str) -> str:
 
 
 def spelled(part: str) -> str:
-    """A part of a table's name, in backticks only where it needs them."""
+    """A part of a table's name, in backticks only if it needs them."""
     return part if part.isidentifier() else quoted(part)

@@ -17,5 +17,5 @@ def sql_name(name: SqlName) -> str:
 
 
 def external_table_name(name: SqlName) -> str:
-    """The name of an external table, or the path that stands in quotes."""
+    """The name of an external table, or its quoted path."""
     return name.parts[-1] if name.parts[0] == "delta" else name.text

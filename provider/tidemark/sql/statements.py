@@ -1,7 +1,7 @@
-"""SQL statements as values: their kind, the tables that they name, and where in the text the names stand.
+"""SQL statements as values: their kind, the tables that they name, and the positions of the names in the text.
 
-Names are exchanged by position and the rest of the text is left as it was written, so what Spark runs is what the user
-wrote. Parsed with sqlglot in the Databricks dialect, of which Spark's own SQL is a part.
+Names are replaced by position and the rest of the text is kept, so Spark runs the user's own text. sqlglot parses it in
+the Databricks dialect, which includes Spark's own SQL.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class StatementKind(StrEnum):
-    """What a statement does to its target."""
+    """The kinds of statements, by their effect on the target."""
 
     SELECT = "select"  # reads only: no target
     INSERT = "insert"
@@ -44,8 +44,8 @@ class StatementKind(StrEnum):
 class TableMention:
     """A table name in a statement: its parts without quotes, and its place [start, end) in the text.
 
-    `takes_alias`: an alias may be put behind the name, and none is there; without one, columns that are qualified by
-    the old name would be lost with it.
+    `takes_alias`: the name has no alias and may have one. Without an alias, columns qualified by the old name would be
+    unknown after a replacement.
     """
 
     parts: tuple[str, ...]
@@ -63,7 +63,7 @@ class TableMention:
 
 @dataclass(frozen=True)
 class ParsedStatement:
-    """A statement, its target (None for SELECT) and all tables that it names, the target included, in text order."""
+    """A statement, its target (None for SELECT) and all its tables, with the target, in text order."""
 
     kind: StatementKind
     sql: str
@@ -82,10 +82,10 @@ def path_name(path: str) -> str:
 
 
 def parse_write(sql: str) -> ParsedStatement:
-    """Parse a statement that may be part of a transaction.
+    """A statement that may be part of a transaction, parsed.
 
-    Those are INSERT INTO, INSERT OVERWRITE, MERGE INTO, UPDATE and DELETE, each with one target; anything else raises
-    StatementRefused, since Delta could not make it happen once (PROTOCOL section 1).
+    It is an INSERT INTO, INSERT OVERWRITE, MERGE INTO, UPDATE or DELETE with one target. Raises StatementRefused for
+    anything else, since Delta could not make it happen once.
     """
     parsed = parse_statement(sql)
     if parsed.kind is StatementKind.SELECT:
@@ -94,7 +94,7 @@ def parse_write(sql: str) -> ParsedStatement:
 
 
 def parse_statement(sql: str) -> ParsedStatement:
-    """Parse a write (see `parse_write`) or a query; anything else raises StatementRefused."""
+    """A write (see `parse_write`) or a query, parsed. Raises StatementRefused for anything else."""
     text = with_quoted_metadata_columns(sql.strip().rstrip(";").rstrip())
     tree = _parse_one(text, sql)
     kind = _kind(tree, sql)
@@ -105,10 +105,10 @@ def parse_statement(sql: str) -> ParsedStatement:
 
 
 def splice(statement: ParsedStatement, replacements: Mapping[str, str]) -> str:
-    """The text with the named tables exchanged for SQL names ready to use.
+    """The text with the named tables replaced by SQL names that are ready to use.
 
-    Names are found exactly, else without regard to case. Where columns may be qualified by the old name, its last part
-    becomes the alias.
+    Names match exactly, else ignoring case. If columns may be qualified by the old name, its last part becomes the
+    alias.
     """
     text = statement.sql
     for mention in reversed(statement.mentions):
@@ -127,12 +127,12 @@ _TOKENS = re.compile(
 
 
 def with_quoted_metadata_columns(sql: str) -> str:
-    """`METADATA$ACTION` needs no quotes where streams come from, but Spark's identifiers have no dollar sign."""
+    """The text with METADATA$ columns in backticks, since Spark's plain identifiers have no dollar sign."""
     return _TOKENS.sub(lambda token: quoted(token["bare"].upper()) if token["bare"] else token[0], sql)
 
 
 def _without_unparsed_clauses(text: str) -> str:
-    """Blanks in place of clauses that sqlglot does not know and that hold no table name; positions stay."""
+    """The text with blanks for clauses that sqlglot does not know and that have no table name. Positions are kept."""
     return re.sub(
         r"(?<=MERGE)\s+WITH\s+SCHEMA\s+EVOLUTION\b", lambda found: " " * len(found[0]), text, flags=re.IGNORECASE
     )
@@ -197,7 +197,7 @@ def _names_a_table(table: exp.Table) -> bool:
 
 
 def _visible_ctes(node: exp.Expression) -> Iterator[str]:
-    """Names that a WITH above `node` gives; inside one definition only the earlier ones count, unless RECURSIVE."""
+    """Names that a WITH above `node` defines. Inside a definition only earlier ones count, unless RECURSIVE."""
     inside: object = node
     above = node.parent
     while above is not None:
@@ -207,7 +207,7 @@ def _visible_ctes(node: exp.Expression) -> Iterator[str]:
             own = next((place for place, cte in enumerate(clause.expressions) if cte is inside), None)
             yield from names if own is None else names[: own + bool(clause.args.get("recursive"))]
             if own is not None:
-                above = above.parent  # the statement that holds this WITH: its names are dealt with
+                above = above.parent  # the statement of this WITH, whose names are done
                 if above is None:
                     return
         inside, above = above, above.parent

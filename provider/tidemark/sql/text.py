@@ -1,4 +1,4 @@
-"""The text of a statement as tokens, read from left to right; whatever is wrong is said with its place in the text."""
+"""The text of a statement as tokens, read from left to right. Each error has its place in the text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SqlName:
 
     @property
     def text(self) -> str:
-        """The parts with dots between them: how the control store knows a stream (R12)."""
+        """The parts joined by dots, which is a stream's name in the control store (R12)."""
         return ".".join(self.parts)
 
 
@@ -62,17 +62,17 @@ def compilation_error(text: str, span: Span, problem: str) -> SqlCompilationErro
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens without comments. Raises SqlCompilationError where a quote or a comment has no end."""
+    """The tokens without comments. Raises SqlCompilationError if a quote or a comment has no end."""
     try:
         return source_tokens(text)
     except SqlNotUnderstood as error:
         open_from = next(place for place in range(len(text), -1, -1) if _ends_well(text[:place]))
-        problem = "what begins here has no end"
+        problem = "the quote or comment that begins here has no end"
         raise compilation_error(text, Span(open_from, open_from + 1), problem) from error
 
 
 def name_in(text: str, quoted: str, span: Span) -> SqlName:
-    """The name that a string holds, as in SYSTEM$STREAM_HAS_DATA('db.schema.s')."""
+    """The name in a string, as in SYSTEM$STREAM_HAS_DATA('db.schema.s')."""
     problem = f"{quoted!r} is not the name of a stream"
     try:
         cursor = Cursor(quoted)
@@ -84,7 +84,7 @@ def name_in(text: str, quoted: str, span: Span) -> SqlName:
 
 
 class Cursor:
-    """The tokens of one statement, and how far they are read. Words are compared without regard to case."""
+    """The tokens of one statement, and the position of the next one. Words are compared ignoring case."""
 
     def __init__(self, text: str, tokens: Sequence[Token] | None = None, at: int = 0) -> None:
         self.text = text
@@ -97,20 +97,20 @@ class Cursor:
         return len(coming) == len(words) and all(map(_is, coming, words))
 
     def takes(self, *words: str) -> bool:
-        """Read these words if they come next; True if so."""
+        """Whether these words come next; if so, they are read."""
         if not self.sees(*words):
             return False
         self.at += len(words)
         return True
 
     def needs(self, *words: str) -> None:
-        """Read these words. Raises SqlCompilationError at the first one that is not there."""
+        """Reads these words. Raises SqlCompilationError at the first one that is missing."""
         for word in words:
             if not self.takes(word):
                 raise self.unexpected(word)
 
     def one_of(self, *choices: str) -> str:
-        """Read the one of these words, or sequences of words, that comes next."""
+        """The one of these words, or sequences of words, that comes next; it is read."""
         for choice in choices:
             if self.takes(*choice.split()):
                 return choice
@@ -144,7 +144,7 @@ class Cursor:
         return self.one_of("TRUE", "FALSE") == "TRUE"
 
     def inside(self) -> Span:
-        """What stands between here and the parenthesis that closes; the parenthesis is read, too."""
+        """The text up to the closing parenthesis, which is read, too."""
         start, depth = self.span.start, 1
         while self._coming is not None:
             token = self._read()
@@ -154,7 +154,7 @@ class Cursor:
         raise self.unexpected(")")
 
     def end(self) -> None:
-        """Nothing but semicolons is left."""
+        """Nothing, or SqlCompilationError if more than semicolons is left."""
         while self.takes(";"):
             pass
         if self._coming is not None:
@@ -162,7 +162,7 @@ class Cursor:
 
     @property
     def span(self) -> Span:
-        """The span of the next token; the end of the text if there is none."""
+        """The place of the next token, or the end of the text."""
         token = self._coming
         return Span(len(self.text), len(self.text) + 1) if token is None else Span(token.start, token.end + 1)
 

@@ -1,4 +1,4 @@
-"""What users' own tests need: a local Spark with Delta, and a PostgreSQL that is thrown away."""
+"""Servers for users' own tests: a local Spark with Delta, and a temporary PostgreSQL."""
 
 from __future__ import annotations
 

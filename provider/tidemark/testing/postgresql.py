@@ -1,4 +1,4 @@
-"""A PostgreSQL server on a free port of this machine, in a directory that goes when it ends."""
+"""A PostgreSQL server on a free port of this machine, in a temporary directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PostgresNotInstalled", "ThrowAwayPostgres", "free_port", "postgresql
 SUPERUSER = "postgres"
 FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200")
 LOGICAL = ("wal_level=logical", "max_replication_slots=40", "max_wal_senders=40", "max_prepared_transactions=5")
-_PATIENCE = 90  # seconds that initdb, a start or a stop may take on a machine that is busy
+_PATIENCE = 90  # seconds for initdb, a start or a stop on a busy machine
 _ROOM_IN_MEMORY = 4 << 30  # bytes
 
 
@@ -30,7 +30,7 @@ class PostgresNotInstalled(RuntimeError):
 
 @dataclass(frozen=True)
 class ThrowAwayPostgres:
-    """A server that answers on 127.0.0.1 to its superuser `postgres`, and where its programs are."""
+    """A server on 127.0.0.1 with the superuser `postgres`, and the directory of its programs."""
 
     programs: Path
     data: Path
@@ -38,25 +38,26 @@ class ThrowAwayPostgres:
     password: str = field(repr=False)
 
     def start(self) -> None:
-        """Returns when connections are taken. Raises RuntimeError with what the server said."""
+        """Starts the server, and returns when it accepts connections. Raises RuntimeError with the server's log."""
         log = self.data.parent / "log"
         _run(self.programs / "pg_ctl", "start", "-D", self.data, "-w", "-t", "60", "-l", log)
 
     def stop(self) -> None:
-        """At once, as if the power had gone: every connection breaks."""
+        """Stops the server at once, as a power failure does. Every connection breaks."""
         _run(self.programs / "pg_ctl", "stop", "-D", self.data, "-m", "immediate", "-w")
 
     def restart(self) -> None:
-        """Every connection breaks, then new ones are taken again."""
+        """Restarts the server. Every connection breaks, then new ones are accepted."""
         self.stop()
         self.start()
 
 
 @contextmanager
 def throw_away_postgresql(*, password: str, settings: Sequence[str] = (*FAST, *LOGICAL)) -> Iterator[ThrowAwayPostgres]:
-    """A server that forgets to sync, for speed, and that can be replicated. PostgreSQL refuses to run as root, so for
-    root it runs as `postgres`. `settings`: lines `name=value` of its configuration; of two with one name the later
-    counts. Raises PostgresNotInstalled, RuntimeError with what a program said.
+    """A server that can be replicated and, for speed, does not sync. As root it runs as the user `postgres`.
+
+    `settings`: lines `name=value` of its configuration; the last line of a name counts. Raises PostgresNotInstalled,
+    and RuntimeError with a program's output.
     """
     programs = postgresql_programs()
     if programs is None:
@@ -75,7 +76,7 @@ def throw_away_postgresql(*, password: str, settings: Sequence[str] = (*FAST, *L
 
 
 def postgresql_programs() -> Path | None:
-    """Where initdb and pg_ctl are: on the PATH, or where Debian and Homebrew keep what they do not put there."""
+    """The directory of initdb and pg_ctl: on the PATH, or the one that Debian or Homebrew uses."""
     found = shutil.which("initdb")
     if found is not None:
         return Path(found).resolve().parent
@@ -85,7 +86,7 @@ def postgresql_programs() -> Path | None:
 
 
 def free_port() -> int:
-    """A port of this host that nobody listens on now."""
+    """A free port of this host."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -111,7 +112,7 @@ def _configure(server: ThrowAwayPostgres, settings: Sequence[str]) -> None:
 
 
 def _memory() -> str | None:
-    """A directory in memory with room for some hundred databases, or None: the usual place."""
+    """A directory in memory with room for some hundred databases; None for the usual temporary directory."""
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM_IN_MEMORY
     return str(memory) if roomy else None

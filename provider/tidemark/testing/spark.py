@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["DELTA_PACKAGE", "SHORT_LIVED_JVM", "local_spark"]
 
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-"""JVM options that halve the CPU of a session of some minutes on small data; long jobs want the defaults.
+"""JVM options that halve the CPU of a session of some minutes on small data. Long jobs need the defaults.
 
-Without a larger code cache, a session of many small queries spends a fifth of its CPU on making room in it.
+With a smaller code cache, a session of many small queries spends a fifth of its CPU on flushing it.
 """
 
 
@@ -28,10 +28,10 @@ def local_spark(
     memory: str = "2g",
     more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A local Spark session with Delta, for small tables: few partitions, no generated code; reused while it is alive.
+    """A local Spark session with Delta for small tables: few partitions, no generated code, reused while it is alive.
 
-    `warehouse` is where managed tables go (default: a fresh temporary directory). `more` are further Spark settings,
-    which win. Spark resolves Delta's jars itself, which takes some seconds the first time.
+    `warehouse`: the directory of managed tables (default: a new temporary directory). `more`: further Spark settings,
+    which take precedence. Spark resolves Delta's jars itself, which takes some seconds the first time.
     """
     import tempfile
 
@@ -46,7 +46,7 @@ def local_spark(
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} {SHORT_LIVED_JVM}",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),  # VACUUM starts 10,000 tasks else
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),  # otherwise VACUUM starts 10,000 tasks
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.ui.enabled": "false",

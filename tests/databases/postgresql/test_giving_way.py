@@ -35,7 +35,6 @@ from tidemark.replication.sources.postgresql.giving_way import Waiter, Waits
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, pinned_table
 from tidemark.replication.sources.postgresql.slots import create_slot, current_position
 from tidemark.replication.sources.postgresql.source import PostgresSource
-from tidemark.replication.sources.postgresql.statistics import lag_of
 
 SHORT = timedelta(milliseconds=300)
 LONG = timedelta(seconds=60)
@@ -130,11 +129,6 @@ def _end(held: Held) -> LogPosition:
         return current_position(connection)
 
 
-def _lag(held: Held) -> None:
-    with connect(held.world.address) as connection:
-        lag_of(connection, held.world.slot, "p", captured=LogPosition(""))
-
-
 ACTS: dict[str, Callable[[Held], object]] = {
     "system_id": lambda held: held.source.system_id(),
     "current_position": lambda held: held.source.current_position(),
@@ -151,7 +145,6 @@ ACTS: dict[str, Callable[[Held], object]] = {
     "alerts": lambda held: held.source.alerts(held.replication),
     "drop_slot": _another_slot,
     "drop": _gone,
-    "lag": _lag,
     "events by functions": lambda held: _events(held, by_protocol=False),
     "events by protocol": lambda held: _events(held, by_protocol=True),
     "advance": lambda held: held.source.advance(held.replication, _end(held)),

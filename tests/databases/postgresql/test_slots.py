@@ -34,7 +34,6 @@ from tidemark.replication.sources.postgresql.slots import (
     require_ours,
     slot_status,
 )
-from tidemark.replication.sources.postgresql.statistics import lag_of
 
 PATIENCE = timedelta(seconds=20)
 IMPATIENCE = timedelta(seconds=1)
@@ -141,22 +140,6 @@ def test_what_was_captured_but_not_let_go_is_no_change(
         assert found is not None
         assert first.commit < captured <= found.commit
         assert first.at < found.at
-
-
-def test_lag_is_the_age_of_the_oldest_change_that_is_not_captured(
-    source_server: PostgresServer, address: SourceAddress, slot: str
-) -> None:
-    captured = create_slot(address, slot, patience=PATIENCE)
-    with connect(address) as connection:
-        _write(source_server, address, "INSERT INTO unpublished VALUES (2)")
-        idle = lag_of(connection, slot, PUBLICATION, captured=captured)
-        assert (idle.oldest, idle.behind) == (None, timedelta())
-        assert idle.slot.lag_bytes > 0  # of the log, whoever wrote it
-        _write(source_server, address, "INSERT INTO orders VALUES (5)")
-        time.sleep(0.3)
-        late = lag_of(connection, slot, PUBLICATION, captured=captured)
-        assert timedelta(seconds=0.3) <= late.behind < timedelta(seconds=30)
-        assert late.slot.retained_bytes >= late.slot.lag_bytes > idle.slot.lag_bytes
 
 
 def test_a_heartbeat_moves_an_idle_source_on(address: SourceAddress, slot: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidemark.errors import InvalidArgument
 from tidemark.replication.model.replication import TypeKind, UnifiedType
-from tidemark.replication.sources.postgresql.types import array_element, decimal_of, numeric_choice, unified_type
+from tidemark.replication.sources.postgresql.types import decimal_of, numeric_choice, unified_type
 
 STRING = UnifiedType(TypeKind.STRING)
 
@@ -41,7 +41,6 @@ def test_no_type_is_refused(oid: int, modifier: int) -> None:
 def test_items_of_built_in_arrays() -> None:
     assert unified_type(1007, -1) == UnifiedType(TypeKind.ARRAY, item=UnifiedType(TypeKind.INTEGER))
     assert unified_type(1231, -1, numeric_as="decimal(20,4)").item == UnifiedType(TypeKind.DECIMAL, 20, 4)
-    assert (array_element(1009), array_element(25)) == (25, None)
 
 
 @pytest.mark.parametrize(

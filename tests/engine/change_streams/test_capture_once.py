@@ -220,13 +220,13 @@ def without_a_listed_column(lake: Lake) -> None:
     ("change", "problem"),
     some_rows(
         [
-            (dropped, "no table at"),
+            (dropped, "No table exists at"),
             (recreated, "another one now"),
             (untracked, "row tracking"),
             (without_its_key, "key column k is gone"),
             (without_a_listed_column, "watched column v is gone"),
         ],
-        now=[(dropped, "no table at"), (without_its_key, "key column k is gone")],
+        now=[(dropped, "No table exists at"), (without_its_key, "key column k is gone")],
     ),
     ids=lambda value: value.__name__ if callable(value) else "",
 )

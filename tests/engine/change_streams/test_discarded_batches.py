@@ -80,7 +80,7 @@ def test_a_table_that_vanishes_while_a_batch_is_open_is_named_and_altering_passe
         with pytest.raises(WatchedTableChanged) as failed:
             bench.capture()
         said = str(failed.value)
-        assert "cannot capture music.Albums from version 1 on: There is no table" in said
+        assert "cannot capture music.Albums from version 1 on: No table exists" in said
         assert "each capture tries it again, as it was opened, until the change stream is altered" in said
         assert "Take the table off the watch list" in said
     bench.lake.alter_change_stream("SingersNameStream", "ALL" if watch == "ALL" else "music.Singers")

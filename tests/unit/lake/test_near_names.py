@@ -45,7 +45,7 @@ def test_names_that_are_like_it_are_shown(lake: Path, name: str, meant: str) -> 
 
 @pytest.mark.parametrize("name", ["shop.zebra", "zebra.stripes", "notes.txt", "`..`", "shop"])
 def test_where_no_name_is_like_it_none_is_shown(lake: Path, name: str) -> None:
-    with pytest.raises(TableNotFound, match=r"no name is like it. Check the name or the lake root") as missing:
+    with pytest.raises(TableNotFound, match=r"no similar name. Check the name or the lake root") as missing:
         table_ref(name, str(lake))
 
     assert "Did you mean" not in str(missing.value)
@@ -59,5 +59,5 @@ def test_a_lake_root_without_tables_is_said(tmp_path: Path, there: bool) -> None
 
 
 def test_a_path_is_named_as_it_is(lake: Path) -> None:
-    with pytest.raises(TableNotFound, match=rf"There is no table at file://{lake}/shop/odrers"):
+    with pytest.raises(TableNotFound, match=rf"No table exists at file://{lake}/shop/odrers"):
         table_ref(f"{lake}/shop/odrers", "/elsewhere")

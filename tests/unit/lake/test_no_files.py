@@ -175,7 +175,7 @@ def test_a_vector_of_an_absurd_size_or_place(tmp_path: Path, kind: str, size: in
     endless(tmp_path / "v.bin")
     inline = deletion_vectors.inline(BitMap64([0, 1, 2])).path_or_inline
     text = inline if kind == "i" else (tmp_path / "v.bin").as_uri()
-    with pytest.raises(CorruptLog, match="no writer makes that"):
+    with pytest.raises(CorruptLog, match="no writer makes one"):
         deletion_vectors.load(DeletionVector(kind, text, size, 3, offset), storage.uri, storage)
 
 

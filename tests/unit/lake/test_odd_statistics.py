@@ -61,5 +61,5 @@ def test_a_file_with_more_rows_deleted_than_the_stats_count_has_no_negative_coun
 
 
 def test_a_vector_of_rows_that_the_file_does_not_have_is_said_with_the_file(log: DeltaLog) -> None:
-    with pytest.raises(CorruptLog, match=r"f\.parquet.* has 200 rows, and a deletion vector speaks of 901"):
+    with pytest.raises(CorruptLog, match=r"f\.parquet.* has 200 rows, but a deletion vector needs 901"):
         planned(log, (form(log, ROWS), -1), (form(log, ROWS, 900), 1))

@@ -13,6 +13,7 @@ from tidemark.changes.driver.vector_files import with_stored_vectors
 from tidemark.changes.planning.sets.plan import Origin, PlannedFile
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake import deletion_vectors
+from tidemark.lake.orphans import sweep_directories
 from tidemark.lake.storage import Storage
 from tidemark.model.table_log import DeletionVector, UnstoredVector
 
@@ -66,7 +67,7 @@ def test_what_a_killed_job_has_left_is_swept(tmp_path: Path) -> None:
     dead = Workspace(str(tmp_path), "dead")
     with_stored_vectors([planned(deletion_vectors.made(large(0)))], dead.new_directory(), dead)
     Path(dead.new_directory(), "_delta_log").mkdir(parents=True)
-    sweeper = Workspace(str(tmp_path), "sweeper")
-    assert sweeper.sweep(datetime.now(UTC) - timedelta(hours=1)) == 0
-    assert sweeper.sweep(datetime.now(UTC) + timedelta(hours=1)) == 2
+    for hours, removed in ((-1, 0), (1, 2)):
+        swept = sweep_directories(dead.root, older_than=datetime.now(UTC) + timedelta(hours=hours))
+        assert len(swept.removed) == removed
     assert list((tmp_path / "log_only").iterdir()) == []

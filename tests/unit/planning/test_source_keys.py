@@ -71,7 +71,7 @@ def test_keys_go_with_the_standard_mode_of_tables_and_every_change_with_tables()
     ("before", "after", "problem"),
     [
         (table(("k", "long")), table(("j", "long")), "renamed or dropped"),
-        (table(("j", "long")), table(("k", "long")), "not there in version 3"),
+        (table(("j", "long")), table(("k", "long")), "missing in version 3"),
         (table(("k", "integer")), table(("k", "double")), "of type double in version 7"),
         (table(("k", "long"), physical={"k": "k"}), table(("k", "long"), physical={"k": "col-2"}), "another column"),
     ],

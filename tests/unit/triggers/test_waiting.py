@@ -82,7 +82,7 @@ def test_what_is_there_when_the_time_is_over_is_still_found(sea: Sea) -> None:
         (lambda sea: drop_stream(sea.world.store, "s", "test"), "StreamNotFound", "does not exist"),
         (lambda sea: sea.source.replace(), "SourceRecreated", "recreate the stream"),
         (lambda sea: _make_anew(sea), "SourceRecreated", "recreate the stream"),
-        (lambda sea: shutil.rmtree(sea.source.path), "TableNotFound", "There is no table"),
+        (lambda sea: shutil.rmtree(sea.source.path), "TableNotFound", "No table exists"),
         (lambda sea: _cut(sea), "StreamStale", "has become stale"),
     ],
     ids=["dropped", "replaced", "made anew at the same version", "vanished", "stale"],
@@ -158,7 +158,7 @@ def test_a_storage_that_does_not_answer_is_waited_for(sea: Sea, said: Callable[[
     way.symlink_to(hidden)
 
     async def mended() -> None:
-        while "could not be had from its storage" not in said():
+        while "did not return" not in said():
             await asyncio.sleep(0.05)
         way.replace(log)
 

@@ -188,7 +188,7 @@ def test_nothing_that_is_wrong_ends_the_watcher(sea: Sea, watcher: Watcher, said
     watcher.run(acts)
     heard = said()
     assert heard.count("'s' does not exist") == 1  # said once, not at every look
-    assert "There is no table" in heard
+    assert "No table exists" in heard
     assert heard.count("can be read again") == 2
 
 

@@ -105,8 +105,8 @@ def read_modifications(
     workspace: Workspace,
     say: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[int, DataFrame]]:
-    """The modifications of the range, a DataFrame with the columns MODIFICATION for each page that reads anything, and
-    how many rows it reads. Each commit is shown under the schema that it left. Raises WatchedTableChanged.
+    """The modifications of the range: for each page that reads anything, how many rows it reads, and a DataFrame of
+    `modifications`. Each commit is shown under the schema that it left. Raises WatchedTableChanged.
     """
     watched = history.range.watched
     for start, end in history.pieces:

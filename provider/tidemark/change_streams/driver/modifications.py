@@ -15,10 +15,9 @@ from tidemark.change_streams.driver.values import NO_VALUES, json_object, json_o
 from tidemark.change_streams.model.change_streams import ChangeStreamOptions, ModType, ValueCaptureType, WatchedTable
 from tidemark.changes.driver.content import same_content
 
-__all__ = ["MODIFICATION", "RANKS", "Shape", "modifications", "shape_of"]
+__all__ = ["RANKS", "Shape", "modifications", "shape_of"]
 
 RANKS: Mapping[ModType, int] = {ModType.DELETE: 0, ModType.UPDATE: 1, ModType.INSERT: 2}  # in a transaction
-MODIFICATION = ("version", "kind", "changed", "column_types", "keys", "new_values", "old_values")
 _WITH_WHOLE_ROW = (ValueCaptureType.NEW_ROW, ValueCaptureType.NEW_ROW_AND_OLD_VALUES)
 _WITH_OLD_VALUES = (ValueCaptureType.OLD_AND_NEW_VALUES, ValueCaptureType.NEW_ROW_AND_OLD_VALUES)
 _GENERATED = "delta.generationExpression"
@@ -70,7 +69,8 @@ def shape_of(schema: StructType, watched: WatchedTable) -> Shape:
 
 
 def modifications(images: DataFrame, shape: Shape, options: ChangeStreamOptions) -> DataFrame:
-    """The columns MODIFICATION, a row for each modification of `images` (version, old, new).
+    """One row for each modification of `images` (version, old, new), with the columns version, kind, changed,
+    column_types, keys, new_values and old_values.
 
     `kind` is a rank of RANKS; `changed` says with 1 and 0, in the order of the watched columns, which ones the
     modification is of. A changed key is a DELETE and an INSERT; an update that changes no watched column is none.

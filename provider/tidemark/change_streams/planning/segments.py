@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tidemark.change_streams.model.change_streams import LoadSegment, Position
 
-__all__ = ["SEQUENCE_DIGITS", "SegmentStart", "load_segments", "sequence_text"]
+__all__ = ["SEQUENCE_DIGITS", "SegmentStart", "load_segments"]
 
 SEQUENCE_DIGITS = 12
 
@@ -19,11 +19,6 @@ class SegmentStart:
     token: str
     start: Position
     rows_before: int
-
-
-def sequence_text(number: int) -> str:
-    """A record_sequence: fixed width, so that text sorts as numbers do."""
-    return f"{number:0{SEQUENCE_DIGITS}d}"
 
 
 def load_segments(starts: Iterable[SegmentStart], rows: Mapping[str, int]) -> tuple[LoadSegment, ...]:

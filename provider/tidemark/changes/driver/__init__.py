@@ -1,1 +1,1 @@
-"""Change sets: planned from the log, read through log-only tables, netted by row id."""
+"""Change sets: planned from the log, read through log-only tables, and netted by row id."""

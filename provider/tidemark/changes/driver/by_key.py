@@ -1,4 +1,4 @@
-"""Rows identified by key columns: the key as a value to compare by, as METADATA$ROW_ID, and in an error."""
+"""Rows identified by key columns: the key as a value to compare, as METADATA$ROW_ID, and in an error."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _EXACT_TEXT = {  # whatever the session's time zone is, and to the microsecond
 
 
 def key_of(row: Column, kind: StructType, keys: Sequence[str]) -> Column:
-    """The struct of the key columns of `row`, a struct of type `kind`, named as `keys` are; text counts by its bytes,
-    whatever its collation.
+    """The struct of the key columns `keys` of `row`, a struct of type `kind`. Text is compared by bytes, whatever its
+    collation.
     """
     by_name = {field.name.lower(): field for field in kind.fields}
     parts = []
@@ -39,19 +39,19 @@ def key_of(row: Column, kind: StructType, keys: Sequence[str]) -> Column:
 
 
 def key_text(key: Column) -> Column:
-    """Canonical JSON: parts in the order of the keys, NULL parts kept, times in UTC."""
+    """The key as canonical JSON: parts in the order of the keys, NULL parts kept, times in UTC."""
     return F.to_json(key, _EXACT_TEXT)
 
 
 def with_keys_for_ids(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Rows with an image, their row_id being their key."""
+    """Rows with an image, with their key as row_id."""
     kind = rows.schema["image"].dataType
     assert isinstance(kind, StructType)
     return rows.withColumn("row_id", key_of(F.col("image"), kind, keys))
 
 
 def once_each(rows: DataFrame, failure: Column) -> DataFrame:
-    """The rows of `with_keys_for_ids`, if no key stands twice; else `failure`, which knows times_new."""
+    """The rows of `with_keys_for_ids`, if no key is repeated; else `failure`, which knows times_new."""
     counted = rows.groupBy("row_id").agg(F.count(F.lit(1)).alias("times_new"), F.first("image").alias("image"))
     return counted.select("row_id", F.when(F.col("times_new") > 1, failure).otherwise(F.col("image")).alias("image"))
 
@@ -59,8 +59,9 @@ def once_each(rows: DataFrame, failure: Column) -> DataFrame:
 def key_not_unique(
     *, stream: str, table: str, keys: Sequence[str], start: int, end: int, old: Column, new: Column
 ) -> Column:
-    """Fails the query for the key `row_id`, which `old` rows have at `start`, and `new` rows at `end`. The message has
-    the facts as JSON, from which `named_key_error` makes an error of ours, and says them in words.
+    """A column that fails the query for the key `row_id`, which `old` rows have at `start`, and `new` rows at `end`.
+
+    The message has the facts in words and as JSON, from which `named_key_error` makes an error of our tree.
     """
     known = {"stream": stream, "table": table, "columns": ", ".join(keys)}
     is_old = old > 1
@@ -76,6 +77,6 @@ def key_not_unique(
 
 @read_failures_by
 def named_key_error(text: str) -> KeyNotUnique | None:
-    """The error that `key_not_unique` raised, if it is in what Spark says."""
+    """The error of `key_not_unique` in Spark's message, or None if it has none."""
     facts = facts_in(_SIGN, text)
     return None if facts is None else KeyNotUnique(**facts)

@@ -1,4 +1,4 @@
-"""When two images of a row have the same content (R54)."""
+"""The comparison of two images of a row by content (R54)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BY_BYTES = "UTF8_BINARY"
 
 def same_content(old: Column, new: Column, kind: DataType) -> Column:
     """Whether two values of type `kind` are equal: NULL equals NULL, NaN equals NaN, 0.0 equals -0.0, strings by
-    bytes, and maps whatever the order of their entries.
+    bytes, and maps in any order of their entries.
     """
     return _comparable(old, kind).eqNullSafe(_comparable(new, kind))
 
@@ -37,9 +37,11 @@ def _comparable(value: Column, kind: DataType) -> Column:
 
 
 def _typed_text(variant: Column) -> Column:
-    """A variant's JSON and the types of its values, which JSON alone does not tell (1.0 and "1.0" it does, a date and
-    its text it does not). Arrays of mixed types have one type for all: two that differ only by a change of type behind
-    the same text are told apart by nothing, and count as equal.
+    """A variant's JSON and the types of its values. JSON alone distinguishes 1.0 from "1.0", but not a date from its
+    text.
+
+    An array of mixed types has one type for all items. Two arrays that differ only in a type behind the same text count
+    as equal.
     """
     return F.when(variant.isNotNull(), F.struct(F.to_json(variant), F.schema_of_variant(variant)))
 

@@ -19,7 +19,7 @@ from tidemark.model.table_log import Commit, Metadata, TableState
 __all__ = ["ROWS_PER_PAGE", "plan_pages", "state_at"]
 
 ROWS_PER_PAGE = 1_000_000  # rows read, not rows changed
-FILES_PER_PAGE = 10_000  # what a driver plans without a thought
+FILES_PER_PAGE = 10_000  # a driver plans them easily
 COMMITS_PER_PAGE = 1_000
 
 
@@ -32,17 +32,17 @@ def plan_pages(
     reader: str = "CHANGES",
     schema_of: int | None = None,
 ) -> Iterator[ChangePlan]:
-    """Plans for every change in (start, end], in order; read each with `read_changes`. Pages meet without gap or
-    overlap: the first begins at `start`, the last ends at `end`. There is one at least, maybe empty.
+    """Plans of pages for every change in (start, end], in order, for `read_changes`. Pages have no gap and no overlap:
+    the first begins at `start`, the last ends at `end`. At least one page exists, which may be empty.
 
-    A page is whole commits, and closes before the one that would make it read more than `rows_per_page` rows; it has
-    one at least. So neither planning nor a page grows with the window, though a page may be as large as a commit. All
-    pages show the columns of the version `schema_of` (default: `end`; R100), so that they can be united.
+    A page has whole commits, at least one, and ends before a commit that would make it read more than `rows_per_page`
+    rows. So neither planning nor a page grows with the window, though a page may be as large as a commit. All pages
+    show the columns of the version `schema_of` (default: `end`; R100), so that they can be united.
 
     `start` -1 begins with the table itself, version 0 included.
 
-    A change stands in the commit that made it, update images paired in it; a commit that only moves rows (OPTIMIZE)
-    has none, nor has an update that changes no value (R54). Raises what `plan_changes` does, and InvalidArgument.
+    A change belongs to its commit, and update images are paired within it. A commit that only moves rows (OPTIMIZE) has
+    no changes, nor has an update that changes no value (R54). Raises errors of `plan_changes`, and InvalidArgument.
     """
     if rows_per_page < 1:
         raise InvalidArgument(argument="rows_per_page", value=rows_per_page, problem="it must be at least 1")
@@ -60,14 +60,14 @@ def plan_pages(
 
 
 def state_at(log: DeltaLog, version: int) -> TableState:
-    """The table at a version; at -1, before its first, as at version 0 without a row. Raises what `log.state` does."""
+    """The table at a version; at -1 as at version 0, but without rows. Raises errors of `log.state`."""
     if version >= 0:
         return log.state(version)
     return replace(log.state(0), version=version, row_id_high_water_mark=None)
 
 
 class _Page:
-    """The commits taken since the last page was closed, and the table's state after them."""
+    """The commits since the last page was closed, and the table's state after them."""
 
     def __init__(self, log: DeltaLog, before: TableState, shown: Metadata, start: int, limit: int) -> None:
         self.log, self.state, self.shown, self.limit = log, before, shown, limit
@@ -81,7 +81,7 @@ class _Page:
         self.brings_back = False
 
     def files_of(self, commit: Commit) -> tuple[PlannedFile, ...]:
-        """What a commit would add to the page."""
+        """The files that a commit would add to the page."""
         fold = self._fold(commit)
         start = commit.version - 1
         return tuple(planned_files(self.log, fold, self.shown, start, commit.version, version=commit.version))
@@ -93,7 +93,7 @@ class _Page:
         return fold
 
     def is_too_much(self, files: tuple[PlannedFile, ...]) -> bool:
-        """Whether the page must be closed before these."""
+        """Whether the page must be closed before these files."""
         if not self.files:
             return False
         rows = self.rows + sum(file.rows for file in files)
@@ -101,7 +101,7 @@ class _Page:
         return rows > self.limit or too_many_files or len(self.times) >= COMMITS_PER_PAGE
 
     def take(self, commit: Commit, files: tuple[PlannedFile, ...]) -> None:
-        """Add a commit and its files."""
+        """Adds a commit and its files."""
         self.end = commit.version
         self.rows += sum(file.rows for file in files)
         self.files += files
@@ -118,7 +118,7 @@ class _Page:
         )
 
     def close(self) -> ChangePlan:
-        """The plan of what was taken; the next page begins behind it."""
+        """The plan of the page. The next page begins after it."""
         files = tuple(self.files)
         plan = ChangePlan(
             table_uri=self.log.uri,

@@ -1,4 +1,4 @@
-"""Delta's change files: whether they can stand for their commits."""
+"""Delta's change files: whether they can replace the data files of their commits."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from tidemark.model.table_log import Metadata
 __all__ = ["why_unusable"]
 
 _ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
-_THREADS = 16  # footers are asked of object stores, where one question takes milliseconds
+_THREADS = 16  # footers are in object stores, where one request takes milliseconds
 
 
 def why_unusable(log: DeltaLog, files: Sequence[FeedFile], shown: Metadata) -> str | None:
-    """None if all change files are there and carry row ids, and the columns of `shown` leave their own name free; else
-    the reason, in words.
+    """The reason not to use the change files; None if all exist, have row ids, and `shown` does not use their columns.
 
-    Delta's own writers keep the row id in them, which the protocol does not ask of others; and VACUUM may have taken
-    them while the data files still live. Either way the window is read from data files.
+    Delta's own writers keep row ids in them, but the protocol does not demand it. VACUUM may have removed them while
+    the data files are live. In both cases the window is read from data files.
     """
     if any(source_schema.mapping_mode(file.metadata) == "id" for file in files):
         return "columns are mapped by id, and that of change types has none"

@@ -1,4 +1,4 @@
-"""Delta's change files read as what they are: Parquet files with row ids, which need no log-only table."""
+"""Delta's change files read as plain Parquet files with row ids, without a log-only table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemark.sql.identifiers import quoted
 
 __all__ = ["BIRTH", "are_plain", "feed_rows", "side_of_change"]
 
-BIRTH = "insert"  # the type of a change without a row id: it is read where the row was born
+BIRTH = "insert"  # the type of a change without a row id: the file that inserted the row has it
 
 _ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
 _COMMIT = "delta.rowTracking.materializedRowCommitVersionColumnName"
@@ -40,8 +40,8 @@ def are_plain(plan: ChangePlan, files: Sequence[PlannedFile]) -> bool:
 
 
 def feed_rows(spark: SparkSession, plan: ChangePlan, files: Sequence[PlannedFile]) -> DataFrame:
-    """The rows of plain change files, as `signed_rows` gives them: one snapshot of Delta less, which is most of what a
-    small window costs.
+    """The rows of plain change files, as in `signed_rows`. This saves a Delta snapshot, most of the cost of a small
+    window.
     """
     row_id, commit = (plan.metadata.configuration[name] for name in (_ROW_ID, _COMMIT))
     columns = [
@@ -66,7 +66,7 @@ def side_of_change() -> Column:
 
 
 def _of_file(values: dict[str, int]) -> Column:
-    """The value of the file that a row is in."""
+    """The value of a row's file."""
     if len(set(values.values())) == 1:
         return F.lit(next(iter(values.values()))).cast("bigint")
     known = [F.lit(item) for path, value in values.items() for item in (unquote(path).rsplit("/", 1)[-1], value)]

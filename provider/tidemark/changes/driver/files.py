@@ -1,4 +1,4 @@
-"""What the log leaves to the files: which rows a deletion vector names, how many a file has, whether it is there."""
+"""Facts that only files have: the rows of a deletion vector, the row count of a file, and whether it exists."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ __all__ = [
     "require_present",
 ]
 
-_MOST_ROWS = 1 << 36  # of a file; bitmaps of so many take 70 MB
-_THREADS = 16  # existence is asked of object stores, where one question takes milliseconds
+_MOST_ROWS = 1 << 36  # of a file; a bitmap of them takes 70 MB
+_THREADS = 16  # existence is checked in object stores, where one request takes milliseconds
 
 
 def counted_rows(vectors: Sequence[tuple[BitMap64, int]], physical: int) -> Iterator[tuple[int, BitMap64]]:
-    """The positions of a file by how often they count, if each form counts the positions that its vector leaves.
+    """The positions of a file by their count, if each form counts the positions that its vector does not delete.
 
-    1. Positions that no vector names count as often as all forms together.
-    2. Those that some vector names count less by each form whose vector names them.
+    1. Positions in no vector count as often as all forms together.
+    2. Positions in a vector count less, by each form whose vector has them.
     """
     total = sum(count for _, count in vectors)
     named = BitMap64()
@@ -70,8 +70,8 @@ def only_these(positions: BitMap64, physical: int) -> DeletionVector | UnstoredV
 def physical_rows_of(log: DeltaLog, form: Form, *, named: int = 0, live: bool = False) -> int:
     """Rows of a file, from its stats or else from the Parquet footer; `live`: without those that its vector deletes.
 
-    `named`: as many rows vectors speak of. Stats that count fewer are not believed: some writers count only the rows
-    that are left. Raises CorruptLog, also where the file itself has fewer, NotAFile, FileNotFoundError.
+    `named`: the least number of rows, by the vectors. Stats that count fewer are ignored: some writers count only live
+    rows. Raises CorruptLog, also if the file itself has fewer, NotAFile, FileNotFoundError.
     """
     rows, uri = physical_rows(form.stats), file_uri(log.uri, form.path)
     deleted = form.deletion_vector.cardinality if form.deletion_vector else 0
@@ -79,9 +79,9 @@ def physical_rows_of(log: DeltaLog, form: Form, *, named: int = 0, live: bool = 
     if rows is None or rows < least:
         rows = _rows_in(log, uri)
     if rows < least:
-        raise CorruptLog(file=uri, problem=f"it has {rows:,} rows, and a deletion vector speaks of {least:,}")
+        raise CorruptLog(file=uri, problem=f"it has {rows:,} rows, but a deletion vector needs {least:,}")
     if rows > _MOST_ROWS:
-        raise CorruptLog(file=uri, problem=f"it is said to have {rows:,} rows: no file has so many")
+        raise CorruptLog(file=uri, problem=f"its stats have {rows:,} rows: no file has so many")
     return rows - (deleted if live else 0)
 
 
@@ -94,27 +94,27 @@ def _rows_in(log: DeltaLog, uri: str) -> int:
 
 
 def require_files(log: DeltaLog, plan: ChangePlan) -> None:
-    """Raises VersionVacuumed if a data file or deletion vector of the plan is gone, CorruptLog if a data file has
-    another size than the log says: it was not written to its end, or is another.
+    """Nothing, if the plan's data files and deletion vectors exist with the sizes in the log.
 
-    Run it before the read, and again when a read fails for a file: VACUUM may have come between.
+    Call it before the read, and again when a read fails for a file: VACUUM may have run between. Raises VersionVacuumed
+    for a missing file, CorruptLog for one of another size, which is unfinished or another file.
     """
     uris = {uri for file in plan.files for uri in _uris(file.path, file.deletion_vector)}
     found = require_present(log, uris, plan.start, plan.end)
     for file in plan.files:
         if found[file.path] != file.size:
-            problem = f"it has {found[file.path]} bytes, the log says {file.size}"
+            problem = f"it has {found[file.path]} bytes, but {file.size} in the log"
             raise CorruptLog(file=file.path, problem=problem)
 
 
 def require_files_of(log: DeltaLog, rows: DataFrame, start: int, end: int) -> None:
-    """The data files that `rows` of a version reads are there. Raises VersionVacuumed."""
+    """Nothing, or VersionVacuumed if a data file that `rows` of a version reads is missing."""
     named = (file.split(":", 1) for file in rows.inputFiles())  # Spark names files without percent-encoding
     require_present(log, (f"{scheme}:{quote(path)}" for scheme, path in named), start, end)
 
 
 def require_present(log: DeltaLog, uris: Iterable[str], start: int, end: int) -> dict[str, int]:
-    """The sizes of the files at these absolute, percent-encoded URIs. Raises VersionVacuumed if one is gone."""
+    """The sizes of the files at these absolute, percent-encoded URIs. Raises VersionVacuumed if one is missing."""
     asked = sorted(uris)
     with ThreadPoolExecutor(_THREADS) as pool:
         sizes = dict(zip(asked, pool.map(log.storage.size, asked), strict=True))

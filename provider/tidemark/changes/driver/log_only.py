@@ -1,4 +1,4 @@
-"""Log-only tables: a Delta log and nothing else, whose files are another table's, read in place."""
+"""Log-only tables: a Delta log alone, whose files are another table's, read in place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CHANGE_TYPE", "commit_of", "origin_column", "version_column"]
 CHANGE_TYPE = "_change_type"  # Delta's name in its change files
 
 _COLUMN_MAPPING = "delta.columnMapping."
-_TYPE_CHANGES = '"delta.typeChanges"'  # in the metadata of a field: the types that older files have for it
+_TYPE_CHANGES = '"delta.typeChanges"'  # in the metadata of a field: its types in older files
 _ROW_TRACKING = ("delta.enableRowTracking", "delta.rowTracking.")
 _FOR_WRITERS = (
     "delta.generationExpression",
@@ -39,13 +39,13 @@ def version_column(metadata: Metadata) -> str:
 def commit_of(
     metadata: Metadata, partition_columns: tuple[str, ...], files: Iterable[PlannedFile], *, row_ids: bool = True
 ) -> bytes:
-    """The one commit of a log-only table: version 0 of a table that has `files`, and partition columns for the origin
-    (int, an `Origin`) and the version (bigint) of their rows. If they are change files, it has their column of change
-    types, too. Without `row_ids` its rows have none.
+    """The only commit of a log-only table: version 0 of a table with `files`, and with partition columns for the origin
+    (int, an `Origin`) and the version (bigint) of their rows. Change files also have the column of change types.
+    Without `row_ids` its rows have none.
 
-    Its protocol is the least that reads them, its metadata what a reader needs of `metadata` (the schema that the
-    changes show). All `files` must be partitioned by `partition_columns` (physical names), be change files or none, and
-    have stored vectors (`with_stored_vectors`).
+    It has the lowest protocol that reads the files, and the parts of `metadata` (the schema of the changes) that a
+    reader needs. All `files` must be partitioned by `partition_columns` (physical names), have stored vectors
+    (`with_stored_vectors`), and be all change files, or none.
     """
     files = tuple(files)
     origin, version = origin_column(metadata), version_column(metadata)
@@ -118,7 +118,7 @@ def _add(file: PlannedFile, ours: Mapping[str, str], row_ids: bool) -> dict[str,
     if row_ids:
         action |= {"baseRowId": file.base_row_id, "defaultRowCommitVersion": file.default_row_commit_version}
     if file.deletion_vector:
-        assert isinstance(file.deletion_vector, DeletionVector), "it has no place yet"
+        assert isinstance(file.deletion_vector, DeletionVector), "it is not stored yet"
         action["deletionVector"] = _descriptor(file.deletion_vector)
     return action
 

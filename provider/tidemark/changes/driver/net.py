@@ -1,4 +1,4 @@
-"""Rows of both sides become changes: states that both sides have cancel, what is left is paired by row id."""
+"""Changes from the rows of both sides: equal states of both sides cancel, and the rest is paired by row id."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ROWS_PER_PARTITION = 250_000
 
 
 def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
-    """The least change set of the signed `rows` of `plan`, or of each of its commits: version, row_id and `change`.
+    """The smallest change set of the signed `rows` of `plan`, or of each of its commits: version, row_id and `change`.
 
-    The plan's row counts size the shuffle, whatever the session says. A row id or key that is left more than once on a
-    side fails the query: it is never a result.
+    The plan's row counts size the shuffle, whatever the session's settings. If a row id or key remains more than once
+    on a side, the query fails.
     """
     if plan.netting is Netting.ONE_SIDE:
         return unpaired(rows)
@@ -32,7 +32,7 @@ def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
 
 
 def net_images(rows: DataFrame, plan: ChangePlan) -> DataFrame:
-    """What `net` gives, one row for each row that changed: version, row_id, `old` and `new`, one of which may be
+    """The changes of `net` with one row for each changed row: version, row_id, `old` and `new`, one of which may be
     NULL. An update has both, and they differ.
     """
     if plan.netting is Netting.ONE_SIDE:
@@ -49,7 +49,7 @@ def net_images(rows: DataFrame, plan: ChangePlan) -> DataFrame:
 
 
 def _sides(rows: DataFrame, plan: ChangePlan) -> DataFrame:
-    """version, row_id, times_old, times_new, old, new: each row that is not merely carried over, its sides paired."""
+    """Each row that was not only carried over, with paired sides: version, row_id, times_old, times_new, old, new."""
     count = plan.rows() - plan.rows_born
     partitions = count // _ROWS_PER_PARTITION + 1
     each = plan.candidate is Candidate.EACH
@@ -67,15 +67,15 @@ def _sides(rows: DataFrame, plan: ChangePlan) -> DataFrame:
 
 
 def unpaired(rows: DataFrame) -> DataFrame:
-    """Every row is a change."""
+    """The changes, if every row is one."""
     action = F.when(F.col("side") == REMOVED, F.lit("DELETE")).otherwise(F.lit("INSERT"))
     change = F.struct(action.alias("action"), F.lit(False).alias("is_update"), F.col("image").alias("image"))
     return rows.select("version", "row_id", change.alias(CHANGE))
 
 
 def _without_carried(rows: DataFrame, is_carried: Column, keys: list[str]) -> DataFrame:
-    """Drop the rows that rewrites carried over: on the added side those that no commit of the window changed, on the
-    removed side their partners. One narrow look at the added side, and images are read once.
+    """The rows without those that rewrites carried over: on the added side those that no commit of the window changed,
+    on the removed side their partners. It reads narrow columns of the added side, and images once.
     """
     added = rows.where(F.col("origin") != Origin.REMOVED)
     removed = rows.where(F.col("origin") == Origin.REMOVED)
@@ -84,12 +84,14 @@ def _without_carried(rows: DataFrame, is_carried: Column, keys: list[str]) -> Da
 
 
 def _ids_not_cancelled(rows: DataFrame, keys: list[str]) -> DataFrame:
-    """Keys of rows that are not merely carried over; only narrow columns are read for it."""
+    """Keys of rows that were not only carried over, from narrow columns alone."""
     return rows.groupBy(*keys, "commit").agg(F.sum("side").alias("count")).where("count != 0").select(*keys)
 
 
 def _paired(rows: DataFrame, partitions: int, keys: list[str]) -> DataFrame:
-    """Cancel equal (row_id, commit) as signed multisets, then pair by `keys`: row_id, and version for every change."""
+    """Sides without equal (row_id, commit), as signed multisets, paired by `keys`: row_id, and version for every
+    change.
+    """
     states = (
         rows.repartition(partitions, *keys)
         .groupBy(*keys, "commit")
@@ -110,14 +112,14 @@ def _paired(rows: DataFrame, partitions: int, keys: list[str]) -> DataFrame:
 
 
 def _exploded(sides: DataFrame, too_many: Column) -> DataFrame:
-    """One row for each half of a change; `too_many` fails the query."""
+    """One row for each half of a change. `too_many` fails the query."""
     kind = sides.schema["new"].dataType
     assert isinstance(kind, StructType)
     return sides.select("version", "row_id", F.explode(_changes(kind, too_many)).alias(CHANGE))
 
 
 def _too_many(plan: ChangePlan) -> Column:
-    """A row id that stands twice on a side is a defect of ours, a key that does is one of the table's."""
+    """The error of a repeated row id or key on a side. The former is a defect of ours, the latter one of the table."""
     if not plan.keys:
         problem = F.lit("Tidemark: internal error: more than one image on a side for row id ")
         return F.raise_error(F.concat(problem, F.col("row_id").cast("string")))

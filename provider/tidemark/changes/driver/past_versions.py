@@ -1,4 +1,4 @@
-"""Reading a version that is older than the table keeps removed files for."""
+"""Reading a version that is older than the table's retention of removed files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ONLY_WITHIN_RETENTION = "spark.databricks.delta.vacuum.enforceTimeTravelWithinD
 def read_version(spark: SparkSession, uri: str, version: int) -> DataFrame:
     """All rows of the version, whatever its age.
 
-    Delta refuses time travel past `delta.deletedFileRetentionDuration`, since VACUUM may have taken files; what is kept
-    for a stream is older (R88). Whoever reads must see for himself that the files are there.
+    Delta refuses time travel past `delta.deletedFileRetentionDuration`, since VACUUM may have removed files. Files that
+    are kept for a stream are older (R88). The caller must check that the files exist.
     """
-    if is_remote(spark):  # the session is the job's own, and looks at the setting again whenever rows are read
+    if is_remote(spark):  # the session is the job's own, and reads the setting whenever rows are read
         spark.conf.set(_ONLY_WITHIN_RETENTION, "false")
         return spark.read.format("delta").option("versionAsOf", version).load(uri)
     with under(spark, {_ONLY_WITHIN_RETENTION: "false"}):

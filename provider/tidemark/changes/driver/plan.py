@@ -1,4 +1,4 @@
-"""From a window to the files that hold its changes; reads the log, deletion vectors and now and then a footer."""
+"""The files that have the changes of a window, from the log, deletion vectors and sometimes a footer."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def plan_changes(
     keys: tuple[str, ...] = (),
     table_id: str | None = None,
 ) -> ChangePlan:
-    """What to read for the changes in (start, end]; nothing of the table's data is read yet.
+    """The plan for the changes in (start, end]. It reads no data of the table yet.
 
-    With `keys` (standard mode only) rows are told apart by these columns: row tracking may be off, and may be switched
-    in the window; what is read is the difference of live files, and every row of it is compared by content. So the
-    window may begin in a table that `table_id` has replaced, where a stream was re-based onto it.
+    With `keys` (standard mode only) these columns identify rows. Row tracking may be off, and may be switched within
+    the window. The plan then has the difference of live files, and every row of it is compared by content. So the
+    window of a re-based stream may begin in a table that `table_id` has replaced.
 
     `reader` is the stream's name, for errors. Raises RowTrackingDisabled or UnsupportedTableFeature as
     `require_readable` does, TrackingInterrupted (R85), SourceRecreated (R82), IncompatibleSchemaChange (R103), and
-    LogIncomplete or VersionNotFound where the log does not reach; VersionVacuumed if a deletion vector is gone. With
+    LogIncomplete or VersionNotFound if the log does not reach; VersionVacuumed if a deletion vector is gone. With
     `keys`, KeyColumnChanged.
     """
     before = log.state(start)
@@ -69,7 +69,7 @@ def plan_changes(
 
 
 def last_metadata(before: Metadata, commits: Iterable[Commit]) -> Metadata:
-    """The metadata after `commits`, of which the last that sets it holds."""
+    """The metadata after `commits`. The last commit that sets it counts."""
     return next((commit.metadata for commit in reversed(tuple(commits)) if commit.metadata), before)
 
 
@@ -82,10 +82,10 @@ def require_one_readable_table(
     row_ids: bool = True,
     successor: str | None = None,
 ) -> None:
-    """Say nothing if the table is the same, readable and, for `row_ids`, tracked in the same way all through `commits`;
-    or is `successor` from one of them on.
+    """Nothing, if all `commits` are of the same readable table, or of `successor` from one of them on. With `row_ids`,
+    row tracking must not be switched.
 
-    Raises SourceRecreated, TrackingInterrupted, and what `require_readable` does.
+    Raises SourceRecreated, TrackingInterrupted, and errors of `require_readable`.
     """
     name = _name(log)
     require_readable(before, name, row_ids=row_ids)
@@ -105,7 +105,7 @@ def require_one_readable_table(
 
 
 def _fold(log: DeltaLog, mode: StreamMode, commits: Sequence[Commit], before: TableState) -> tuple[Fold, str | None]:
-    """The fold, and why change files, which would have been best, were not used."""
+    """The fold, and the reason why better change files were not used."""
     mark = before.row_id_high_water_mark
     if mode is not StreamMode.STANDARD:
         return fold_births(commits, before.metadata, mark), None
@@ -115,13 +115,13 @@ def _fold(log: DeltaLog, mode: StreamMode, commits: Sequence[Commit], before: Ta
 
 
 def _fold_by_key(commits: Sequence[Commit], before: TableState) -> Fold:
-    """The difference of live files. That a row was born in the window says nothing where ids do not count."""
+    """The difference of live files. Without row ids it does not matter whether the window inserted a row."""
     states = fold_states(commits, before.metadata, before.row_id_high_water_mark, row_ids=False)
     return replace(states, changes=tuple(replace(change, all_born=False) for change in states.changes))
 
 
 def _netting_by_key(files: Sequence[PlannedFile]) -> Netting:
-    """All rows through one aggregate: it alone sees a key that stands twice, and each pair has to be compared."""
+    """The netting by one aggregate of all rows. Only it finds repeated keys, and each pair must be compared."""
     return Netting.AGGREGATE if files else Netting.NOTHING
 
 

@@ -1,4 +1,4 @@
-"""From a fold to the entries of log-only tables: one for each file and side, with the rows that count."""
+"""The entries of log-only tables for a fold: one for each file and side, with the rows that count."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tidemark.model.table_log import DeletionVector, Metadata, UnstoredVector
 
 __all__ = ["FEED_ROW_IDS_FROM", "planned_files"]
 
-FEED_ROW_IDS_FROM = 1 << 62  # the row id of a change without one: no table gets there
+FEED_ROW_IDS_FROM = 1 << 62  # the row id of a change without one: no table reaches it
 
 
 def planned_files(
     log: DeltaLog, fold: Fold, after: Metadata, start: int, end: int, *, version: int = 0, row_ids: bool = True
 ) -> Iterator[PlannedFile]:
-    """The files of `fold`, to be read under the metadata `after`; all belong to the commit `version`, if one is given.
-    Without `row_ids` nobody will ask for those of their rows, and the table may have none.
+    """The files of `fold` under the metadata `after`; all belong to the commit `version`, if one is given. Without
+    `row_ids` the ids of rows are not read, and the table may have none.
 
     Raises VersionVacuumed if a deletion vector is gone, IncompatibleSchemaChange (R103), FileNotDescribed, CorruptLog.
     """
@@ -52,7 +52,7 @@ class _Files:
         self.row_ids = row_ids
 
     def of_path(self, change: PathChange) -> Iterator[PlannedFile]:
-        """Where forms differ by deletion vectors, just the rows that they count unequally."""
+        """The files of a path. If forms differ by deletion vectors, only rows with unequal counts are in them."""
         if len(change.forms) == 1:
             ((form, count),) = change.forms
             added = Origin.BORN if change.all_born else Origin.ADDED
@@ -127,10 +127,10 @@ class _Files:
 
 
 def _with_stats_of(form: Form, physical: int) -> Form:
-    """Without stats that say another number of rows than the file has: Delta would believe them."""
+    """The form without stats that have another row count than the file: Delta would trust them."""
     return form if physical_rows(form.stats) in (None, physical) else replace(form, stats=None)
 
 
 def _loose(stats: str | None) -> str | None:
-    """Bounds that hold for all rows of a file need not be reached by those that a deletion vector leaves."""
+    """The stats with loose bounds: the live rows under a deletion vector may not reach the file's bounds."""
     return json.dumps({**foreign_object(stats), "tightBounds": False}) if stats else None

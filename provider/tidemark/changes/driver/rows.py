@@ -27,13 +27,13 @@ __all__ = ["read_changed_images", "read_changes", "read_snapshot"]
 
 
 def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace) -> DataFrame:
-    """The changes of `plan`, with the columns of version `end` in its order and then METADATA$ACTION (string: INSERT
-    or DELETE), METADATA$ISUPDATE (boolean: true on both halves of a pair, R29), METADATA$ROW_ID (string: table id,
-    colon, row id, or in a plan by key the canonical JSON of the key); where every change is asked for, also
+    """The changes of `plan`, with the columns of version `end` in its order, followed by METADATA$ACTION (string:
+    INSERT or DELETE), METADATA$ISUPDATE (boolean: true on both halves of a pair, R29) and METADATA$ROW_ID (string:
+    table id, colon, row id, or in a plan by key the canonical JSON of the key). Plans of every change also have
     METADATA$COMMIT_VERSION (bigint) and METADATA$COMMIT_TIMESTAMP (timestamp).
 
-    Lazy: evaluated as often as it is used, until `workspace` is closed. An empty plan reads nothing. Raises
-    VersionVacuumed if files are gone by now.
+    It is lazy: evaluated at each use, until `workspace` is closed. An empty plan reads nothing. Raises VersionVacuumed
+    if files are missing.
     """
     if plan.empty:
         return _nothing(spark, plan)
@@ -55,9 +55,9 @@ def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace
 
 def read_changed_images(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace) -> DataFrame:
     """The changes of a `plan` of every change, one row for each row that a commit changed: version (bigint), `old` and
-    `new` (structs of the columns of version `end`), NULL where the row was born or removed.
+    `new` (structs of the columns of version `end`). `old` is NULL for an insert, `new` for a delete.
 
-    Lazy in the same way, with the same errors; a plan that is empty has nothing to read: do not ask.
+    It is lazy in the same way, with the same errors. The plan must not be empty.
     """
     require_files(log, plan)
     return net_images(signed_rows(spark, plan, workspace), plan).select("version", "old", "new")
@@ -74,8 +74,8 @@ def read_snapshot(
 ) -> DataFrame:
     """All rows of a version as inserts (R10); columns as in `read_changes`, lazy in the same way.
 
-    By `keys`, row tracking may be off. `with_commit` adds METADATA$COMMIT_VERSION and METADATA$COMMIT_TIMESTAMP: those
-    of the version, whoever inserted a row. Raises RowTrackingDisabled, UnsupportedTableFeature, VersionVacuumed,
+    With `keys`, row tracking may be off. `with_commit` adds METADATA$COMMIT_VERSION and METADATA$COMMIT_TIMESTAMP of
+    the version, whichever commit inserted a row. Raises RowTrackingDisabled, UnsupportedTableFeature, VersionVacuumed,
     LogIncomplete, VersionNotFound, KeyColumnChanged.
     """
     state = log.state(version)

@@ -1,4 +1,4 @@
-"""The rows that a plan reads, each with the side on which it counts: log-only tables, joined into one DataFrame."""
+"""The rows that a plan reads, each with its side: log-only tables, united into one DataFrame."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _STORAGE_SETTINGS = ("fs.", "spark.hadoop.")
 
 
 def signed_rows(spark: SparkSession, plan: ChangePlan, workspace: Workspace) -> DataFrame:
-    """The rows of `plan`: origin (int), version (bigint: the commit asked for, else 0), side (int: −1 or +1), row_id,
-    commit (bigint: the version that last changed the row), image (struct: the columns of the plan's schema). Where the
-    plan compares by key, row_id is the struct of the key columns, and commit the side. Lazy.
+    """The rows of `plan`, lazily: origin (int), version (bigint: the commit for every change, else 0), side (int: −1 or
+    +1), row_id, commit (bigint: the version that last changed the row), image (struct: the columns of the plan's
+    schema). If the plan compares by key, row_id is the struct of the key columns, and commit the side.
     """
     rows = reduce(DataFrame.unionByName, [_rows(spark, plan, files, workspace) for files in _tables(plan.files)])
     if not plan.keys:
         return rows
-    # no two states cancel unlooked-at
+    # no two states cancel without a comparison
     return rows.transform(with_keys_for_ids, plan.keys).withColumn("commit", F.col("side").cast("bigint"))
 
 
 def _tables(files: tuple[PlannedFile, ...]) -> list[list[PlannedFile]]:
-    """Files that one log-only table can hold: partitioned alike, change files or none, each logical file once."""
+    """Groups of files, each for one log-only table: partitioned alike, all change files or none, each file once."""
     tables: dict[tuple[tuple[str, ...], bool, int], list[PlannedFile]] = defaultdict(list)
     times: dict[tuple[str, str | None], int] = defaultdict(int)
     for file in files:
@@ -93,9 +93,9 @@ def _known(row_id: Column) -> Column:
 def _loaded(spark: SparkSession, directory: str) -> DataFrame:
     """The log-only table at `directory`, its log replayed in one partition.
 
-    Delta replays a log in 50 partitions by default, and keeps the result for all sessions. So unless the session has
-    its own mind about it, another session looks first: the user's settings stay as they are, at an eighth of the CPU.
-    A session behind Spark Connect makes no others, and belongs to its job alone.
+    Delta replays a log in 50 partitions by default, and caches the result for all sessions. So unless the session sets
+    the number itself, another session reads the log first. This takes an eighth of the CPU, and does not change the
+    user's settings. A session behind Spark Connect creates no others, and belongs to its job alone.
     """
     if spark.conf.get(_REPLAY_PARTITIONS, None) is None and is_remote(spark):
         with set_for_now(spark, _REPLAY_PARTITIONS, "1"):

@@ -1,4 +1,4 @@
-"""Deletion vectors that are too large for a log-only table's log: in files beside it, gone with its directory."""
+"""Deletion vectors that are too large for the log of a log-only table, in files that its directory has, too."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["with_stored_vectors"]
 
-_BYTES_PER_FILE = 64 << 20  # one vector more may pass it; Delta counts offsets in 31 bits
+_BYTES_PER_FILE = 64 << 20  # the last vector may exceed it; Delta counts offsets in 31 bits
 
 
 def with_stored_vectors(files: Sequence[PlannedFile], directory: str, workspace: Workspace) -> list[PlannedFile]:
-    """`files` as a log can say them: each vector that stands nowhere yet is written to a file in `directory`, a new one
-    of the workspace. Most windows have none, and nothing is written. A second run overwrites the same files.
+    """`files` as a log can have them: each vector without a place is written to a file in `directory`, a new one of the
+    workspace. Most windows have none, and write nothing. Idempotent: a second run overwrites the same files.
     """
     room = _Room(directory, workspace)
     stored = [
@@ -36,7 +36,7 @@ def with_stored_vectors(files: Sequence[PlannedFile], directory: str, workspace:
 
 
 class _Room:
-    """The vector files of one directory, filled one after the other."""
+    """The vector files of one directory, written one after another."""
 
     def __init__(self, directory: str, workspace: Workspace) -> None:
         self._directory, self._workspace = directory, workspace
@@ -50,7 +50,7 @@ class _Room:
         return self._open.put(vector)
 
     def flush(self) -> None:
-        """Write the open file, if there is anything in it."""
+        """Writes the open file, unless it is empty."""
         if not self._open.empty:
             self._workspace.write(f"{self._directory}/{self._name}", self._open.content)
 

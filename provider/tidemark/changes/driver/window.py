@@ -1,4 +1,4 @@
-"""A stream's window as rows, with the errors that a consumer of the stream should see."""
+"""A stream's window as rows, with errors for a consumer of the stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemark.model.streams import StreamMode, StreamWindow, WindowKind
 
 __all__ = ["plan_window", "read_window"]
 
-ROWS_PER_PART = 50_000_000  # of every change: one DataFrame has them all, each part a plan of its own
+ROWS_PER_PART = 50_000_000  # of every change: one DataFrame has all parts, each with a plan of its own
 
 
 def read_window(
@@ -32,11 +32,11 @@ def read_window(
 ) -> DataFrame:
     """The rows that the stream shows of `window`, in all modes and kinds; columns as in `read_changes`.
 
-    Every change of a window is the union of its pages, so that the plan grows with a thousandth of the commits.
+    Every change of a window is the union of its pages, so the plan grows with a thousandth of the commits.
 
-    The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). `say` is
-    told the plan in a line. Raises SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85),
-    VersionVacuumed, IncompatibleSchemaChange, KeyColumnChanged.
+    Idempotent: the same window always gives the same rows, whatever is committed meanwhile (R20). `say` gets the plan
+    in a line. Raises SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85), VersionVacuumed,
+    IncompatibleSchemaChange, KeyColumnChanged.
     """
     log = _open(window, options)
     with _stale_without_history(window):
@@ -52,8 +52,8 @@ def read_window(
 
 
 def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> tuple[ChangePlan, ...]:
-    """What `read_window` would read for a window of changes, without Spark; same errors. One plan, or for every change
-    one for each page.
+    """The plans of `read_window` for a window of changes, without Spark, with the same errors: one plan, or one for
+    each page of every change.
     """
     with _stale_without_history(window):
         return _planned(_open(window, options), window)

@@ -1,1 +1,1 @@
-"""Decisions about changes: which files hold them, and which sources and views can be read."""
+"""Decisions about changes: the files that have them, and the sources and views that can be read."""

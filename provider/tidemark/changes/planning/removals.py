@@ -1,4 +1,4 @@
-"""Which files commits have removed: what streams behind these commits still need, and how much that is."""
+"""The files that commits have removed and streams before these commits still need, and their size."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tidemark.model.table_log import Commit, DeletionVector
 
 __all__ = ["UNKNOWN", "KeptBytes", "Removal", "Removals", "kept_bytes", "removals"]
 
-UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)  # when a file was removed of which the log does not say it
+UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)  # the removal time of a file if the log has none
 
 
 @dataclass(frozen=True)
 class Removal:
     """A file, with one deletion vector, that a commit removed.
 
-    `removed_at` is what VACUUM goes by: a time in the commit, a little before it, and 1970 where the commit has none.
-    `whole`: the data file is live no more, under whatever vector; else only the vector is out of use.
+    `removed_at`: the time that VACUUM uses. It is in the commit, a little before the commit's own, and 1970 if the
+    commit has none. `whole`: the data file is no longer live under any vector; else only the vector is unused.
     """
 
     version: int
@@ -31,8 +31,8 @@ class Removal:
 
 @dataclass(frozen=True)
 class KeptBytes:
-    """Data files that a stream behind their removal needs: their bytes, and how many of these are past the table's own
-    retention, so that only streams keep them.
+    """The bytes of data files that a stream before their removal needs, and those past the table's own retention, which
+    only streams keep.
     """
 
     files: int = 0
@@ -41,14 +41,14 @@ class KeptBytes:
 
 
 class Removals:
-    """Takes commits in their order; what they removed and did not bring back."""
+    """The files that commits, taken in their order, have removed and not restored."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], Removal] = {}
         self._live: dict[str, int] = {}  # size, by path
 
     def take(self, commit: Commit) -> None:
-        """The next commit."""
+        """Adds the next commit."""
         for gone in commit.removes:
             added = self._live.pop(gone.path, 0)
             size = gone.size if gone.size is not None else added
@@ -60,16 +60,16 @@ class Removals:
             self._found.pop(new.key, None)
 
     def removals(self) -> tuple[Removal, ...]:
-        """The removals up to now, in the order of the commits."""
+        """The removals so far, in the order of the commits."""
         return tuple(replace(one, whole=False) if one.path in self._live else one for one in self._found.values())
 
     def __len__(self) -> int:
-        """How many files it remembers."""
+        """The number of files that it remembers."""
         return len(self._found) + len(self._live)
 
 
 def removals(commits: Iterable[Commit]) -> tuple[Removal, ...]:
-    """What these commits removed and did not bring back, in their order."""
+    """The files that these commits have removed and not restored, in their order."""
     all_of_them = Removals()
     for commit in commits:
         all_of_them.take(commit)
@@ -77,8 +77,8 @@ def removals(commits: Iterable[Commit]) -> tuple[Removal, ...]:
 
 
 def kept_bytes(removed: Sequence[Removal], own: timedelta, now: datetime) -> KeptBytes:
-    """How much a stream behind these removals keeps alive, of a table that by itself keeps files for `own`."""
-    last = {one.path: one for one in removed if one.whole}  # of a path, the last removal counts
+    """The bytes that a stream before these removals keeps, in a table whose own retention is `own`."""
+    last = {one.path: one for one in removed if one.whole}  # the last removal of a path counts
     past = [one for one in last.values() if now - one.removed_at > own]
     return KeptBytes(len(last), sum(one.size for one in last.values()), sum(one.size for one in past))
 

@@ -1,4 +1,4 @@
-"""Keys that identify rows where row ids do not: which columns can be one, and whether a window can be read by them."""
+"""Keys that identify rows instead of row ids: the columns that can be keys, and the windows that they can read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidemark.errors import InvalidArgument, KeyColumnChanged, NotYetSupported
 from tidemark.model.streams import StreamMode
 from tidemark.model.table_log import Metadata
 
-__all__ = ["key_fields", "require_fitting_mode", "require_keys", "require_same_keys"]
+__all__ = ["require_fitting_mode", "require_keys", "require_same_keys"]
 
 _EXACT = ("boolean", "byte", "short", "integer", "long", "string", "date", "timestamp", "timestamp_ntz")
 _DECIMAL = "decimal("
@@ -18,7 +18,7 @@ _ALLOWED = "a key is made of whole numbers, decimals, booleans, text, dates and 
 
 
 def require_fitting_mode(mode: StreamMode, keys: Sequence[str], *, on_view: bool) -> None:
-    """Say nothing if a stream can have this mode and compare by these keys, maybe none.
+    """Nothing, if a stream can have this mode and compare by these keys, which may be none.
 
     Raises InvalidArgument for keys in another mode than standard or on a view, NotYetSupported for every change of a
     view.
@@ -27,19 +27,21 @@ def require_fitting_mode(mode: StreamMode, keys: Sequence[str], *, on_view: bool
         problem = "a stream on a view is standard or append_only (R6)"
         raise InvalidArgument(argument="mode", value=mode.value, problem=problem)
     if on_view and mode is StreamMode.EVERY_CHANGE:
-        raise NotYetSupported(feature="Every change of a view", instead="Make the stream on its tables.")
+        raise NotYetSupported(feature="Every change of a view", instead="Create the stream on its tables.")
     if not keys:
         return
     if on_view:
-        raise InvalidArgument(argument="keys", value=list(keys), problem="rows of a view have ids made of its tables'")
+        raise InvalidArgument(
+            argument="keys", value=list(keys), problem="a view's rows have ids of its tables' rows; leave keys out"
+        )
     if mode is not StreamMode.STANDARD:
         problem = f"only mode 'standard' compares by key, not {mode.value!r}"
         raise InvalidArgument(argument="keys", value=list(keys), problem=problem)
 
 
 def require_keys(metadata: Metadata, keys: Sequence[str], table: str) -> tuple[str, ...]:
-    """The key columns as the table spells them. Raises InvalidArgument, naming column and type, for one that is not
-    there, has parts, or is of a type whose values do not compare exactly; and for one that stands twice.
+    """The key columns as the table spells them. Raises InvalidArgument, with column and type, for a column that is
+    missing, has parts, is given twice, or has a type whose values do not compare exactly.
     """
     if isinstance(keys, str):
         raise InvalidArgument(argument="keys", value=keys, problem="give a list of column names")
@@ -55,31 +57,25 @@ def require_keys(metadata: Metadata, keys: Sequence[str], table: str) -> tuple[s
             raise InvalidArgument(argument="keys", value=list(keys), problem=problem)
         found.append(field.name)
     if len(set(found)) < len(found):
-        raise InvalidArgument(argument="keys", value=list(keys), problem="a column stands twice")
+        raise InvalidArgument(argument="keys", value=list(keys), problem="a column is given twice")
     return tuple(found)
 
 
 def require_same_keys(
     before: Metadata, after: Metadata, keys: Sequence[str], *, stream: str, table: str, start: int, end: int
 ) -> None:
-    """Say nothing if both ends of a window have the key columns, and they are the same. Raises KeyColumnChanged."""
+    """Nothing, or KeyColumnChanged unless both ends of a window have the same key columns."""
     for key in keys:
         problem = _change(_field(before, key), _field(after, key), start, end)
         if problem:
             raise KeyColumnChanged(stream=stream, table=table, column=key, start=start, end=end, problem=problem)
 
 
-def key_fields(metadata: Metadata, keys: Sequence[str]) -> tuple[Field, ...]:
-    """The key columns, which must be there."""
-    by_name = {field.name.lower(): field for field in source_schema.fields(metadata)}
-    return tuple(by_name[key.lower()] for key in keys)
-
-
 def _change(old: Field | None, new: Field | None, start: int, end: int) -> str | None:
     if old is None:
-        return f"is not there in version {start}"
+        return f"is missing in version {start}"
     if new is None:
-        return f"is not there in version {end}: it was renamed or dropped"
+        return f"is missing in version {end}: it was renamed or dropped"
     if old.key != new.key:
         return f"is another column in version {end} than in version {start}"
     return None if _is_exact(new) else f"is of type {_type(new)} in version {end}"

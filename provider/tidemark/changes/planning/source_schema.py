@@ -1,4 +1,4 @@
-"""How files of an earlier schema are read under a later one: column by column, by physical name."""
+"""Reading files of an earlier schema under a later one: column by column, by physical name."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tidemark.model.table_log import Metadata
 
 __all__ = ["Field", "atoms", "fields", "first_difference", "mapping_mode", "partition_columns", "partition_values"]
 
-_FEW_SCHEMAS = 64  # asked for each file of a window
+_FEW_SCHEMAS = 64  # cached, since each file of a window needs one
 _PHYSICAL = "delta.columnMapping.physicalName"
 _DECIMAL = re.compile(r"decimal\((\d+), *(-?\d+)\)")
-_WIDER = {  # what Delta's type widening allows and every Parquet reader of Spark can do; decimals apart
+_WIDER = {  # allowed by Delta's type widening and by all of Spark's Parquet readers, without decimals
     "byte": ("short", "integer", "long", "double"),
     "short": ("integer", "long", "double"),
     "integer": ("long", "double"),
     "float": ("double",),
     "date": ("timestamp_ntz",),
 }
-_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # before the point, for a decimal to hold all of them
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}  # of a decimal before the point that has all values
 
 
 @dataclass(frozen=True)
 class Field:
-    """A top-level column: its name, the name that files have for it, and its JSON form in `schemaString`."""
+    """A top-level column: its name, its name in files, and its JSON form in `schemaString`."""
 
     name: str
     physical: str
@@ -46,26 +46,26 @@ def fields(metadata: Metadata) -> tuple[Field, ...]:
 
 
 def first_difference(old: Metadata, new: Metadata) -> str | None:
-    """Why files written under `old` cannot be read under `new`; None if they can.
+    """The reason why files of `old` cannot be read under `new`; None if they can.
 
-    Columns may be added (R100: they read as NULL), renamed (R101), dropped (R102) and reordered; the type of one that
-    both have may be widened (R105: its values are cast up), nested fields included. Nullability and comments do not
-    matter. A column that was dropped and added again is another one, and old rows have NULL for it; but not if its type
-    is another one, too: so does Delta record an overwrite that changes a type, and values would be lost unsaid. Nor if
-    column mapping was removed: the names that older files have for the columns went with it.
+    Columns may be added (R100: they read as NULL), renamed (R101), dropped (R102) and reordered. The type of a common
+    column may be widened (R105: its values are cast up), nested fields included. Nullability and comments do not
+    matter. A column that was dropped and added again is another column, which is NULL in old rows. If its type has
+    changed, too, files cannot be read: Delta records an overwrite with another type in this way, and its values would
+    be lost. They cannot be read either if column mapping was removed, and with it the column names of older files.
     """
     if mapping_mode(old) != "none" and mapping_mode(new) == "none":
-        return "column mapping was removed, and with it the names that older files have for the columns"
+        return "column mapping was removed, and with it the column names of older files"
     return _first_difference(old.schema_json, new.schema_json)
 
 
 def mapping_mode(metadata: Metadata) -> str:
-    """How files name columns: `none` (as the table does), `name` (physical names) or `id` (field ids)."""
+    """The naming of columns in files: `none` (the table's names), `name` (physical names) or `id` (field ids)."""
     return metadata.configuration.get("delta.columnMapping.mode", "none")
 
 
 def atoms(metadata: Metadata) -> frozenset[str]:
-    """The types of all columns, taken apart down to those that have no parts."""
+    """The types without parts in all columns."""
     return frozenset(_atoms(parsed(metadata.schema_json)))
 
 
@@ -78,7 +78,7 @@ def partition_columns(old: Metadata, new: Metadata) -> tuple[str, ...]:
 
 
 def partition_values(values: Mapping[str, str | None], columns: tuple[str, ...]) -> dict[str, str | None]:
-    """The values of `columns` (physical names), whatever case the log writes their names in."""
+    """The values of `columns` (physical names), ignoring the case of names in the log."""
     by_key = {name.lower(): value for name, value in values.items()}
     return {column: by_key.get(column.lower()) for column in columns}
 
@@ -130,7 +130,7 @@ def _differences(old: Any, new: Any, path: str, *, may_widen: bool = True) -> It
 
 
 def _pairs(old: list[Any], new: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Fields of `new` with those of `old` whose place they have: by physical name, else by name if that one is gone."""
+    """Fields of `new` with their counterparts in `old`: by physical name, else by name if that one is missing."""
     by_physical = {_physical(form).lower(): form for form in old}
     gone = by_physical.keys() - {_physical(form).lower() for form in new}
     by_name = {by_physical[key]["name"].lower(): by_physical[key] for key in gone}
@@ -141,7 +141,7 @@ def _pairs(old: list[Any], new: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _is_wider(old: str, new: str) -> bool:
-    """Whether every value of `old` is one of `new`, and files that have `old` can be read as `new`."""
+    """Whether every value of `old` is one of `new`, and files with `old` can be read as `new`."""
     if old == "void" or new in _WIDER.get(old, ()):
         return True
     wide, narrow = _DECIMAL.fullmatch(new), _DECIMAL.fullmatch(old)

@@ -1,4 +1,4 @@
-"""Which tables a stream can read: an allow-list, so that a feature nobody has thought of is refused by its name."""
+"""The tables that a stream can read: an allow-list, so that unknown features are refused by name."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ _DROP = "Drop the feature (ALTER TABLE … DROP FEATURE), or read another table.
 
 
 def require_readable(state: TableState, table: str, *, row_ids: bool = True) -> None:
-    """Say nothing if a stream can read the table as it is in `state`; without `row_ids` row tracking may be off.
+    """Nothing, if a stream can read the table in `state`; without `row_ids` row tracking may be off.
 
-    Raises UnsupportedTableFeature with the feature's name, or RowTrackingDisabled with the ALTER that turns it on.
-    `table` is how the error names the table: as SQL can, for example delta.`/path`.
+    Raises UnsupportedTableFeature with the feature's name, or RowTrackingDisabled with the ALTER that enables it.
+    `table`: its name in the error, in SQL's form, for example delta.`/path`.
     """
     features = {*state.protocol.reader_features, *state.protocol.writer_features}
     for feature in sorted(features - READABLE_FEATURES):

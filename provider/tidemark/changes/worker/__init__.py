@@ -1,1 +1,1 @@
-"""What a table's log says of its changes, asked on the Airflow side."""
+"""Facts about changes in a table's log, for the worker."""

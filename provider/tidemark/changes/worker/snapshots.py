@@ -1,4 +1,4 @@
-"""How much a table holds at a version, by its log alone: no data file is opened."""
+"""The size of a table at a version, by its log alone. No data file is opened."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _COLUMNS = ["add.path", "add.stats", "add.deletionVector.cardinality"]
 
 @dataclass(frozen=True)
 class SnapshotSize:
-    """Data files, and their rows; `rows` is None where a file does not say how many it has."""
+    """Data files and their rows. `rows` is None if a file has no row count."""
 
     files: int
     rows: int | None
 
 
 def snapshot_size(log: DeltaLog, version: int, *, most_commits: int) -> SnapshotSize | None:
-    """What the table has at the version. None where that would take more than `most_commits`, or a checkpoint whose
-    files stand in others. Raises SourceError, LakeError.
+    """The size at the version; None if it needs more than `most_commits`, or a checkpoint with sidecars. Raises
+    SourceError, LakeError.
     """
     checkpoint = list_log(log.storage.names(LOG_DIRECTORY)).checkpoint_at_or_before(version)
     start = -1 if checkpoint is None else checkpoint.version
@@ -49,7 +49,7 @@ def snapshot_size(log: DeltaLog, version: int, *, most_commits: int) -> Snapshot
 
 
 def _is_classic(name: str) -> bool:
-    """`<version>.checkpoint[.<part>.<parts>].parquet`; of V2 the middle is a UUID, and the files stand in sidecars."""
+    """Whether the name is `<version>.checkpoint[.<part>.<parts>].parquet`. V2 has a UUID, and files in sidecars."""
     middle = name.split(".")[2:-1]
     return name.endswith(".parquet") and all(part.isdigit() for part in middle)
 

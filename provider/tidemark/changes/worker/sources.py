@@ -1,4 +1,4 @@
-"""Whether a stream can read a table, asked of its log when the stream is created."""
+"""Whether a stream can read a table, by its log when the stream is created."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ __all__ = ["require_stream_source", "require_tracked_at"]
 
 
 def require_stream_source(log: DeltaLog, table: str, keys: Sequence[str] = ()) -> None:
-    """Say nothing if a stream, maybe one that compares by `keys`, can read the table as it is now; `table` is how the
-    error names it.
+    """Nothing, if a stream can read the table as it is now, by `keys` if given. `table`: its name in the error.
 
-    Raises UnsupportedTableFeature, RowTrackingDisabled unless there are keys, InvalidArgument for what cannot be one.
+    Raises UnsupportedTableFeature, RowTrackingDisabled unless keys are given, InvalidArgument for invalid keys.
     """
     state = log.state()
     require_readable(state, table, row_ids=not keys)
@@ -24,9 +23,9 @@ def require_stream_source(log: DeltaLog, table: str, keys: Sequence[str] = ()) -
 
 
 def require_tracked_at(log: DeltaLog, table: str, version: int, *, stream: str, keys: Sequence[str] = ()) -> None:
-    """Say nothing if a stream can begin at `version`: it is there, and its rows have ids, or the columns of `keys`.
+    """Nothing, if a stream can begin at `version`: it exists, and its rows have ids, or the columns of `keys`.
 
-    Raises TrackingInterrupted (R8g), InvalidArgument where one of `keys` was not there, VersionNotFound, LogIncomplete.
+    Raises TrackingInterrupted (R8g), InvalidArgument if one of `keys` is missing, VersionNotFound, LogIncomplete.
     """
     state = log.state(version)
     require_keys(state.metadata, keys, table)

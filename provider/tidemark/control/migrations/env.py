@@ -1,4 +1,4 @@
-"""Alembic's environment: runs on the connection, and in the transaction, that the control store hands over."""
+"""Alembic's environment, which uses the control store's connection and transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Append: every row of the stream, DELETE images included, becomes a row of the target, as INSERT … SELECT would do."""
+"""Append: every row of the stream, DELETE images included, becomes a row of the target, as with INSERT … SELECT."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["prepare_append"]
 
 
 def prepare_append(rows: DataFrame, statement: Statement, target: StructType) -> PreparedWrite:
-    """Check that `rows` fits the target's schema and make ready to append it.
+    """A write that appends `rows`, which fit the target's schema.
 
-    Written are the stream's own columns; its METADATA$ columns too where the target has columns of their names. With
-    schema_evolution "add" new columns come with the rows in one commit. Raises TargetDoesNotFit.
+    It has the stream's own columns, and those METADATA$ columns whose names the target has. With schema_evolution "add"
+    the commit of the rows also adds new columns. Raises TargetDoesNotFit.
     """
     evolution = statement.write.schema_evolution
     fitted = fit_columns(

@@ -1,6 +1,5 @@
-"""CHAR(n) columns of a target. Spark shows their texts padded with spaces to n, and files have them so or without the
-spaces, as their writer did. A MERGE must read them as they are kept: where Spark pads on reading, it makes a plan that
-Delta cannot resolve.
+"""CHAR(n) columns of a target. Spark shows their texts padded with spaces to n. Files have them padded or not,
+depending on their writer. A MERGE must read them unpadded: with padding, Spark makes a plan that Delta cannot resolve.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from pyspark.sql.types import CharType, DataType, StructField
 
 __all__ = ["CHAR_AS_STORED", "CHAR_VARCHAR", "char_length", "padded"]
 
-CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"  # in the metadata of a column: the type that was asked for
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"  # in the metadata of a column: its declared type
 CHAR_AS_STORED = {"spark.sql.readSideCharPadding": "false"}
 
 
@@ -25,8 +24,8 @@ def char_length(field: StructField) -> int | None:
 
 
 def padded(text: Column, length: int) -> Column:
-    """The text as a CHAR of this length shows it: spaces at its end count for nothing. One that is too long stays so,
-    and Delta refuses it.
+    """The text padded to a CHAR of this length, after its own trailing spaces are removed. A longer text is kept, and
+    Delta refuses it.
     """
     short = F.rtrim(text)
     return F.when(F.char_length(short) > length, short).otherwise(F.rpad(short, length, " "))

@@ -1,4 +1,4 @@
-"""What a target asks of a row, as conditions that say yes or no and never fail: Delta's own checks end the write."""
+"""A target's constraints as conditions that are true or false and never fail. Delta's own checks end the write."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ DEFAULT = "CURRENT_DEFAULT"
 
 @dataclass(frozen=True)
 class Check:
-    """`holds`: a condition over the target's columns; NULL counts as no, as in Delta. `name`: as the quarantine says.
+    """A constraint. `holds`: a condition over the target's columns; NULL counts as false, as in Delta.
 
-    `names`: the columns that it may ask for, in lower case; None where that is not known.
+    `name`: in the quarantine. `names`: the columns that it may read, in lower case; None if unknown.
     """
 
     name: str
@@ -43,8 +43,8 @@ class Check:
 
 
 def checks_of(metadata: Metadata, schema: StructType, given: frozenset[str], at: datetime) -> tuple[Check, ...]:
-    """What the table asks of a row of which the columns `given` (lower case) come with it, in the order of its columns,
-    then its CHECK constraints by name. The present is `at`.
+    """The table's constraints on a row that has the columns `given` (lower case), in the order of its columns, then its
+    CHECK constraints by name. The present is `at`.
     """
     checks = [check for field in schema.fields for check in _of_column(field, given, at)]
     written = check_texts(metadata.configuration, at)
@@ -72,7 +72,7 @@ def _of_column(field: StructField, given: frozenset[str], at: datetime) -> Itera
 
 
 def _required(field: StructField, column: Column, path: str) -> Iterator[tuple[str, Column]]:
-    """Delta asks for a value also inside of a struct that is NULL itself; inside of arrays and maps it asks nothing."""
+    """Conditions for NOT NULL. Delta checks it also inside a struct that is NULL, and not inside arrays and maps."""
     if not field.nullable:
         yield path, column
     if isinstance(field.dataType, StructType):
@@ -81,7 +81,7 @@ def _required(field: StructField, column: Column, path: str) -> Iterator[tuple[s
 
 
 def _short_enough(column: Column, declared: DataType) -> Column | None:
-    """Whether all texts in the value have their length at most; None: there is none of limited length in it."""
+    """Whether no text in the value is longer than declared; None if no length is declared."""
     if isinstance(declared, (CharType, VarcharType)):
         return column.isNull() | (F.char_length(column) <= declared.length)
     if isinstance(declared, StructType):

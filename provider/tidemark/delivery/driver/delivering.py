@@ -1,4 +1,4 @@
-"""What the statements of a job's transaction share."""
+"""The part that all statements of a job's transaction share."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ __all__ = ["delivering"]
 
 
 def delivering(job: JobContext, windows: Sequence[StreamWindow]) -> Delivering:
-    """The job's store, key and way to stop, and the windows that are delivered."""
+    """The store, key and stop signal of the job, with its windows."""
     return Delivering(job.spec.store_id, job.spec.key, tuple(windows), job.options, job.stop_if_due)

@@ -1,8 +1,8 @@
-"""One statement reaches its target once, however often it is run (PROTOCOL steps 9–14).
+"""Statements that reach their target once, however often they run (PROTOCOL steps 9–14).
 
-Delta gives the means: a transaction number per application, stored in the same commit as the rows, and a mark in the
-commit's `userMetadata`. The number alone skips silently and survives RESTORE, so nothing counts as done before its mark
-has been read back from the target's log.
+Delta stores a transaction number per application in the same commit as the rows, and a mark in the commit's
+`userMetadata`. A repeated number is skipped silently, and survives RESTORE. So a statement counts as done only after
+its mark has been read back from the target's log.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 ATTEMPTS = 10
-LONGEST_PAUSE = 10.0  # seconds; a job that is to stop hears of it behind the pause
+LONGEST_PAUSE = 10.0  # seconds; a job learns after the pause that it must stop
 CONFLICTS = (  # siblings in Python, though one is the others' parent in the JVM
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -85,11 +85,11 @@ def _never_due() -> None:
 
 @dataclass(frozen=True)
 class Delivering:
-    """What all statements of one transaction share.
+    """The part that all statements of one transaction share.
 
-    `options`: storage options of the lake. `stop_if_due` raises when the job was cancelled or its deadline has come;
-    it is asked before each write (step 9). `attempts`: how often a write is tried that others come before; between two
-    of them it waits for `pause` seconds.
+    `options`: storage options of the lake. `stop_if_due` raises if the job was cancelled or its deadline has passed. It
+    is called before each write (step 9). `attempts`: how often a conflicting write is tried, with pauses of `pause`
+    seconds.
     """
 
     store_id: str
@@ -121,7 +121,7 @@ def target_schema(log: DeltaLog) -> StructType:
 
 
 def find_delivery(delivering: Delivering, statement: Statement) -> Delivery:
-    """Step 10: what the target's log says of this statement, read afresh each time; changes nothing."""
+    """The state of this statement in the target's log (step 10), read anew at each call. It changes nothing."""
     log = open_target(statement, delivering.options)
     head = log.head()
     found_id = log.state(head).table_id
@@ -145,19 +145,19 @@ def write_statement(
 ) -> Evidence:
     """Run `write`, one Delta command on the target in `session`, unless the target already holds this window.
 
-    `split`: what sorted the rows of `write`; `changes`: how many rows of the change set it reads; both are kept in the
-    commit. Where another writer commits first it is tried again
-    after a random while, longer each time. A second run writes nothing and returns the same evidence with
-    `found=True`. Raises TargetChanged, TargetRewound, Superseded, Fenced, SerialReused; then nothing of
-    this run stands in the target that the next would not find.
+    `split`: the constraints that sorted the rows of `write`; `changes`: the number of rows that it reads of the change
+    set. The commit has both. If another writer commits first, the write is retried after random pauses, each longer.
+
+    Idempotent: a second run writes nothing and returns the same evidence with `found=True`. Raises TargetChanged,
+    TargetRewound, Superseded, Fenced, SerialReused; the next run then finds anything that this one has written.
     """
     tries = until_committed(delivering.attempts, delivering.pause)
     return tries(_write_unless_there, session, delivering, statement, write, split, changes)
 
 
 def until_committed(attempts: int = ATTEMPTS, pause: Callable[[float], None] = time.sleep) -> Retrying:
-    """Calls a command again where another writer committed first, after a random while, longer each time; then raises
-    the conflict. Nothing of a command that conflicts was committed.
+    """A retry of commands that conflict with another writer, after random pauses, each longer. At last it raises the
+    conflict. A command that conflicts has committed nothing.
     """
     return Retrying(
         retry=retry_if_exception_type(CONFLICTS),
@@ -169,10 +169,10 @@ def until_committed(attempts: int = ATTEMPTS, pause: Callable[[float], None] = t
 
 
 def fence_statement(session: SparkSession, delivering: Delivering, statement: Statement) -> Delivery:
-    """Step 18: an empty commit with the statement's number and a fence mark, so that a late writer's number is spent.
+    """The state after an empty commit with the statement's number and a fence mark, which bars late writers (step 18).
 
-    Returns what the log says afterwards: FENCED, DELIVERED where the write came first, or CHANGED, REWOUND, SUPERSEDED.
-    A second run finds the fence and writes nothing.
+    It is FENCED, DELIVERED if the write came first, or CHANGED, REWOUND, SUPERSEDED. Idempotent: a second run finds the
+    fence and writes nothing.
     """
     for attempt in range(1, ATTEMPTS + 1):
         delivery = find_delivery(delivering, statement)
@@ -189,7 +189,7 @@ def fence_statement(session: SparkSession, delivering: Delivering, statement: St
 
 
 def append_nothing(session: SparkSession, statement: Statement, options: Mapping[str, str] | None) -> None:
-    """An INSERT of no rows: it commits all the same when a transaction number is set, and adds no file.
+    """Inserts no rows. With a transaction number this makes a commit without files.
 
     Generated and identity columns are left out, as Delta fills them itself.
     """
@@ -232,7 +232,7 @@ def _write_once(
             append_nothing(session, statement, delivering.options)
             after = find_delivery(delivering, statement)
     failpoint(f"write{statement.number}.after")
-    if after.finding is Finding.FREE:  # both were skipped: an entry from before the base version stands in the way
+    if after.finding is Finding.FREE:  # both were skipped: an entry from before the base version blocks them
         after = Delivery(Finding.FOREIGN, after.table_id)
     _refuse_unless_delivered(delivering, statement, after)
     return _evidence(statement, after, found=False)
@@ -242,7 +242,7 @@ def _write_once(
 def _marked(
     session: SparkSession, mark: Mark, split: Split | None = None, changes: int | None = None
 ) -> Iterator[None]:
-    """Delta commands of `session` inside carry number and mark; outside none does, whatever happens (V15)."""
+    """Sets number and mark for Delta commands of `session` inside, and unsets both afterwards in any case (V15)."""
     settings = {APP_ID: mark.app_id, TXN_VERSION: str(mark.txn_version), USER_METADATA: mark.to_text(split, changes)}
     try:
         for name, value in settings.items():
@@ -296,7 +296,7 @@ def _evidence(statement: Statement, delivery: Delivery, *, found: bool) -> Evide
 
 
 def _counted(statement: Statement, rows: Mapping[str, int]) -> Mapping[str, int]:
-    """Rows in a quarantine are not rows of a target."""
+    """The counts of a statement, with those of a quarantine under their own name."""
     quarantine = statement.write.write_as is WriteAs.QUARANTINE
     return {QUARANTINED: sum(rows.values())} if quarantine else rows
 

@@ -44,8 +44,8 @@ READ_FROM_TEXT = (NumericType, BooleanType, DateType, TimestampType, TimestampNT
 
 @dataclass(frozen=True)
 class FittedColumn:
-    """A column of the stream and what it becomes in the target: the target's own spelling and type, everything
-    nullable. `may_fail`: not each value of `source_type` has a place in it. `char_length`: the n of a CHAR(n).
+    """A column of the stream with the target's spelling and type, everything nullable. `may_fail`: some values of
+    `source_type` do not fit. `char_length`: the n of a CHAR(n).
     """
 
     source: str
@@ -63,12 +63,12 @@ class FittedColumn:
         return cast.alias(self.target)
 
     def shown(self, value: Column) -> Column:
-        """A value of the target's column as Spark shows it, so that those that are one there are equal."""
+        """A value of the target's column as Spark shows it. Values that are the same there are equal."""
         return value if self.char_length is None else padded(value, self.char_length)
 
     @property
     def fits(self) -> Column:
-        """Whether the value has a place in the target: a number without loss, a text as far as it can be read."""
+        """Whether the value fits the target: a number without loss, a text if it can be parsed."""
         column = F.col(quoted(self.source))
         cast = column.try_cast(self.data_type)
         if isinstance(self.source_type, NumericType):
@@ -81,9 +81,9 @@ def fit_columns(
 ) -> tuple[FittedColumn, ...]:
     """The columns to write, in the stream's order.
 
-    Metadata columns go along only where the target has columns of their names. A type fits if it is the same or the
-    target's is wider without loss. `sorted_out`: rows with values that have no place in the target go elsewhere, so
-    numbers may become others and text what it says. Raises TargetDoesNotFit, naming every column that does not.
+    Metadata columns are written only if the target has columns of their names. A type fits if it is equal, or if the
+    target's is wider without loss. `sorted_out`: rows with values that do not fit go to a quarantine, so narrower
+    numbers and parsed texts are allowed. Raises TargetDoesNotFit with every column that does not fit.
     """
     known = {field.name.lower(): field for field in target.fields}
     offered = [f for f in source.fields if f.name not in METADATA_COLUMNS or f.name.lower() in known]
@@ -120,7 +120,7 @@ def _fitted(field: StructField, wanted: StructField | None) -> FittedColumn:
 
 
 def nullable(data_type: DataType) -> DataType:
-    """The type without NOT NULL inside it: Spark casts to no other, and Delta looks after NOT NULL itself."""
+    """The type without NOT NULL inside it. Spark casts to no other, and Delta checks NOT NULL itself."""
     if isinstance(data_type, StructType):
         return StructType([StructField(f.name, nullable(f.dataType), True, f.metadata) for f in data_type.fields])
     if isinstance(data_type, ArrayType):

@@ -1,10 +1,11 @@
 """Merge: the target becomes a mirror of the source, key by key.
 
-Per key the INSERT image counts if there is one, else the DELETE. So an update pair is an update, a row whose key
-changed leaves its old key and comes under the new one, and a DELETE with a later INSERT of the same key is an update.
+For each key the INSERT image counts if it has one, else the DELETE. So an update pair is an update. A row whose key
+changed is deleted under the old key and inserted under the new one. A DELETE with a later INSERT of the key is an
+update.
 
-Where every change is shown, only an INSERT of the last commit that touched its row counts as one: the row is there at
-the window's end. All other images say that their key may go.
+In streams of every change, an INSERT counts only if it is of the last commit that touched its row: the row exists at
+the window's end. All other images mean that their key may be deleted.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ READ = "__tidemark_read"
 
 
 def prepare_merge(changes: DataFrame, statement: Statement, target: StructType, keys: Sequence[str]) -> PreparedWrite:
-    """Check keys, columns and uniqueness and make ready to merge `changes`; without METADATA$ACTION all are INSERTs.
+    """A write that merges `changes` after checks of keys, columns and uniqueness. Without METADATA$ACTION all are
+    INSERTs.
 
-    Key columns are compared NULL-safe, a CHAR whatever the spaces at its end. Matched rows whose columns are equal
-    already stay untouched. The changes are kept in memory, a row a key, until `close`. Raises MissingMergeKey,
-    TargetDoesNotFit, AmbiguousMergeKey.
+    Key columns are compared NULL-safe, a CHAR without its trailing spaces. Matched rows with equal columns are not
+    touched. The changes are kept in memory, one row per key, until `close`. Raises MissingMergeKey, TargetDoesNotFit,
+    AmbiguousMergeKey.
     """
     with_action = changes if ACTION in changes.columns else changes.withColumn(ACTION, F.lit("INSERT"))
     evolution = statement.write.schema_evolution
@@ -92,7 +94,7 @@ def key_columns(
 
 
 def is_lasting(changes: DataFrame, keys: Sequence[FittedColumn]) -> Column:
-    """Whether no later commit touches the row again: by its row id, or without one by the merge's key."""
+    """Whether no later commit touches the row again, by its row id or else by the merge's key."""
     row = [ROW_ID] if ROW_ID in changes.columns else [key.source for key in keys]
     last = F.max(quoted(COMMIT_VERSION)).over(Window.partitionBy(*(F.col(quoted(name)) for name in row)))
     return F.col(quoted(COMMIT_VERSION)) == last
@@ -106,8 +108,8 @@ def _one_row_per_key(
     *,
     each: bool,
 ) -> DataFrame:
-    """Columns: the fitted ones, whether the key goes, how many INSERTs and rows it stood for, and how many rows were
-    read of it; of every change (`each`) a key may go as often as it came.
+    """One row per key: the fitted columns, whether the key is deleted, its numbers of INSERTs and of rows, and of rows
+    read. With every change (`each`) a key may be deleted as often as it was inserted.
     """
     is_insert = ~F.col(quoted(ACTION)).eqNullSafe("DELETE") & lasting
     image = F.struct(*(column.expression for column in fitted))
@@ -131,7 +133,7 @@ def _one_row_per_key(
 
 
 def _refuse_ambiguous(winners: DataFrame, keys: Sequence[FittedColumn], target: str) -> int:
-    """How many rows were read, where no key is ambiguous."""
+    """The number of rows that were read. Raises AmbiguousMergeKey."""
     names = [key.target for key in keys]
     twice = (F.col(INSERTS) > 1) | ((F.col(INSERTS) == 0) & (F.col(ROWS) > 1))
     example = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "false"})
@@ -148,7 +150,7 @@ def _merge(
     keys: Sequence[FittedColumn],
     known: set[str],
 ) -> None:
-    """Spark's own MERGE and not Delta's builder, which behind Spark Connect needs a plugin in the server."""
+    """Runs the merge as Spark's own MERGE. Delta's builder needs a plugin in a server of Spark Connect."""
     values = {quoted(column.target): _new(column.target) for column in fitted}
     goes = _new(DELETES)
     target = path_name(statement.target.path)
@@ -167,7 +169,7 @@ def _merge(
 
 
 def _differs(target: str, compared: Sequence[FittedColumn], brings_new_columns: bool) -> Column:
-    """Whether the target's row is to change at all; a VARIANT cannot be compared and counts as changed."""
+    """Whether the merge changes the target's row. A VARIANT cannot be compared, and counts as changed."""
     if brings_new_columns or any(_has_variant(column.data_type) for column in compared):
         return F.lit(True)
     kind = StructType([StructField(column.target, column.data_type) for column in compared])

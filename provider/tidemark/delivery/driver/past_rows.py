@@ -1,4 +1,4 @@
-"""The rows of a table as they were when a window was sorted by them."""
+"""The rows of a table at the version that sorted a window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["rows_as_of"]
 
 
 def rows_as_of(spark: SparkSession, log: DeltaLog, version: int, *, table: str) -> DataFrame:
-    """All rows of the version, also of one that is older than the table keeps removed files for, if they are there.
+    """All rows of the version, also if it is older than the table's retention of removed files, if these still exist.
 
     Raises SplitUnreadable before a row is read.
     """

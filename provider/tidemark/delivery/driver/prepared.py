@@ -16,8 +16,10 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class PreparedWrite:
-    """`run` is one Delta command; `close` gives back what was kept in memory for it, run or not. `split`: what sorted
-    the rows, where others go to a quarantine. `changes`: how many rows of the change set it reads, where that is known.
+    """A checked write. `run` is one Delta command; `close` frees the memory that it keeps, run or not.
+
+    `split`: the constraints that sorted the rows, if others go to a quarantine. `changes`: the number of rows that it
+    reads of the change set, if known.
     """
 
     run: Callable[[], None]

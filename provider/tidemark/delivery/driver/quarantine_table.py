@@ -1,4 +1,4 @@
-"""The table of a quarantine: made ahead of the plan, and whether it can take rows."""
+"""The table of a quarantine: its creation before the plan, and whether rows fit rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["create_in_catalog", "create_quarantine_table", "missing_features", "require_compatible"]
 
 _COLUMNS = ", ".join(f"{quoted(name)} {kind.upper()}" for name, kind in QUARANTINE_COLUMNS.items())
-_PROPERTIES = {"delta.columnMapping.mode": "name"}  # so that it takes whatever names the sources have
+_PROPERTIES = {"delta.columnMapping.mode": "name"}  # it accepts any column name of a source
 FEATURES: Mapping[type[DataType], str] = {TimestampNTZType: "timestampNtz", VariantType: "variantType"}
 
 
 def create_quarantine_table(session: SparkSession, path: str, options: Mapping[str, str] | None = None) -> DeltaLog:
-    """The table at `path`, made with the columns of every quarantine; a stream's own come with its first bad rows.
+    """The table at `path`, created with the columns of every quarantine. A stream's first bad rows add its own columns.
 
-    A table that is there stays as it is, also one that somebody else makes at this moment. Raises NotADeltaTable.
+    Idempotent: an existing table is kept, also one that another process creates at the same time. Raises
+    NotADeltaTable.
     """
     try:
         return DeltaLog.open(path, options)
@@ -36,7 +37,7 @@ def create_quarantine_table(session: SparkSession, path: str, options: Mapping[s
 
 
 def create_in_catalog(session: SparkSession, name: str, is_there: Callable[[], bool]) -> None:
-    """The same for `name`, ready for SQL text, in Spark's catalog."""
+    """Creates the same table as `name`, ready for SQL text, in Spark's catalog."""
     if is_there():
         return
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in _PROPERTIES.items())
@@ -48,12 +49,12 @@ def create_in_catalog(session: SparkSession, name: str, is_there: Callable[[], b
 
 
 def require_compatible(rows: StructType, table: StructType, *, name: str, target: str) -> None:
-    """The table can take rows like these, adding the columns that it lacks. Raises QuarantineDoesNotFit."""
+    """Nothing, or QuarantineDoesNotFit if the table cannot take such rows, even with the columns that it lacks."""
     known = {field.name.lower(): field.dataType for field in table.fields}
     own = {column.lower() for column in QUARANTINE_COLUMNS}
     taken = [field.name for field in rows.fields if field.name.lower() in own]
     if taken:
-        problem = f"the stream has columns of its own that are called {', '.join(taken)}"
+        problem = f"the stream has columns of the reserved names {', '.join(taken)}"
         raise QuarantineDoesNotFit(quarantine=name, target=target, problem=problem)
     others = [
         f"column {field.name} is {field.dataType.simpleString()}, there {found.simpleString()}"
@@ -66,7 +67,7 @@ def require_compatible(rows: StructType, table: StructType, *, name: str, target
 
 
 def missing_features(rows: StructType, log: DeltaLog) -> tuple[str, ...]:
-    """Table features that the columns need and that Delta does not turn on by itself when they are added."""
+    """Table features that the columns need, and that Delta does not enable by itself when it adds them."""
     protocol = log.state().protocol
     known = {*protocol.writer_features, *protocol.reader_features}
     text = rows.simpleString()

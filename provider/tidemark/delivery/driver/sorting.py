@@ -1,7 +1,7 @@
-"""Which rows of a window a target takes: each row gets the names of the constraints that it breaks.
+"""The rows of a window, each with the names of the target's constraints that it breaks.
 
-An append takes each row as a row of its own. A merge takes a key's change whole or not at all: where the INSERT image
-that would be written is bad, all rows of the key are, and the target keeps what it has under that key.
+An append takes each row by itself. A merge takes a key's change as a whole: if its INSERT image is bad, all rows of the
+key are bad, and the target's row of that key is not changed.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ ANSI = "spark.sql.ansi.enabled"
 
 @dataclass(frozen=True)
 class Sorting:
-    """What a statement's rows are sorted by: its target's `metadata` and `schema` as they were at `split`; `log` is the
-    target's.
-    """
+    """The target by which a statement's rows are sorted: its `metadata` and `schema` at `split`, and its `log`."""
 
     statement: Statement
     log: DeltaLog
@@ -62,7 +60,7 @@ class Sorting:
 
     @property
     def is_merge(self) -> bool:
-        """Whether keys are taken as a whole."""
+        """Whether the changes of a key are taken as a whole."""
         return self.statement.write.write_as is WriteAs.MERGE
 
     def fitted(self, rows: StructType) -> tuple[FittedColumn, ...]:
@@ -73,8 +71,8 @@ class Sorting:
 
 
 def sort_rows(rows: DataFrame, by: Sorting) -> DataFrame:
-    """`rows` as they are, and beside them BROKEN (array of names: what the row itself breaks) and BAD (whether it goes
-    to the quarantine). The same rows are sorted alike whenever it is done. Raises TargetDoesNotFit, MissingMergeKey,
+    """`rows` with the columns BROKEN (names of constraints that the row itself breaks) and BAD (whether it goes to the
+    quarantine). Idempotent: the same rows are always sorted alike. Raises TargetDoesNotFit, MissingMergeKey,
     SplitUnreadable.
     """
     columns = rows.columns
@@ -109,7 +107,7 @@ class _Sorter:
         return judged.transform(_once_each, key) if COPY in judged.columns else judged
 
     def _shaped(self) -> DataFrame:
-        """The row as it came, and the columns of the target as far as they come from it."""
+        """The original row, and those columns of the target that it has."""
         unfit = [F.when(~c.fits, F.lit(_type_name(c))) for c in self.fitted if c.may_fail]
         unfit_key = [~key.fits for key in self.keys if key.may_fail]
         return self.rows.select(
@@ -121,14 +119,16 @@ class _Sorter:
         )
 
     def _is_written(self) -> Column:
-        """Whether the row itself is what would stand in the target: not the old image of a merge."""
+        """Whether the row itself would be in the target, unlike the old image of a merge."""
         if not self.by.is_merge:
             return F.lit(True)
         inserted = ~F.col(quoted(ACTION)).eqNullSafe("DELETE")
         return inserted & is_lasting(self.rows, self.keys) if COMMIT_VERSION in self.rows.columns else inserted
 
     def _broken(self) -> Column:
-        """A value without a place breaks what is asked of its column, too; its type alone says enough."""
+        """The broken constraints. A value that does not fit its type breaks its column's constraints, too, so only its
+        type is named.
+        """
         unfit = {column.target.lower() for column in self.fitted if column.may_fail}
         asked = [
             F.when(
@@ -146,7 +146,9 @@ class _Sorter:
         return F.size(UNFIT) == 0 if concerned else F.lit(True)
 
     def _known(self, check: Check) -> Column:
-        """Whether all that it asks for is known: what Delta alone can fill is so only where the target has it."""
+        """Whether all values of the check are known. Values that only Delta fills are known only if the target has
+        them.
+        """
         if _asks_for(check.names, self._always_unknown):
             return F.lit(False)
         if _asks_for(check.names, self._unknown_if_new):
@@ -159,7 +161,7 @@ class _Sorter:
 
     @cached_property
     def _unknown_if_new(self) -> set[str]:
-        """Identity columns, defaults of which nobody can say what they will be, and what is computed from them."""
+        """Identity columns, unpredictable defaults, and columns that are computed from them."""
         made = {field.name.lower() for field in self.absent if IDENTITY in field.metadata}
         made |= {name for name, text in self.texts.items() if text is None and name not in self._generated_names}
         texts = {name: self.texts[name] for name in self._generated_names}
@@ -170,7 +172,7 @@ class _Sorter:
         return {field.name.lower() for field in self.absent if GENERATED in field.metadata}
 
     def _with_absent_columns(self, shaped: DataFrame) -> DataFrame:
-        """What the stream does not bring: what the target has under the key of a merge, defaults, what is computed."""
+        """The rows with columns that the stream lacks: a merge's old values, defaults, and computed values."""
         plain = [field for field in self.absent if GENERATED not in field.metadata]
         looked_up = [field for field in plain if self._is_asked_for(field)] if self.by.is_merge else []
         shaped = self._with_old_values(shaped, looked_up) if looked_up else shaped
@@ -180,16 +182,16 @@ class _Sorter:
         return shaped.select("*", *(self._made(field).try_cast(field.dataType).alias(field.name) for field in made))
 
     def _is_asked_for(self, field: StructField) -> bool:
-        """By a constraint, or by what a generated column is made of."""
+        """Whether a constraint or a generated column reads the field."""
         name = field.name.lower()
         made = [self.texts[other] for other in self._generated_names]
         asked = [check.names for check in self.checks] + [text[1] for text in made if text is not None]
         return any(_asks_for(names, {name}) for names in asked)
 
     def _with_old_values(self, shaped: DataFrame, fields: Sequence[StructField]) -> DataFrame:
-        """An update leaves columns that the stream does not bring as they are: read at the split's version.
+        """The rows with old values of columns that the stream lacks, as an update keeps them, at the split's version.
 
-        Where the target holds a key more than once, the row comes with each of them; COPY counts them from 1.
+        If the target has a key more than once, the row is repeated for each; COPY counts them from 1.
         """
         ask = self.by.statement
         old = rows_as_of(self.rows.sparkSession, self.by.log, self.by.split.version, table=ask.target.name)
@@ -210,13 +212,13 @@ class _Sorter:
         return joined.select(*(F.col(quoted(name)) for name in shaped.columns), COPY, *kept)
 
     def _made(self, field: StructField) -> Column:
-        """A generated column's value or a default; NULL stands for what cannot be known."""
+        """A generated column's value or a default; NULL if it cannot be known."""
         text = self.texts[field.name.lower()]
         return F.lit(None) if text is None else F.expr(text[0])
 
 
 def _text_of(field: StructField, at: datetime) -> tuple[str, frozenset[str] | None] | None:
-    """What fills a column that does not come with the row, as of `at`; None where nobody can say it."""
+    """The expression that fills a column which the row lacks, as of `at`; None if it cannot be known."""
     return text_at(str(field.metadata.get(GENERATED, field.metadata.get(DEFAULT, "NULL"))), at)
 
 
@@ -225,7 +227,7 @@ def _asks_for(names: frozenset[str] | None, wanted: set[str]) -> bool:
 
 
 def _once_each(judged: DataFrame, key: WindowSpec) -> DataFrame:
-    """One of the row's copies, with what any of them breaks."""
+    """One copy of each row, with the constraints that any copy breaks."""
     several = (F.max(COPY).over(key) > 1) & F.col(WRITTEN) & ~F.col(UNFIT_KEY)
     each = F.collect_set(F.when(F.col(COPY).isNotNull() & F.col(WRITTEN) & ~F.col(UNFIT_KEY), F.col(BROKEN))).over(key)
     broken = F.when(several, F.array_sort(F.array_distinct(F.flatten(each)))).otherwise(F.col(BROKEN))
@@ -242,9 +244,9 @@ def _without_nulls(names: Sequence[Column]) -> Column:
 
 @contextmanager
 def _failing_as_null(spark: SparkSession) -> Iterator[None]:
-    """Conditions that are made inside give NULL where ANSI would end the query, as for a division by zero.
+    """Inside, new conditions give NULL where ANSI mode ends the query, as for a division by zero.
 
-    A session behind Spark Connect settles this when the query runs, so it cannot be had there.
+    A session behind Spark Connect decides this when the query runs, so it has no effect there.
     """
     if is_remote(spark):
         yield

@@ -1,4 +1,4 @@
-"""The mark that a write or a fence leaves in the target's own log: whose window it was (PROTOCOL step 11, V8, V10)."""
+"""The mark of a write or a fence in the target's log, with its windows (PROTOCOL step 11, V8, V10)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHANGES = "tidemark_changes"
 
 
 class MarkKind(StrEnum):
-    """What the marked commit was; the two are never taken for each other (V10)."""
+    """The kind of the marked commit. The two are never confused (V10)."""
 
     WRITE = "write"  # the statement, with its window
     FENCE = "fence"  # an empty commit that forbids the write
@@ -37,7 +37,7 @@ class MarkedWindow:
 
 @dataclass(frozen=True)
 class Mark:
-    """`userMetadata` of the commit that a statement made: JSON `{"tidemark": {…}}`."""
+    """The `userMetadata` of a statement's commit: JSON `{"tidemark": {…}}`."""
 
     store_id: str
     windows: tuple[MarkedWindow, ...]
@@ -48,8 +48,8 @@ class Mark:
     kind: MarkKind
 
     def to_text(self, split: Split | None = None, changes: int | None = None) -> str:
-        """The text for `spark.databricks.delta.commitInfo.userMetadata`; `split` and `changes`, the rows of the change
-        set, stand beside the mark, which is the same for every attempt.
+        """The text for `spark.databricks.delta.commitInfo.userMetadata`. It has `split` and `changes` (rows of the
+        change set) beside the mark, which is the same for every attempt.
         """
         beside: dict[str, object] = {} if split is None else {SPLIT: to_plain(split)}
         beside |= {} if changes is None else {CHANGES: changes}
@@ -57,7 +57,7 @@ class Mark:
 
 
 def mark_of(store_id: str, windows: tuple[StreamWindow, ...], statement: Statement, kind: MarkKind) -> Mark:
-    """The one mark that this statement of these windows leaves."""
+    """The only mark of this statement with these windows."""
     return Mark(
         store_id=store_id,
         windows=tuple(MarkedWindow(w.stream_uid, w.start, w.end) for w in windows),
@@ -70,17 +70,17 @@ def mark_of(store_id: str, windows: tuple[StreamWindow, ...], statement: Stateme
 
 
 def parse_mark(user_metadata: str | None) -> Mark | None:
-    """The mark in a commit's `userMetadata`, or None where it holds none of ours (others use the field too)."""
+    """The mark in a commit's `userMetadata`, or None if it has none. Other programs use the field, too."""
     return foreign_value(Mark, user_metadata, ENVELOPE)
 
 
 def parse_split(user_metadata: str | None) -> Split | None:
-    """What sorted the rows of the commit's window, or None where it does not say."""
+    """The split by which the commit's window was sorted, or None if it has none."""
     return foreign_value(Split, user_metadata, SPLIT)
 
 
 def parse_changes(user_metadata: str | None) -> int | None:
-    """How many rows of the change set the commit's statement read, or None if it does not say."""
+    """The number of rows that the commit's statement read of the change set, or None if it has none."""
     said = foreign_object(user_metadata)
     found = said.get(CHANGES) if ENVELOPE in said else None
     return found if type(found) is int and found >= 0 else None

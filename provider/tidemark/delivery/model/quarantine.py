@@ -1,4 +1,4 @@
-"""The quarantine of a statement: by what its rows were sorted, and what its table says of each (decision 10)."""
+"""The quarantine of a statement: the split of its rows, and the columns of its table (decision 10)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ QUARANTINE_COLUMNS: Mapping[str, str] = {
     TO: "bigint",
     AT: "timestamp",
 }
-"""What each quarantine table has, with Spark's names of the types; the streams' own columns come beside them."""
+"""The columns of each quarantine table, with Spark's names of the types. The streams' own columns are added."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """What sorts a window's rows, and always into the same two parts: the target's constraints at `version`, with `at`
-    for the present. It stands in the commit that wrote the target, so that whoever writes the other part follows it.
+    """The target's constraints at `version`, with `at` as the present. They always sort a window into the same two
+    parts. The commit of the target has it, and the writer of the other part follows it.
     """
 
     version: int

@@ -1,4 +1,4 @@
-"""A transaction: the windows and the plan that are written ahead, and the evidence that closes it (PROTOCOL 3)."""
+"""A transaction: windows and plan, which are stored before any write, and the evidence that closes it (PROTOCOL 3)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Digest over the ordered statements' digests and target ids: what a retry must match (V2)."""
+        """The digest over the ordered statements' digests and target ids. A retry must have the same (V2)."""
         return hashlib.sha256(
             to_json([[s.number, s.digest, s.target.table_id] for s in self.statements]).encode()
         ).hexdigest()
 
 
 class TransactionState(StrEnum):
-    """Where a transaction stands."""
+    """The state of a transaction."""
 
     OPEN = "open"  # windows and plan are pinned
     COMMITTED = "committed"  # all offsets moved; the result is stored
@@ -53,7 +53,7 @@ class DeliveredWindow:
 
 @dataclass(frozen=True)
 class CommitResult:
-    """What a commit delivered; stored with it and announced from it, however often the task runs."""
+    """The result of a commit. It is stored with the transaction, and each run of the task reports it."""
 
     key: TransactionKey
     windows: tuple[DeliveredWindow, ...]
@@ -63,18 +63,18 @@ class CommitResult:
 
     @property
     def rows(self) -> int:
-        """Rows written over all statements, those in quarantine left out."""
+        """Rows written by all statements, without those in quarantine."""
         return sum(sum(e.rows.values()) for e in self.evidence) - self.quarantined
 
     @property
     def quarantined(self) -> int:
-        """Rows that broke a constraint of their target and lie in a quarantine table."""
+        """Rows in quarantine tables, since they broke a constraint of their target."""
         return sum(e.rows.get(QUARANTINED, 0) for e in self.evidence)
 
 
 @dataclass(frozen=True)
 class Transaction:
-    """A transaction as the control store keeps it."""
+    """A transaction in the control store."""
 
     key: TransactionKey
     state: TransactionState

@@ -1,1 +1,1 @@
-"""Decisions about writes: what a target's log says of them, and what fits into it."""
+"""Decisions about writes: their state in a target's log, and whether rows fit the target."""

@@ -1,4 +1,4 @@
-"""The constraints in a Delta table's metadata, as texts; and whether a text means the same each time it is asked."""
+"""The constraints in a Delta table's metadata as texts, and whether a text always has the same value."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _MAY_ASK = re.compile(
 
 @dataclass(frozen=True)
 class CheckText:
-    """A CHECK constraint: its name and its expression, with the time that it was asked at in place of the present.
+    """A CHECK constraint: its name and its expression, with a fixed time in place of the present.
 
-    `names`: what it may name of the row, in lower case; None where that is not known.
+    `names`: the columns that it may name, in lower case; None if unknown.
     """
 
     name: str
@@ -40,17 +40,17 @@ class CheckText:
 
 
 def check_texts(configuration: Mapping[str, str], at: datetime) -> tuple[CheckText, ...]:
-    """The table's CHECK constraints, by name; without those that ask for chance, which nobody can foretell."""
+    """The table's CHECK constraints by name, without random ones."""
     found = sorted((key[len(PREFIX) :], sql) for key, sql in configuration.items() if key.startswith(PREFIX))
     texts = ((name, text_at(sql, at)) for name, sql in found)
     return tuple(CheckText(name, *text) for name, text in texts if text is not None)
 
 
 def text_at(sql: str, at: datetime) -> tuple[str, frozenset[str] | None] | None:
-    """An expression as of `at`, and the names in it; None where its value is another one each time.
+    """An expression as of `at`, and the names in it; None if each evaluation gives another value.
 
-    What asks for no time stays as it was written. A text 'now', 'today', 'tomorrow' or 'yesterday' that is not itself
-    cast to a time is another one each time as well: beside a time Spark reads the present in it.
+    An expression without a time is kept. A text 'now', 'today', 'tomorrow' or 'yesterday' without a cast to a time has
+    another value each time, too: beside a time Spark reads it as the present.
     """
     try:
         tree = tree_of(sql, SPARK)

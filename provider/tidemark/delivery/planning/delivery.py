@@ -1,7 +1,7 @@
-"""Whether a target holds a window: read from its log, decided here (PROTOCOL steps 10 and 13).
+"""Whether a target has a window, decided by its log (PROTOCOL steps 10 and 13).
 
-The proof is the mark in a commit's `userMetadata`, and that no later commit took the table back below it. The `txn`
-entry alone proves nothing: it survives RESTORE and replacement (V8) and runs out (V9).
+The proof is the mark in a commit's `userMetadata`, if no later commit restored the table to a version before it. The
+`txn` entry alone proves nothing: it survives RESTORE and replacement (V8) and expires (V9).
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ __all__ = ["Delivery", "Finding", "RestorePoint", "judge", "row_counts"]
 
 
 _UNSAID = -1
-UNSET = (None, "", "null", "None")  # how a log says that a parameter was left out
+UNSET = (None, "", "null", "None")  # a log's forms of a missing parameter
 
 
 class Finding(StrEnum):
-    """What the target's log says of one statement."""
+    """The state of one statement in the target's log."""
 
-    FREE = "free"  # neither write nor fence: it may be written
-    DELIVERED = "delivered"  # the write mark of this very window stands
-    FENCED = "fenced"  # the number was shut out
+    FREE = "free"  # no write and no fence: it may be written
+    DELIVERED = "delivered"  # the log has the write mark of exactly this window
+    FENCED = "fenced"  # a fence has the number
     CHANGED = "changed"  # the table has another id
-    REWOUND = "rewound"  # the mark is there, the rows were taken back
+    REWOUND = "rewound"  # the mark exists, but a RESTORE removed the rows
     SUPERSEDED = "superseded"  # a later number has been written
-    FOREIGN = "foreign"  # the number was used, but not for this window
+    FOREIGN = "foreign"  # the number was used for another window
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """A finding and the commit that it rests on."""
+    """A finding, and the commit that proves it."""
 
     finding: Finding
     table_id: str
     version: int | None = None
     rows: Mapping[str, int] | None = None
-    number: int | None = None  # the transaction number that was found, where it is not ours
-    split: Split | None = None  # what sorted the rows, where the statement has a quarantine
-    changes: int | None = None  # rows of the change set that it read, where that was counted
+    number: int | None = None  # the transaction number in the log, if it is not ours
+    split: Split | None = None  # the split of the rows, if the statement has a quarantine
+    changes: int | None = None  # rows that it read of the change set, if counted
 
 
 RestorePoint = Callable[[datetime], int]  # the newest version at or before a time
@@ -55,9 +55,9 @@ RestorePoint = Callable[[datetime], int]  # the newest version at or before a ti
 def judge(
     mark: Mark, *, expected_id: str, found_id: str, commits: Iterable[Commit], version_at: RestorePoint
 ) -> Delivery:
-    """Look for `mark` (kind WRITE) in `commits`: those since the statement's base version, in order, up to the head.
+    """The finding about `mark` (kind WRITE) in `commits`: those since the statement's base version, up to the head.
 
-    `found_id` is the table's id at the head. `version_at` resolves RESTORE … TO TIMESTAMP.
+    `found_id`: the table's id at the head. `version_at` resolves RESTORE … TO TIMESTAMP.
     """
     seen = list(commits)
     if found_id != expected_id:
@@ -82,8 +82,8 @@ def judge(
 
 
 def _origin(marked: list[tuple[Commit, Mark]]) -> tuple[Commit, Mark]:
-    """The commit that the newest mark comes from: auto compaction follows a write under the same session settings, so
-    its commit repeats the mark, but not the transaction entry.
+    """The commit that wrote the newest mark. Auto compaction runs after a write under the same session settings, so its
+    commit repeats the mark, but not the transaction entry.
     """
     mark = marked[-1][1]
     same = [commit for commit, other in marked if other == mark]
@@ -102,7 +102,7 @@ def _same_number(left: Mark, right: Mark) -> bool:
 
 
 def _stands(version: int, commits: list[Commit], version_at: RestorePoint) -> bool:
-    """Whether the head still holds what `version` wrote, however often the table was restored since."""
+    """Whether the head still has the rows of `version`, however often the table was restored since."""
     holds = {version: True}
     current = True
     for commit in commits:
@@ -119,10 +119,10 @@ def _stands(version: int, commits: list[Commit], version_at: RestorePoint) -> bo
 
 
 def _restored_to(commit: Commit, version_at: RestorePoint) -> int:
-    """The version that a RESTORE went back to; _UNSAID, below everything, where the log does not say it as Delta does:
-    what it took back nobody knows, so nothing counts as delivered.
+    """The version that a RESTORE restored. It is _UNSAID, below all versions, if the log does not name it in Delta's
+    form: then nothing counts as delivered.
 
-    Delta writes the time as the session had it, without a zone: read as UTC, in which our own sessions run.
+    Delta writes the session's time without a zone. It is read as UTC, the zone of our own sessions.
     """
     version = commit.operation_parameters.get("version")
     if version not in UNSET:
@@ -146,7 +146,7 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 
 
 def row_counts(commit: Commit) -> dict[str, int]:
-    """Rows inserted, updated and deleted by the commit, from Delta's own metrics; what they leave out is left out.
+    """Rows inserted, updated and deleted by the commit, as far as Delta's own metrics have them.
 
     `numOutputRows` counts inserts only for plain writes: for MERGE it counts rewritten rows too.
     """

@@ -1,4 +1,4 @@
-"""A write with a quarantine is two statements of the plan; and what a table must be like to be one (decision 10)."""
+"""The two statements of a write with a quarantine, and the requirements on a quarantine table (decision 10)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES_IN_LOGS = {"bigint": "long"}
 
 
 def with_quarantine(write: PlannedWrite, uri: str) -> tuple[PlannedWrite, ...]:
-    """The statements of `write`: itself alone, or followed by that of its quarantine, whose table lies at `uri`."""
+    """The statements of `write`: itself alone, or with that of its quarantine, whose table is at `uri`."""
     if write.quarantine is None:
         return (write,)
     sorted_out = PlannedWrite(
@@ -26,7 +26,7 @@ def with_quarantine(write: PlannedWrite, uri: str) -> tuple[PlannedWrite, ...]:
 
 
 def quarantine_problem(schema_json: str) -> str | None:
-    """Why a table with this schema cannot be a quarantine; None: it can."""
+    """The reason why a table with this schema cannot be a quarantine; None if it can."""
     fields = {field["name"].lower(): field for field in parsed(schema_json)["fields"]}
     lacking = [name for name, kind in QUARANTINE_COLUMNS.items() if not _is(fields.get(name.lower()), kind)]
     if lacking:

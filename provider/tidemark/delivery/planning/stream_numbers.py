@@ -1,4 +1,4 @@
-"""The numbers of streams' Delta transactions as a table's log holds them: `tidemark/<uid>/<n>`, `…/replay/<s>/<n>`."""
+"""The numbers of streams' Delta transactions in a table's log: `tidemark/<uid>/<n>`, `…/replay/<s>/<n>`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _APP_ID = re.compile(r"tidemark/([^/]+)/(?:replay/\d+/)?\d+")  # not those of ch
 
 @dataclass(frozen=True)
 class InspectedTarget:
-    """A table as its log was read: `numbers` has, by stream uid, the highest number of its entries.
+    """A table as its log was read. `numbers`: stream uid → the highest number of its entries.
 
-    `forgets`: entries run out in this table, so that its marks have to be asked, too.
+    `forgets`: entries expire in this table, so its marks must be read, too.
     """
 
     table: TableRef
@@ -41,11 +41,11 @@ class InspectedTarget:
 
 @dataclass(frozen=True)
 class Known:
-    """What a table may hold: `numbers` has, by lead stream, the highest that may stand there.
+    """The numbers that a table may have. `numbers`: lead stream → the highest number.
 
-    `offsets`: of a table that the store does not know, where its live streams stand, by uid. A number may have been
-    ordered for another table since, with another window: so no window that was written there ends past these. `own`:
-    the numbers of the transaction that is gone on with, whose windows do.
+    `offsets`: the offsets of live streams by uid, for a table that the store does not know. The store may have given a
+    number to another table since, with another window. So no window that was written there ends after these. `own`: the
+    numbers of the continued transaction, whose windows do.
     """
 
     numbers: Mapping[str, int]
@@ -55,19 +55,19 @@ class Known:
 
 @dataclass(frozen=True)
 class Unordered:
-    """Stream uid → up to where the table has the stream by writes that the store never ordered; None: no mark tells."""
+    """Stream uid → the end of its windows that the store never ordered, in this table; None if no mark has it."""
 
     ends: Mapping[str, int | None]
 
 
 def writer_of(app_id: str) -> str | None:
-    """The uid of the stream that led the transaction; None for an application that is not a stream's."""
+    """The uid of the transaction's lead stream; None for an application that is not a stream's."""
     found = _APP_ID.fullmatch(app_id)
     return None if found is None else found[1]
 
 
 def inspect_target(table: TableRef, state: TableState) -> InspectedTarget:
-    """What the state at the table's head says of streams."""
+    """The streams' numbers in the state at the table's head."""
     numbers: dict[str, int] = {}
     for app_id, number in state.transactions.items():
         uid = writer_of(app_id)
@@ -77,7 +77,7 @@ def inspect_target(table: TableRef, state: TableState) -> InspectedTarget:
 
 
 def unordered(marks: Iterable[Mark], entries: Mapping[str, int], known: Known) -> Unordered:
-    """Which streams the table has further than the store ordered: by their marks, and by entries that have none."""
+    """The streams whose writes in the table are beyond the store's, by their marks and by entries without a mark."""
     ends: dict[str, int | None] = {}
     marked: dict[str, int] = {}
     for mark in marks:
@@ -105,7 +105,7 @@ def _is_higher(mark: Mark, known: Known) -> bool:
 
 
 def _lost_windows(mark: Mark, known: Known) -> tuple[MarkedWindow, ...]:
-    """All windows of a mark with a number that was never ordered, else those that end past where their stream is."""
+    """All windows of a mark if its number was never ordered, else those that end after their stream's offset."""
     lead = writer_of(mark.app_id)
     if lead is None or _is_higher(mark, known):
         return () if lead is None else mark.windows
@@ -116,13 +116,13 @@ def _lost_windows(mark: Mark, known: Known) -> tuple[MarkedWindow, ...]:
 
 
 def _went_on(mark: Mark) -> bool:
-    """Whether it is of a window that was written as its streams went on: no fence, no replay."""
+    """Whether it marks a regular window: no fence, no replay."""
     return mark.kind is MarkKind.WRITE and "/replay/" not in mark.app_id
 
 
 def delivered_to(marks: Iterable[Mark], uid: str) -> tuple[bool, int | None]:
-    """Whether any of the marks has a window of the stream, and the end of the furthest that was written as it went on;
-    None: fences and replays alone.
+    """Whether any mark has a window of the stream, and the end of the last regular one; None if all are fences and
+    replays.
     """
     touched, end = False, None
     for mark in marks:

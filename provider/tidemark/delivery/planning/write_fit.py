@@ -1,7 +1,7 @@
-"""Whether the columns of a stream can go into a target, by the two schemas alone: before a job is started to learn it.
+"""Whether the columns of a stream fit a target, by the two schemas alone, before a job starts.
 
-It refuses what the job would refuse, and only that: what is not certain here (nested types, texts of a CHAR) is left to
-the job, which decides with Spark's own types.
+It refuses only writes that the job would refuse. Uncertain cases (nested types, texts of a CHAR) are left to the job,
+which decides with Spark's own types.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ Field = Mapping[str, Any]
 
 
 def require_fit(write: PlannedWrite, source_schema: str, target_schema: str) -> None:
-    """Both schemas as the logs have them. An append or a merge is looked at; SQL and functions choose their columns.
+    """Nothing, if the write fits the target. Both schemas are as in the logs. Only appends and merges are checked: SQL
+    and functions choose their own columns.
 
     Raises TargetDoesNotFit, MissingMergeKey.
     """
@@ -49,7 +50,7 @@ def require_fit(write: PlannedWrite, source_schema: str, target_schema: str) -> 
 
 
 def _fields(schema: str) -> list[Field]:
-    """Those that have a type; a text that is no schema has none, and is met where it is read."""
+    """The fields that have a type. A text that is no schema has none, and fails when it is read."""
     try:
         found = foreign_object(schema).get("fields", [])
         return [field for field in found if str(field["name"]) and field["type"] != "void"]
@@ -86,7 +87,7 @@ def _without_a_value(offered: Sequence[Field], target: Sequence[Field]) -> list[
 
 
 def _require_keys(write: PlannedWrite, offered: Sequence[Field], known: Mapping[str, Field]) -> None:
-    """METADATA$ columns come with the rows, if the target has columns of their names."""
+    """Nothing, or MissingMergeKey. METADATA$ columns are in the rows if the target has columns of their names."""
     names = {str(field["name"]).lower() for field in offered}
     names |= {name.lower() for name in _METADATA if name.lower() in known}
     lacking = [key for key in write.keys if key.lower() not in names]
@@ -110,7 +111,7 @@ def _shown(kind: str) -> str:
 
 
 def _widens(source: str, target: str) -> bool:
-    """Whether each value of the one is a value of the other, without loss."""
+    """Whether each value of `source` is one of `target`, without loss."""
     if source == target:
         return True
     wider = _decimal(target)

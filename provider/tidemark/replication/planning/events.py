@@ -11,7 +11,6 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from enum import Enum, StrEnum
 from json.encoder import encode_basestring
 from typing import Final, TypeAlias
@@ -34,10 +33,8 @@ __all__ = [
     "TextOf",
     "Unchanged",
     "Values",
-    "event_uuid",
     "json_text",
     "schema_key",
-    "sort_keys",
 ]
 
 EVENT_NAMESPACE = uuid.UUID("5c1e4b8e-3d0f-5a52-9a55-0d5b6c1f7e21")
@@ -88,20 +85,6 @@ Event: TypeAlias = tuple[Change, Half, str, str | None, str | None, "tuple[str, 
 
 json_text: Callable[[str], str] = encode_basestring
 """A text as JSON; what is no ASCII stays as it is."""
-
-
-def event_uuid(system_id: str, commit: int, lsn: int, nth: int, half: Half) -> str:
-    """The same for the same change, whenever it is read; positions stand in it as 16 hexadecimal digits.
-
-    `nth`: of the changes at this place of the log, from 1, those of other objects included.
-    """
-    return str(uuid.uuid5(EVENT_NAMESPACE, f"{system_id}|{commit:016X}|{lsn:016X}|{nth}|{half.value}"))
-
-
-def sort_keys(source_timestamp: datetime, lsn: int, sequence: int) -> tuple[str, str, str]:
-    """By which events are in the order in which they happened, as Datastream has them, and ours behind it."""
-    milliseconds = round(source_timestamp.timestamp() * 1_000_000) // 1_000
-    return str(milliseconds), f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}", str(sequence)
 
 
 def schema_key(schema: TableSchema) -> str:

@@ -16,7 +16,6 @@ from tidemark.replication.model.replication import (
     Replication,
     ReplicationState,
 )
-from tidemark.replication.planning.positions import position_text
 
 __all__ = [
     "Act",
@@ -30,7 +29,6 @@ __all__ = [
     "holds_up_draining",
     "leads_to",
     "object_leads_to",
-    "recovery_position",
     "why_no_backfill",
     "why_not",
     "why_not_applied",
@@ -207,19 +205,6 @@ def holds_up_draining(
     if copying or replicated.state is _O.ACTIVE:
         return there
     return why_not_applied(replicated) is None and not has_all(replicated, captured)
-
-
-def recovery_position(replication: str, asked: LogPosition | None, slot: LogPosition) -> LogPosition:
-    """From where a replication is captured again whose slot gives everything from `slot` on; `asked`: None for now.
-
-    Raises ReplicationRefused where that has left the source's log.
-    """
-    if asked is not None and asked < slot:
-        problem = (
-            f"it cannot be recovered from {position_text(asked)}: the source's log begins at {position_text(slot)}."
-        )
-        raise ReplicationRefused(replication=replication, problem=problem)
-    return slot if asked is None else asked
 
 
 def begins_new_log(replication: Replication, *, position: LogPosition, system_id: str) -> bool:

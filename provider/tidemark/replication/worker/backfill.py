@@ -34,7 +34,7 @@ from tidemark.streams.worker.limits import Limits
 from tidemark.streams.worker.repeating import Repeating
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["BackfillOutcome", "ReadProgress", "record_progress", "run_backfill"]
+__all__ = ["BackfillOutcome", "ReadProgress", "run_backfill"]
 
 log = logging.getLogger(__name__)
 
@@ -129,13 +129,6 @@ def run_backfill(
         return BackfillOutcome(reason=NOT_OURS)
     report = BACKFILL_OBJECT.reported(answer)
     return store.write(lambda connection: _complete(connection, store, begun.write, report, by, deadline=deadline))
-
-
-def record_progress(store: ControlStore, object_uid: str, *, number: int, progress: BackfillProgress) -> bool:
-    """Keep how far backfill `number` is; False: it is not the active one any more, and its job is to end."""
-    return store.write(
-        lambda connection: replicated_objects.set_progress(connection, object_uid, number=number, progress=progress)
-    )
 
 
 def _begin(

@@ -141,7 +141,7 @@ def test_other_statements_are_somebody_elses(text: str) -> None:
         ("ALTER CHANGE STREAM s DROP FOR t", 1, 23, "expected SET FOR or SET OPTIONS or DROP FOR ALL"),
         ("ALTER CHANGE STREAM s SET FOR ALL OPTIONS (a = 1)", 1, 35, "unexpected 'OPTIONS'"),
         ("DROP CHANGE STREAM s; DROP CHANGE STREAM t", 1, 23, "one statement at a time"),
-        ("DROP CHANGE STREAM s 'x", 1, 22, "what begins here has no end"),
+        ("DROP CHANGE STREAM s 'x", 1, 22, "the quote or comment that begins here has no end"),
     ],
 )
 def test_syntax_errors_say_where(text: str, line: int, column: int, problem: str) -> None:

@@ -15,7 +15,7 @@ from tidemark.change_streams.model.change_streams import BUCKETS, MICROSECOND, L
 from tidemark.change_streams.planning.blocks import cut_blocks
 from tidemark.change_streams.planning.churn import sub_bucket_width
 from tidemark.change_streams.planning.commit_facts import NOTHING_SAID, CommitFacts, commit_facts
-from tidemark.change_streams.planning.segments import SegmentStart, load_segments, sequence_text
+from tidemark.change_streams.planning.segments import SEQUENCE_DIGITS, SegmentStart, load_segments
 from tidemark.change_streams.planning.timestamps import SourceTransaction, publish, published_until
 from tidemark.change_streams.planning.tokens import first_partitions
 
@@ -100,7 +100,7 @@ def test_everything_is_published_up_to_the_last_transaction_or_to_where_it_is_sa
 
 
 def test_segments_have_the_rows_up_to_the_next_one_of_their_token() -> None:
-    first, second = Position(at(1), sequence_text(0)), Position(at(1), sequence_text(7))
+    first, second = (Position(at(1), f"{number:0{SEQUENCE_DIGITS}d}") for number in (0, 7))
     starts = [SegmentStart("b", first, 0), SegmentStart("a", second, 10), SegmentStart("a", first, 0)]
     assert load_segments([*starts, starts[1]], {"a": 25, "b": 3}) == (
         LoadSegment("a", first, 10),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
-from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,16 +10,13 @@ from hypothesis import strategies as st
 from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import Column, TableSchema, TypeKind, UnifiedType
 from tidemark.replication.planning.events import (
-    EVENT_NAMESPACE,
     READ_METHODS,
     TOASTED_KEY,
     UNCHANGED,
     Change,
     EventForm,
     Half,
-    event_uuid,
     schema_key,
-    sort_keys,
 )
 
 TEXTS = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
@@ -100,18 +95,6 @@ def test_events_without_a_key_have_none() -> None:
     for whole, changes in ((True, [Change.UPDATE_DELETE, Change.UPDATE_INSERT]), (False, [Change.UPDATE])):
         events = form(()).updated(["0", "2", "3", "4"], whole, ["1", "2", "3", "4"], False)
         assert [(event[0], event[3]) for event in events] == [(change, None) for change in changes]
-
-
-def test_an_events_uuid_is_that_of_its_place_in_the_log() -> None:
-    name = "7301|0000001600000001|00000016000000FF|3|w"
-    assert event_uuid("7301", 0x16_0000_0001, 0x16_0000_00FF, 3, Half.WHOLE) == str(uuid.uuid5(EVENT_NAMESPACE, name))
-    others = {event_uuid("7301", 1, 2, nth, half) for nth in (1, 2) for half in Half}
-    assert len(others) == 8
-
-
-def test_sort_keys_are_those_of_datastream_and_the_place_behind_them() -> None:
-    at = datetime(2024, 2, 29, 12, 0, 0, 123999, tzinfo=UTC)
-    assert sort_keys(at, 0x16_CB00_2DB0, 12) == ("1709208000123", "16/CB002DB0", "12")
 
 
 def test_a_schemas_key_changes_with_names_types_order_and_key_and_with_nothing_else() -> None:

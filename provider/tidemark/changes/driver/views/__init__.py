@@ -1,1 +1,1 @@
-"""Streams on views: the changes of a query's result, from the changes of its base tables."""
+"""Streams on views: the changes of a query's result, computed from the changes of its base tables."""

@@ -1,4 +1,4 @@
-"""The base tables of a view in a window: what changed in them, and all their rows at both ends."""
+"""The base tables of a view in a window: their changes, and all their rows at both ends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SIGNED = "tidemark_signed"  # −1 or +1 (int)
 
 @dataclass(frozen=True)
 class Base:
-    """One base table in its window; `metadata` is that of the end, whose columns both ends show (R100)."""
+    """One base table in its window. Both ends show the columns of `metadata`, which is that of the end (R100)."""
 
     window: BaseWindow
     log: DeltaLog
@@ -52,7 +52,7 @@ class Base:
 
     @property
     def metadata(self) -> Metadata:
-        """What the table is at the end."""
+        """The table's metadata at the end."""
         return self.plan.metadata
 
     @property
@@ -62,7 +62,7 @@ class Base:
 
     @property
     def columns(self) -> list[str]:
-        """Their names."""
+        """The names of the columns at the end."""
         return [field.name for field in source_schema.fields(self.metadata)]
 
     def changes(self, spark: SparkSession, workspace: Workspace) -> DataFrame:
@@ -81,7 +81,7 @@ class Base:
         return table.select(*self._under_end(state.metadata), row_id)
 
     def require_files_of(self, rows: DataFrame) -> None:
-        """Raises VersionVacuumed if a file that `rows` of a version reads is gone."""
+        """Nothing, or VersionVacuumed if a file that `rows` of a version reads is missing."""
         require_files_of(self.log, rows, self.window.start, self.window.end)
 
     def _under_end(self, metadata: Metadata) -> list[Column]:
@@ -107,8 +107,7 @@ def open_bases(
     options: Mapping[str, str] | None,
     reader: str,
 ) -> tuple[Base, ...]:
-    """The base tables of `query`, to each its window, in the order of `query.bases`; what to read is planned, nothing
-    is read yet.
+    """The base tables of `query` with their windows and plans, in the order of `query.bases`. No data is read yet.
 
     Raises SourceRecreated (R83), StreamStale (R84), TrackingInterrupted, IncompatibleSchemaChange, VersionVacuumed.
     """
@@ -138,7 +137,7 @@ def _moves_nested_fields(old: Metadata, new: Metadata) -> bool:
 
 
 def _bare(form: Any) -> Any:
-    """A type without what does not matter to a cast."""
+    """A type without the parts that a cast ignores."""
     if isinstance(form, Mapping):
         return {
             name: _bare(part) for name, part in form.items() if name not in ("metadata", "nullable", "containsNull")

@@ -1,4 +1,4 @@
-"""From a name to the query of a view, as Spark's catalog keeps it."""
+"""The query of a view by its name, from Spark's catalog."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _KINDS = {"MATERIALIZED_VIEW": "Materialized View", "STREAMING_TABLE": "Streamin
 def resolve_view(spark: SparkSession, name: str, *, beyond_snowflake: bool = False) -> ViewQuery:
     """The query of the view `name` (as SQL writes it) over its base tables, whose full names are `bases`.
 
-    Works behind Spark Connect, too. Raises ViewTextMissing for a temporary view, ViewRefused (R70), ViewNotUnderstood
-    if our reading of the text is not Spark's, TableNotFound.
+    It works behind Spark Connect, too. Raises ViewTextMissing for a temporary view, ViewRefused (R70),
+    ViewNotUnderstood if our reading of the text is not Spark's, TableNotFound.
     """
     catalog = _Catalog(spark)
     found = catalog.described(name)
@@ -52,14 +52,14 @@ def resolve_view(spark: SparkSession, name: str, *, beyond_snowflake: bool = Fal
 
 
 class _Catalog:
-    """What the session's catalogs say of names."""
+    """The entries of the session's catalogs."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self.builtin = frozenset(row[0].lower() for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect())
 
     def resolve(self, parts: tuple[str, ...], namespace: tuple[str, ...]) -> StoredTable | StoredView:
-        """What a name in the text of a view of `namespace` means. Raises TableNotFound."""
+        """The table or view that a name in the text of a view of `namespace` means. Raises TableNotFound."""
         if len(parts) == 2 and parts[0].lower() == "delta":
             return StoredTable(path_name(parts[1]))
         name = _name((*namespace[: max(len(namespace) + 1 - len(parts), 0)], *parts))
@@ -101,7 +101,7 @@ class _Catalog:
         )
 
     def schema(self, name: str) -> StructType:
-        """The schema of a view as a reader sees it."""
+        """The schema of a view for its readers."""
         return self._spark.table(name).schema
 
 
@@ -118,7 +118,7 @@ def _name(parts: tuple[str, ...]) -> str:
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """The parts of a name that Spark has quoted where it must."""
+    """The parts of a name that Spark has quoted if necessary."""
     found, rest = [], name
     while rest:
         if rest.startswith("`"):

@@ -1,4 +1,4 @@
-"""The changed rows of a base table, in the driver where they are few: then they are read once, broadcast, and known."""
+"""The changed rows of a base table. Few rows are collected in the driver: read once, broadcast and known."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ MOST_ROWS_IN_THE_DRIVER = 50_000
 
 @dataclass(frozen=True)
 class Changed:
-    """Changed rows: the table's columns, ROW, SIGNED. `known` has them, too, where they are few."""
+    """Changed rows: the table's columns, ROW, SIGNED. `known` has them, too, if they are few."""
 
     frame: DataFrame
     known: pa.Table | None
     rows: int
 
     def values(self, name: str) -> Values | None:
-        """The values of a column in changed rows; None where they are not known, or not of a type that files can be
-        left out by.
-        """
+        """The values of a column in changed rows; None if they are unknown, or if their type cannot skip files."""
         schema = self.frame.schema
         if self.known is None or not can_cut(schema, name):
             return None
@@ -43,9 +41,10 @@ class Changed:
 
 
 def read_changed(spark: SparkSession, base: Base, workspace: Workspace) -> Changed:
-    """What changed in a base table.
+    """The changes of a base table.
 
-    Few rows are read now and kept in the driver; of many, or of types that do not travel, the query is kept.
+    Few rows are read now and kept in the driver. For many rows, or for types that cannot be collected, the query is
+    kept.
     """
     frame = base.changes(spark, workspace)
     upper = base.plan.rows()
@@ -61,7 +60,7 @@ def read_changed(spark: SparkSession, base: Base, workspace: Workspace) -> Chang
 
 
 def _travels(kind: DataType) -> bool:
-    """Whether values of a type come back from the driver as they went."""
+    """Whether values of a type are unchanged after a way to the driver and back."""
     if isinstance(kind, StructType):
         return all(_travels(field.dataType) for field in kind.fields)
     if isinstance(kind, ArrayType):

@@ -1,4 +1,4 @@
-"""Signed rows of a view become its changes: what cancels is gone, what is left is paired by the row's id (R29, R74)."""
+"""Changes of a view from its signed rows: equal rows cancel, and the rest is paired by the row's id (R29, R74)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ __all__ = ["inserted", "net_changes"]
 
 _CHANGE = "tidemark_change"
 _STATES = "tidemark_states"
-_LETTERS = 32  # of the digest: as many bits as a UUID has
+_LETTERS = 32  # of the digest: as many bits as in a UUID
 
 
 def net_changes(
     rows: DataFrame, ids: tuple[str, ...], kind: StructType, sources: Mapping[str, str], partitions: int
 ) -> DataFrame:
-    """The least changes of signed rows (`ids`, SIGN, the view's columns as `column_name` says): the columns of `kind`,
+    """The smallest change set of signed rows (`ids`, SIGN, the view's columns by `column_name`): the columns of `kind`,
     then METADATA$ACTION, METADATA$ISUPDATE, METADATA$ROW_ID.
 
-    A row id has at most one content at each end, so what is left of it after equal contents have cancelled is one old
-    image, one new, or both; more fails the query, and would be a defect. `sources` has the table id of those `ids` that
-    are row ids.
+    A row id has at most one content at each end. After equal contents have cancelled, it has one old image, one new, or
+    both; more would be a defect, and fail the query. `sources` has the table id of those `ids` that are row ids.
     """
     shown = _image(kind)
     states = (
@@ -69,7 +68,8 @@ def _shown(changes: DataFrame, kind: StructType) -> DataFrame:
 def _row_id(ids: tuple[str, ...], sources: Mapping[str, str]) -> Column:
     """The first half of the SHA-256 of the parts: for each its number, then table id and row id, or the group's key.
 
-    Which parts there are tells the arm of a UNION ALL, the numbers tell a table that is joined with itself.
+    The set of parts identifies the arm of a UNION ALL. The numbers distinguish scans of a table that is joined with
+    itself.
     """
     parts = [
         F.when(
@@ -82,7 +82,7 @@ def _row_id(ids: tuple[str, ...], sources: Mapping[str, str]) -> Column:
 
 
 def _changes(kind: StructType) -> Column:
-    """An array of changes from the states of one row id."""
+    """The array of changes from the states of one row id."""
     form = StructType()
     for number, field in enumerate(kind.fields):
         form = form.add(column_name(number), field.dataType)
@@ -108,7 +108,7 @@ def _changes(kind: StructType) -> Column:
 
 
 def _total(state: Column, form: StructType) -> Column:
-    """How often the content of a state counts among all states of the row id."""
+    """The signed count of a state's content among all states of the row id."""
     signs = F.transform(
         F.col(_STATES),
         lambda other: F.when(

@@ -1,4 +1,4 @@
-"""What a window of a view reads, from the logs of its base tables alone."""
+"""The plan of a view's window, from the logs of its base tables alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plan_view_changes(
     *,
     reader: str = "CHANGES",
 ) -> ViewPlan:
-    """Which way `read_view_changes` would take and what it would read, without Spark; same errors."""
+    """The plan of `read_view_changes`, without Spark, with the same errors."""
     bases = open_bases(query, windows, mode, options, reader)
     return planned(query, bases, mode, choice_for(query, bases, mode))
 
@@ -42,7 +42,7 @@ def choice_for(query: ViewQuery, bases: Sequence[Base], mode: StreamMode) -> Cho
 
 
 def planned(query: ViewQuery, bases: Sequence[Base], mode: StreamMode, choice: Choice) -> ViewPlan:
-    """What the way that was chosen reads of each base table."""
+    """The plan of the chosen way, with its reads of each base table."""
     changed = [number for number, base in enumerate(bases) if not base.plan.empty]
     way = choice.way
     scans = list(numbered(query).bases.values())
@@ -54,8 +54,8 @@ def planned(query: ViewQuery, bases: Sequence[Base], mode: StreamMode, choice: C
 def _versions(
     number: int, scans: Sequence[int], changed: Sequence[int], way: Way, base: Base, mode: StreamMode
 ) -> tuple[int, ...]:
-    """The versions of which rows beside the changed ones are read: at the start for scans behind a changed one, at the
-    end for those before it.
+    """The versions whose unchanged rows are read, too: the start for scans after a changed one, the end for those
+    before it.
     """
     start, end = base.window.start, base.window.end
     if way is Way.NOTHING or (way is Way.TERMS and len(scans) == 1):
@@ -82,13 +82,13 @@ def _reading(base: Base, versions: tuple[int, ...]) -> BaseReading:
         changed_rows=base.plan.rows(),
         changed_bytes=sum(file.size for file in base.plan.files),
         versions=versions,
-        rows=None if mark is None else mark + 1,  # ids are given once, so there are no more rows than ids
+        rows=None if mark is None else mark + 1,  # ids are given once, so no table has more rows than ids
         bytes=_size(base.log, versions[-1]) if versions else None,
     )
 
 
 def _size(log: DeltaLog, version: int) -> int | None:
-    """The bytes of a version's files, if its writer has left a checksum."""
+    """The bytes of a version's files; None without a checksum."""
     try:
         size = foreign_object(log.storage.read_bytes(checksum_name(version))).get("tableSizeBytes")
     except (FileNotFoundError, IsADirectoryError):

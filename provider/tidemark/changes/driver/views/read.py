@@ -1,4 +1,4 @@
-"""Streams on views, read: the changes of the view's rows in a window, or all its rows at the start."""
+"""Reads of streams on views: the changes of the view's rows in a window, or all its rows at the start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_view_changes", "read_view_rows"]
 
-_CHANGED_ROWS_PER_PARTITION = 1_000  # of base tables: one may change many rows of the view
+_CHANGED_ROWS_PER_PARTITION = 1_000  # of base tables; one row may change many rows of the view
 _MOST_PARTITIONS = 200
 
 
@@ -45,12 +45,12 @@ def read_view_changes(
     reader: str = "CHANGES",
     say: Callable[[str], None] | None = None,
 ) -> DataFrame:
-    """What a stream on the view shows of a window: the view's columns, then METADATA$ACTION, METADATA$ISUPDATE,
-    METADATA$ROW_ID (string: the ids of the base rows that the row is made of, digested).
+    """The changes of a view in a window: the view's columns, then METADATA$ACTION, METADATA$ISUPDATE, METADATA$ROW_ID
+    (string: a digest of the ids of the base rows behind the row).
 
-    `windows` has one window for each of `query.bases`, in that order. `now` is the time of the read, one for both ends
-    (R37). `reader` is the stream's name, for errors; `say` is told the plan in a line. Few changed rows of base tables
-    are read at once; the rest is lazy, until `workspace` is closed, and gives the same rows however often. Raises
+    `windows` has one window for each of `query.bases`, in that order. `now` is the time of the read, the same for both
+    ends (R37). `reader` is the stream's name, for errors; `say` gets the plan in a line. Few changed rows of base
+    tables are read at once. The rest is lazy, until `workspace` is closed, and always gives the same rows. Raises
     SourceRecreated (R83), StreamStale (R84), TrackingInterrupted, VersionVacuumed, IncompatibleSchemaChange.
     """
     bases = open_bases(query, windows, mode, options, reader)

@@ -1,4 +1,4 @@
-"""Whether our form of a view's query means to Spark what the view means: the two optimized plans must be one."""
+"""Whether Spark gives our form of a view's query the meaning of the view: the two optimized plans must be equal."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?|\b\d{16,19}\b")
 
 
 def require_same_meaning(spark: SparkSession, query: ViewQuery) -> None:
-    """Say nothing if Spark makes of the query what it makes of the view.
+    """Nothing, if Spark makes the same plan of query and view.
 
-    The text was taken apart and written anew, by a parser that is not Spark's. Raises ViewNotUnderstood if the plans
-    differ, ViewRefused for operators of Spark's plan that cannot be followed and that the text did not show.
+    A parser that is not Spark's has parsed and rewritten the text. Raises ViewNotUnderstood if the plans differ,
+    ViewRefused for operators of Spark's plan that cannot be followed and that the text does not show.
     """
     ours = re.sub(rf"{BASE}(\d+)", lambda found: query.bases[int(found[1])], query.text)
     with under(spark, _WHOLE_TEXT):
@@ -48,9 +48,7 @@ def require_same_meaning(spark: SparkSession, query: ViewQuery) -> None:
                 raise ViewRefused(construct=f"'{operator}'", view=query.name, line=1, column=1, fragment="", instead="")
     asks_time = _ASKS_TIME.search(query.text) is not None
     if _shape(theirs, asks_time) != _shape(mine, asks_time):
-        raise ViewNotUnderstood(
-            view=query.name, problem="Spark makes another plan of it, taken apart and written anew, than of the view"
-        )
+        raise ViewNotUnderstood(view=query.name, problem="Spark makes another plan of our form of it than of the view")
 
 
 def _explained(spark: SparkSession, text: str) -> str:
@@ -71,7 +69,7 @@ def _operators(plan: str) -> list[str]:
 
 
 def _shape(text: str, asks_time: bool) -> str:
-    """The optimized plan without names and numbers of columns; without times, where each plan has its own."""
+    """The optimized plan without names and numbers of columns, and without times if each plan has its own."""
     plan = text.split("== Optimized Logical Plan ==", 1)[1].split("== Physical Plan ==", 1)[0]
     numbers: dict[str, int] = {}
     counted = count()

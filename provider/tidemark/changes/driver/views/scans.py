@@ -1,4 +1,4 @@
-"""A term as a DataFrame: each scan gets the rows of its role, cut to those that can have a partner."""
+"""A term as a DataFrame: each scan has the rows of its role, reduced to possible partners."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Reading"]
 
 @dataclass
 class Reading:
-    """The frames of one window of a view, for its terms; what changed in a base is read once for all of them."""
+    """The frames of one window of a view. All terms share one read of each base table's changes."""
 
     spark: SparkSession
     query: ViewQuery
@@ -36,12 +36,12 @@ class Reading:
     _rows: dict[tuple[int, int], DataFrame] = field(default_factory=dict)
 
     def term(self, term: Term) -> DataFrame:
-        """The rows of a term, from changed rows and what can be their partners."""
+        """The rows of a term, from changed rows and their possible partners."""
         assert term.delta is not None
         return self._answer(term, self._partners(term.delta, numbered(self.query).bases[term.delta]))
 
     def whole(self, term: Term, keys: Sequence[PartitionKey]) -> DataFrame:
-        """The rows of the query at one end: those that a change can touch, if one of `keys` can cut them; else all."""
+        """The rows of the query at one end: those that a change can touch, if one of `keys` selects them; else all."""
         cuts = (cut for key in keys if (cut := self._touched(key)) is not None)
         return self._answer(term, next(cuts, {}))
 
@@ -60,7 +60,7 @@ class Reading:
         return frame if self.changed[base].known is None else frame.hint("broadcast")
 
     def _partners(self, delta: int, base: int) -> dict[int, Column]:
-        """For each other scan, what its rows must be to join with a changed row."""
+        """For each other scan, the condition under which its rows join with a changed row."""
         found: dict[int, Column] = {}
         scans = numbered(self.query).bases
         for link in key_links(self.query, delta, [each.columns for each in self.bases]):
@@ -72,7 +72,7 @@ class Reading:
         return found
 
     def _touched(self, key: PartitionKey) -> dict[int, Column] | None:
-        """For each scan that the key cuts, that it has the key of a changed row; None if those are not known."""
+        """For each scan of the key, the condition that a changed row has its key; None if the changes are unknown."""
         scans = numbered(self.query).bases
         values: Values | None = None
         for scan, column in key.scans.items():

@@ -1,4 +1,4 @@
-"""A view's text means what it meant to the session that made it: its SQL settings, for as long as it is analysed."""
+"""The SQL settings of the session that created a view, set while the view's text is analysed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NUMBERS = count()
 
 
 def queried(spark: SparkSession, text: str, frames: Mapping[str, Any], settings: Mapping[str, str | None]) -> DataFrame:
-    """The query `text` under `settings`, in which `{name}` stands for the DataFrame of that name in `frames`. The
-    session's settings stay.
+    """The query `text` under `settings`, in which `{name}` is the DataFrame of that name in `frames`. The session's
+    settings are not changed.
 
-    Behind Spark Connect a query is analysed each time it runs. What other settings have made of it is kept there as a
-    temporary view of the session, which a job has for itself.
+    Behind Spark Connect a query is analysed each time it runs. There, its analysis under other settings is kept as a
+    temporary view of the session, which belongs to the job alone.
     """
     differing = _differing(spark, settings)
     with under(spark, differing):

@@ -1,4 +1,4 @@
-"""Values of a column as a filter on another, by which files can be left out."""
+"""Values of a column as a filter on another, which lets Delta skip files."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
 
 @dataclass(frozen=True)
 class Values:
-    """Values of one type, NULL apart."""
+    """Values of one type, with NULL apart."""
 
     kind: DataType
     values: frozenset[Any]
     null: bool
 
     def join(self, other: Values) -> Values | None:
-        """The values of both; None if their types are not compared alike."""
+        """The values of both; None if their types are compared differently."""
         if not _alike(self.kind, other.kind):
             return None
         return Values(self.kind, self.values | other.values, self.null or other.null)
 
     def hold(self, schema: StructType, name: str, *, null: bool = False) -> Column | None:
-        """That the column `name` of `schema` has one of the values, or something close to one: a filter by which files
-        can be left out. With `null`, NULL is a value like any other; without, nothing equals it. None if the types are
-        not compared alike.
+        """A filter that the column `name` of `schema` has one of the values, or one close to it, so that files can be
+        skipped. With `null`, NULL is a value like any other; without, nothing equals it. None if the types are compared
+        differently.
         """
         field = schema.fields[index_of(schema, name)]
         if not _alike(self.kind, field.dataType):
@@ -58,7 +58,7 @@ class Values:
 
 
 def can_cut(schema: StructType, name: str) -> bool:
-    """Whether a column is of a type by whose values files can be left out: whole numbers, dates and plain text."""
+    """Whether files can be skipped by a column's type: whole numbers, dates and plain text."""
     kind = schema.fields[index_of(schema, name)].dataType
     if isinstance(kind, StringType):
         return bool(kind.collation == "UTF8_BINARY")
@@ -81,5 +81,5 @@ def _alike(left: DataType, right: DataType) -> bool:
 
 
 def index_of(schema: StructType, name: str) -> int:
-    """The index of a column, whatever the case of its name."""
+    """The index of a column, ignoring the case of its name."""
     return [field.name.lower() for field in schema.fields].index(name)

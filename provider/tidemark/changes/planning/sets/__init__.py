@@ -1,1 +1,1 @@
-"""Which files hold the changes of a window, and which way to them is cheapest: decided from log actions alone."""
+"""The files that have the changes of a window, and the cheapest way to them, decided from log actions alone."""

@@ -1,4 +1,4 @@
-"""Which files a stream's next window needs although commits in it have removed them: VACUUM may take these."""
+"""The files that a stream's next window needs and that its commits have removed, so that VACUUM may delete them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Removed = Mapping[tuple[str, str | None], Removal]
 
 @dataclass(frozen=True)
 class AtStake:
-    """A removed file, or its deletion vector alone where it is live under another; without it the changes of `version`
-    cannot be read.
+    """A removed file, or its deletion vector alone if the file is live under another one. The changes of `version` need
+    it.
     """
 
     version: int
@@ -45,11 +45,11 @@ def files_at_stake(
     initial_rows: bool,
     rows_at_start: bool = False,
 ) -> Iterator[tuple[Way, ...]]:
-    """For each part of the window over `commits`, which follow the state `before`, the ways to read it. A part cannot
-    be had if none of its ways can.
+    """The ways to read each part of the window over `commits`, which follow the state `before`. A part is lost if all
+    its ways are.
 
-    The ways are those of the engine; what came and went inside the window is needed only where it would be read.
-    `rows_at_start`: beside the changes, a view reads the whole table as it was before them.
+    The ways are those of the driver. A file that the window both adds and removes is needed only if a way reads it.
+    `rows_at_start`: a view also reads the whole table as it was before the changes.
     """
     removed = {(one.path, one.vector.unique_id if one.vector else None): one for one in removals(commits)}
     added = {new.key: commit.version for commit in reversed(commits) for new in commit.adds}
@@ -69,12 +69,12 @@ def files_at_stake(
 
 
 def _live_before(commits: Sequence[Commit], removed: Removed) -> Iterator[AtStake]:
-    """What was live before the commits: the first of them that has the file removes it."""
+    """The files that were live before the commits: the first commit with such a file removes it."""
     added: set[tuple[str, str | None]] = set()
     live: set[tuple[str, str | None]] = set()
     for commit in commits:
         live.update(gone.key for gone in commit.removes if gone.key not in added)
-        if commit.removes or any(new.data_change for new in commit.adds):  # else new stats for what is live
+        if commit.removes or any(new.data_change for new in commit.adds):  # else new stats for live files
             added.update(new.key for new in commit.adds if new.key not in live)
     for key, removal in removed.items():
         if key in live:
@@ -96,7 +96,7 @@ def _each(before: TableState, commits: Iterable[Commit], removed: Removed) -> It
 
 
 def _ways(folds: Sequence[Fold], removed: Removed, added: Mapping[tuple[str, str | None], int]) -> tuple[Way, ...]:
-    """Without change files, and with them where there are any and they would be read."""
+    """The way without change files, and the way with them if any would be read."""
     return tuple(_way(fold, removed, added) for number, fold in enumerate(folds) if number == 0 or fold.feed)
 
 

@@ -1,10 +1,10 @@
-"""From the actions of a window to the files that hold its changes.
+"""The files that have the changes of a window, from its actions.
 
-A *form* is a file with one deletion vector. Each `add` counts +1 and each `remove` −1 for its form; what a window adds
-and takes away again counts zero and is never read. The counts of a path's forms give, row by row, what it contributes
-to the removed (−1) and the added (+1) side. As long as every commit that changed rows is counted once, by its file
-actions or by its change files, the sum is the change from the first to the last state, whichever commits that only
-moved rows are left out: equal (row id, row commit version) cancel as signed multisets.
+A *form* is a file with one deletion vector. Each `add` counts +1 and each `remove` −1 for its form. A form that a
+window adds and removes again counts zero, and is never read. The counts of a path's forms give, row by row, its part of
+the removed (−1) and the added (+1) side. Every commit that changed rows must count once, by its file actions or by its
+change files. Then the sum is the change from the first to the last state, with or without commits that only move rows:
+equal (row id, row commit version) cancel as signed multisets.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ __all__ = [
     "fold_states",
 ]
 
-BYTES_PER_ROW = 100  # what handling a row costs, in bytes read
+BYTES_PER_ROW = 100  # the cost of a row, in bytes read
 _NEVER_INSERTS = {"UPDATE": None, "DELETE": None, "MERGE": "numTargetRowsInserted"}  # operation → metric that must be 0
-_ONLY_DELETES_MORE = frozenset({"UPDATE", "DELETE", "MERGE"})  # what these do to a live file's deletion vector
-_KEEPS_ROW_IDS = ("OPTIMIZE", "REORG", "REMOVE COLUMN MAPPING", "DROP FEATURE", "CLUSTER")  # how their names begin
+_ONLY_DELETES_MORE = frozenset({"UPDATE", "DELETE", "MERGE"})  # their effect on a live file's deletion vector
+_KEEPS_ROW_IDS = ("OPTIMIZE", "REORG", "REMOVE COLUMN MAPPING", "DROP FEATURE", "CLUSTER")  # beginnings of their names
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What a candidate reads: forms of paths, rows born in files (`births`), and files of changes (`feed`).
+    """The files that a candidate reads: forms of paths, files with inserted rows (`births`), and change files (`feed`).
 
-    Not `sound` where the log contradicts itself: a file that is added or removed twice (told for STATE only, which
-    counts all actions). `weighed`: what each candidate would have cost, if there were several.
+    It is not `sound` if the log contradicts itself: a file is added or removed twice (known for STATE only, which
+    counts all actions). `weighed`: the cost of each candidate, if several exist.
     """
 
     candidate: Candidate
@@ -73,15 +73,15 @@ class Fold:
 
     @property
     def cost(self) -> int:
-        """Bytes, and rows weighed in bytes."""
+        """The cost: bytes, plus rows weighed in bytes."""
         return self.bytes + BYTES_PER_ROW * self.rows
 
 
 def choose(commits: Sequence[Commit], before: Metadata, high_water_mark: int | None, *, feed: bool) -> Fold:
-    """The cheapest fold for a standard change set; change files count only if `feed`.
+    """The cheapest fold for a standard change set. Change files are considered only if `feed`.
 
-    A rewrite that says it changed no row, but gave the rows new ids (an overwrite with dataChange=false), is never
-    read: for its readers nothing happened, however the window is cut.
+    A rewrite with dataChange=false is never read, even if it gave rows new ids: for its readers nothing has changed,
+    whatever the window.
     """
     states = fold_states(commits, before, high_water_mark)
     if not states.sound:
@@ -101,8 +101,8 @@ def fold_states(
     """The state fold: live files of the end against those of the start.
 
     `before` is the metadata at the start, `high_water_mark` the highest row id given out until then. An `add` without
-    dataChange of a file that is live already (new stats for it) changes nothing. Without `row_ids` they cannot tell
-    which is; a commit that takes no file away says it then, as the one does that gives a table row tracking.
+    dataChange of a live file only has new stats, and changes nothing. Without `row_ids` such an `add` is known by a
+    commit that removes no file, such as the one that enables row tracking.
     """
     counts = _Counts(high_water_mark, row_ids)
     for commit, metadata in _with_metadata(commits, before):
@@ -111,8 +111,8 @@ def fold_states(
 
 
 def fold_data_changes(commits: Iterable[Commit], before: Metadata, high_water_mark: int | None) -> Fold:
-    """The dataChange fold: rewrites that change no row are not read. A row can stand several times on a side, with
-    different commit versions, so the rows must be cancelled as signed multisets before they are paired.
+    """The dataChange fold: rewrites that change no row are not read. A side can have a row several times, with
+    different commit versions, so rows must be cancelled as signed multisets before they are paired.
     """
     counts = _Counts(high_water_mark)
     for commit, metadata in _with_metadata(commits, before):
@@ -121,8 +121,8 @@ def fold_data_changes(commits: Iterable[Commit], before: Metadata, high_water_ma
 
 
 def fold_feed(commits: Iterable[Commit], before: Metadata, high_water_mark: int | None) -> Fold:
-    """The dataChange fold, but commits that have change files count by these: Delta's protocol says that they hold
-    all that the commit did. They carry row ids, except for inserted rows, which are read where they were born.
+    """The dataChange fold with change files for commits that have them: by Delta's protocol they have all changes of
+    the commit. They have row ids, except for inserted rows, which are read from the files that inserted them.
     """
     counts = _Counts(high_water_mark)
     births = _Births(high_water_mark)
@@ -141,10 +141,10 @@ def fold_feed(commits: Iterable[Commit], before: Metadata, high_water_mark: int 
 
 
 def fold_births(commits: Iterable[Commit], before: Metadata, high_water_mark: int | None) -> Fold:
-    """Where rows were born (R60): the first `add` of each path whose own row ids lie above the high-water mark.
+    """The files that inserted rows (R60): the first `add` of each path whose own row ids are above the high-water mark.
 
-    A path with lower ids was in the table before the window. Of a file's rows only those with ids of its own range were
-    born in it; that is for the reader to filter.
+    A path with lower ids was in the table before the window. A file has inserted only rows with ids of its own range;
+    the reader must filter them.
     """
     births = _Births(high_water_mark)
     born = [form for commit, (_, metadata) in _with_metadata(commits, before) for form in births.take(commit, metadata)]
@@ -152,14 +152,14 @@ def fold_births(commits: Iterable[Commit], before: Metadata, high_water_mark: in
 
 
 def fold_commit(commit: Commit, before: Metadata, high_water_mark: int | None, *, feed: bool) -> Fold:
-    """What one commit did to rows, for those who want every change: by its change files where it has any and `feed`."""
+    """The changes of one commit, for every change. With `feed`, its change files are used if it has any."""
     fold = fold_feed if feed else fold_data_changes
     return replace(fold((commit,), before, high_water_mark), candidate=Candidate.EACH)
 
 
 def brings_rows_back(commits: Iterable[Commit], high_water_mark: int | None) -> bool:
-    """Whether rows from before the window may have come back as they were (RESTORE): a file with ids of that time is
-    added, or loses deletions. False only where the log excludes it.
+    """Whether rows from before the window may have been restored unchanged (RESTORE): a file with ids of that time is
+    added, or loses deletions. It is False only if the log excludes it.
     """
     for commit in commits:
         removed = {action.path for action in commit.removes}
@@ -171,7 +171,7 @@ def brings_rows_back(commits: Iterable[Commit], high_water_mark: int | None) -> 
 
 
 class _Births:
-    """The files in which rows were born: each path once, at its first `add` (`take` commits in order)."""
+    """The files that inserted rows: each path once, at its first `add` (`take` commits in order)."""
 
     def __init__(self, high_water_mark: int | None) -> None:
         self.high_water_mark = high_water_mark
@@ -213,10 +213,10 @@ class _Counts:
         return action.data_change and action.path not in self.described and not is_known(action, self.high_water_mark)
 
     def _live_already(self, action: AddFile, commit: Commit) -> bool:
-        """Said again, not added: no row may change, yet nothing was removed for it."""
+        """Whether an `add` only repeats a live file: no row may change, and no file was removed for it."""
         if action.data_change:
             return False
-        if not self.row_ids and not commit.removes:  # rows that are not new come from somewhere: here, from this file
+        if not self.row_ids and not commit.removes:  # rows that are not new must be of this file
             return True
         return self.live.get(action.key, is_known(action, self.high_water_mark))
 
@@ -233,12 +233,12 @@ class _Counts:
         for key, count in self.counts.items():
             if count:
                 paths[key[0]].append((self._complete(self.forms[key]), count))
-        born = self.all_born if candidate is Candidate.STATE else set()  # elsewhere an earlier `add` may be left out
+        born = self.all_born if candidate is Candidate.STATE else set()  # other candidates may skip an earlier `add`
         changes = tuple(PathChange(path, tuple(forms), path in born) for path, forms in paths.items())
         return Fold(candidate if changes else Candidate.NOTHING, changes, sound=all(map(_once_a_side, changes)))
 
     def _complete(self, form: Form) -> Form:
-        """A `remove` may leave out what the `add` of the same path has said."""
+        """The form with facts of the `add` of the same path, which a `remove` may omit."""
         known = self.described.get(form.path)
         if known is None:
             return form
@@ -263,7 +263,7 @@ def _feed_files(commit: Commit, metadata: Metadata) -> Iterator[FeedFile]:
 
 
 def _changed_rows(commit: Commit) -> int | None:
-    """Images in the change files, where the metrics of the operation say it."""
+    """The number of images in the change files, if the operation's metrics have it."""
     metrics = commit.operation_metrics
     names = {
         "UPDATE": (("numUpdatedRows", 2),),
@@ -297,7 +297,7 @@ def _with_metadata(commits: Iterable[Commit], before: Metadata) -> Iterable[tupl
 
 
 def _may_number_anew(commit: Commit) -> bool:
-    """Whether it rewrites rows without changing them, and is not of those that are known to keep row ids then."""
+    """Whether the commit rewrites unchanged rows by an operation that is not known to keep their row ids."""
     rewrites = any(not new.data_change for new in commit.adds) and any(not gone.data_change for gone in commit.removes)
     return rewrites and not (commit.operation or "").upper().startswith(_KEEPS_ROW_IDS)
 

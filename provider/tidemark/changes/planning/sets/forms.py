@@ -1,4 +1,4 @@
-"""Files of a table as a window sees them: with one deletion vector each, and counted."""
+"""Files of a table in a window, each with one deletion vector and a count."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ REMOVED = -1
 ADDED = 1
 
 _MOST_ROWS = 2**63
-GUESSED_BYTES_PER_ROW = 50  # only for a file of which the log does not say how many rows it has
+GUESSED_BYTES_PER_ROW = 50  # only for a file without a row count in the log
 
 
 @dataclass(frozen=True)
 class Form:
-    """One file with one deletion vector, read under `metadata`, which was in force when the form was live."""
+    """One file with one deletion vector, read under `metadata`, which was valid when the form was live."""
 
     path: str
     size: int | None
@@ -32,27 +32,27 @@ class Form:
 
     @property
     def rows(self) -> int | None:
-        """Live rows; None where the log does not say, or says that more are deleted than there are."""
+        """Live rows; None if the log has no count, or more deleted rows than rows."""
         physical = physical_rows(self.stats)
         return None if physical is None or physical < self.deleted else physical - self.deleted
 
     @property
     def deleted(self) -> int:
-        """Rows that the deletion vector takes away."""
+        """The number of rows that the deletion vector deletes."""
         return self.deletion_vector.cardinality if self.deletion_vector else 0
 
     @property
     def likely_rows(self) -> int:
-        """Live rows, guessed from the size where the log does not say."""
+        """Live rows, guessed from the size if the log has no count."""
         return self.rows if self.rows is not None else (self.size or 0) // GUESSED_BYTES_PER_ROW
 
 
 @dataclass(frozen=True)
 class PathChange:
-    """The forms of one path that do not cancel, with their counts: each row of the path stands in the change set as
-    often as the forms that have it say, negative for the removed side.
+    """The forms of one path that do not cancel, with their counts. The change set has each row of the path as often as
+    the sum of its forms' counts; negative counts are of the removed side.
 
-    `all_born`: every row of the file was inserted in the window, so that none has a partner among older rows.
+    `all_born`: the window inserted every row of the file, so none has a partner among older rows.
     """
 
     path: str
@@ -61,7 +61,7 @@ class PathChange:
 
     @property
     def rows(self) -> int:
-        """Rows to be read: exact where stats are there and no deletion vector grew and shrank."""
+        """Rows to be read. The number is exact if the files have stats and no deletion vector both grew and shrank."""
         if len(self.forms) == 1:
             return self.forms[0][0].likely_rows * abs(self.forms[0][1])
         deleted = [form.deleted for form, _ in self.forms]
@@ -76,7 +76,7 @@ class PathChange:
 
 @dataclass(frozen=True)
 class FeedFile:
-    """A file of changes that Delta wrote with the commit `version`; `rows` is a guess where the metrics do not say."""
+    """A change file that Delta wrote with the commit `version`. `rows` is a guess if the metrics do not have it."""
 
     path: str
     size: int
@@ -87,7 +87,7 @@ class FeedFile:
 
 
 def form_of(action: AddFile | RemoveFile, metadata: Metadata) -> Form:
-    """The form that an action adds or removes; stats that do not say how many rows there are count for nothing."""
+    """The form that an action adds or removes. Stats without a row count are ignored."""
     return Form(
         path=action.path,
         size=action.size,
@@ -101,11 +101,11 @@ def form_of(action: AddFile | RemoveFile, metadata: Metadata) -> Form:
 
 
 def is_known(action: AddFile, high_water_mark: int | None) -> bool:
-    """Whether the file was in the table at some time before the mark was reached: its own ids were given out then."""
+    """Whether the file was in the table before the mark was reached, since its own ids were given out then."""
     return action.base_row_id is not None and action.base_row_id <= (-1 if high_water_mark is None else high_water_mark)
 
 
 def physical_rows(stats: str | None) -> int | None:
-    """Rows of a file, deleted ones included (`numRecords`); None where the stats do not say, or are no stats."""
+    """Rows of a file, deleted ones included (`numRecords`); None if the stats have no count, or are no stats."""
     rows = foreign_object(stats).get("numRecords")
     return rows if type(rows) is int and 0 <= rows < _MOST_ROWS else None

@@ -1,4 +1,4 @@
-"""A plan: the files to read for a window, and how their rows become changes."""
+"""A plan: the files to read for a window, and the way from their rows to changes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tidemark.model.table_log import DeletionVector, Metadata, UnstoredVector
 
 __all__ = ["Candidate", "ChangePlan", "Netting", "Origin", "PlannedFile", "choose_netting", "explain_pages"]
 
-ROWS_FOR_ONE_AGGREGATE = 300_000  # below, images travel through one aggregate; above, rows carried over go first
-ROWS_WORTH_A_BRANCH = 100_000  # so many rows born in the window are kept out of the pairing
+ROWS_FOR_ONE_AGGREGATE = 300_000  # below, one aggregate takes all images; above, carried rows are removed first
+ROWS_WORTH_A_BRANCH = 100_000  # from this number on, inserted rows are not paired
 MOST_KEYS_TO_BROADCAST = 4_000_000  # of bigint: some 100 MB in the driver at the worst
 
 
 class Candidate(StrEnum):
-    """How the files of a plan were found."""
+    """The ways to find the files of a plan."""
 
-    NOTHING = "nothing"  # no row changed: nothing is read
+    NOTHING = "nothing"  # no row changed, nothing is read
     STATE = "state"  # all actions: the difference of the live files
     DATA_CHANGE = "data_change"  # only actions with dataChange: rewrites are not read
-    FEED = "feed"  # the change files of the commits that have any, the data changes of the others
+    FEED = "feed"  # the change files of commits that have them, the data changes of others
     BIRTHS = "births"  # the first add of each new path (append-only)
     EACH = "each"  # every commit for itself
 
 
 class Netting(StrEnum):
-    """How the rows of a plan become changes."""
+    """The ways from the rows of a plan to changes."""
 
     NOTHING = "nothing"
     ONE_SIDE = "one_side"  # every row is a change
@@ -38,26 +38,25 @@ class Netting(StrEnum):
     COMMIT_VERSION = (
         "commit_version"  # many rows: a new row no newer than the window was carried over, with its old one
     )
-    JOIN = "join"  # many rows: keys are cancelled first, images are joined to what is left
+    JOIN = "join"  # many rows: keys are cancelled first, images are joined to the rest
 
 
 class Origin(IntEnum):
-    """Which rows of a planned file count, and on which side."""
+    """The rows of a planned file that count, and their side."""
 
     REMOVED = -1
-    CHANGES = 0  # a file of Delta's feed: its rows say for themselves
+    CHANGES = 0  # a change file: each row has its side
     ADDED = 1
-    BORN = 2  # on the added side, only the rows that were born in this file
+    BORN = 2  # on the added side, only rows that this file inserted
 
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """One `add` of a log-only table: rows of `path` outside `deletion_vector` count as `origin` says.
+    """One `add` of a log-only table. Rows of `path` outside `deletion_vector` count by `origin`.
 
-    `path` is the absolute, percent-encoded URI; the deletion vector is inline or absolute, or so large that it gets its
-    place only with the log. `partition_columns` are those that the file was written under, as far as the plan's schema
-    has them, and as physical names. `version` is the commit that the rows belong to, where every change is asked for,
-    else 0.
+    `path`: the absolute, percent-encoded URI. The deletion vector is inline or absolute, or is so large that it is
+    stored with the log. `partition_columns`: physical names of the file's partition columns that the plan's schema has.
+    `version`: the commit of the rows in plans of every change, else 0.
     """
 
     origin: Origin
@@ -75,18 +74,18 @@ class PlannedFile:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """Identity of the logical file: a log has it once."""
+        """Identity of the logical file, which a log has once."""
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """All that is read for the changes in (start, end] of one table, and how it becomes a change set.
+    """The plan of the changes in (start, end] of one table: all files, and the way to a change set.
 
-    `metadata` is that of version `end`: its schema is what the changes show (R100). `times` has the commits of `files`
-    where every change is asked for. `weighed` has the costs of the candidates, in bytes to be read; `feed_unused` says
-    why change files that are there were not one. `keys`: the columns that identify rows in place of their ids;
-    `reader`, who asks, for errors.
+    `metadata`: of version `end`, whose schema the changes show (R100). `times`: the commits of `files`, in plans of
+    every change. `weighed`: the costs of the candidates, in bytes to be read. `feed_unused`: the reason why existing
+    change files are no candidate. `keys`: the columns that identify rows instead of their ids. `reader`: the stream's
+    name, for errors.
     """
 
     table_uri: str
@@ -106,18 +105,18 @@ class ChangePlan:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to read."""
+        """Whether the plan reads nothing."""
         return not self.files
 
     @property
     def rows_born(self) -> int:
-        """Rows that need no partner: worth a branch of their own only if they are many."""
+        """The number of rows that need no partner. Only many are worth a branch of their own."""
         born = sum(file.rows for file in self.files if file.origin is Origin.BORN)
         alone = self.candidate is Candidate.STATE and born >= ROWS_WORTH_A_BRANCH
         return born if alone else 0
 
     def rows(self, *origins: Origin) -> int:
-        """Rows to be read of these origins; of all, without."""
+        """Rows to be read of these origins, or of all."""
         return sum(file.rows for file in self.files if not origins or file.origin in origins)
 
     def bytes(self, *origins: Origin) -> int:
@@ -125,7 +124,7 @@ class ChangePlan:
         return sum(file.size for file in self.files if file.origin in origins)
 
     def in_words(self) -> str:
-        """One line for a log: what is read for which versions, and what was the alternative."""
+        """One line for a log: the versions, the files, and the alternatives."""
         if self.empty:
             return f"versions ({self.start}, {self.end}]: no row changed, nothing is read"
         files, size = len(self.files), sum(file.size for file in self.files)
@@ -137,8 +136,8 @@ class ChangePlan:
         return f"versions ({self.start}, {self.end}]: {how}{weighed}{unused}"
 
     def explain(self) -> dict[str, Any]:
-        """The plan in numbers: candidate, what it was weighed against, netting, and files, rows, bytes of each side;
-        `changes` are Delta's own change files, which hold both sides.
+        """The plan in numbers: candidate, alternatives, netting, and files, rows, bytes of each side. `changes` are
+        Delta's own change files, which have both sides.
         """
         sides = {
             "removed": (Origin.REMOVED,),
@@ -167,8 +166,8 @@ class ChangePlan:
 
 
 def explain_pages(pages: Sequence[ChangePlan]) -> dict[str, Any]:
-    """The plans of one window, which follow each other, as `ChangePlan.explain` has one: sides are summed; `pages` says
-    how many there are, where it is not one.
+    """The consecutive plans of one window in the form of `ChangePlan.explain`, with summed sides. `pages`: their
+    number, if it is not one.
     """
     first, *more = (page.explain() for page in pages)
     for other in more:
@@ -182,10 +181,10 @@ def explain_pages(pages: Sequence[ChangePlan]) -> dict[str, Any]:
 
 
 def choose_netting(candidate: Candidate, files: tuple[PlannedFile, ...], *, brings_back: bool) -> Netting:
-    """How to net, given what is to be read.
+    """The netting for a candidate and its files.
 
-    `brings_back`: rows from before the window may have come back as they were, so that the commit version of a row
-    does not tell whether it was there at the window's start.
+    `brings_back`: rows from before the window may have been restored unchanged. Then a row's commit version does not
+    show whether it existed at the window's start.
     """
     if not files:
         return Netting.NOTHING

@@ -1,1 +1,1 @@
-"""Streams on views: which queries can be followed, and what their changes are made of."""
+"""Streams on views: the queries that can be followed, and the composition of their changes."""

@@ -1,4 +1,4 @@
-"""From a stored view to one query over base tables: nested views and CTEs become subqueries in FROM."""
+"""One query over base tables from a stored view: nested views and CTEs become subqueries in FROM."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tidemark.sql.foreign_sql import SqlNotUnderstood
 __all__ = ["Resolve", "expand"]
 
 Resolve = Callable[[tuple[str, ...], tuple[str, ...]], StoredTable | StoredView]
-"""What a name (its parts) means in a namespace (catalog first)."""
+"""The table or view of a name (its parts) in a namespace (catalog first)."""
 
-_DEEPEST = 100  # as many views inside one another as Spark reads
+_DEEPEST = 100  # nested views, as many as Spark reads
 
 
 def expand(
@@ -31,13 +31,13 @@ def expand(
 ) -> ViewQuery:
     """The query of `view`, over base tables only.
 
-    Raises ViewRefused where its changes cannot be told (R70; `beyond`: see `require_supported`), ViewNotUnderstood, and
-    what `resolve` raises.
+    Raises ViewRefused if its changes cannot be computed (R70; `beyond`: see `require_supported`), ViewNotUnderstood,
+    and errors of `resolve`.
     """
     work = _Expansion(resolve, beyond, is_builtin, settings_of(view.settings))
     try:
         text = sql_of(work.of_view(view, 0).transform(_with_parentheses))
-        parse_view(view.name, text)  # as every consumption does
+        parse_view(view.name, text)  # as each consumption does
     except (SqlNotUnderstood, RecursionError) as error:
         raise ViewNotUnderstood(view=view.name, problem="it is nested too deeply") from error
     return ViewQuery(
@@ -52,7 +52,7 @@ def expand(
 
 @dataclass(frozen=True)
 class _Cte:
-    """A common table expression, ready to be put where its name stands."""
+    """A common table expression, ready to replace its name."""
 
     query: exp.Expr
     columns: tuple[exp.Identifier, ...]
@@ -63,7 +63,7 @@ _Ctes = Mapping[str, _Cte]
 
 @dataclass
 class _Expansion:
-    """One expansion in the making."""
+    """The state of one expansion."""
 
     resolve: Resolve
     beyond: bool
@@ -75,7 +75,7 @@ class _Expansion:
     def of_view(self, view: StoredView, depth: int) -> exp.Select:
         """A SELECT of the view's columns from its expanded text."""
         if depth > _DEEPEST:
-            raise ViewNotUnderstood(view=view.name, problem=f"more than {_DEEPEST} views are inside one another")
+            raise ViewNotUnderstood(view=view.name, problem=f"it has more than {_DEEPEST} nested views")
         text = parse_view(view.name, view.text)
         require_supported(text, beyond=self.beyond, is_builtin=self.is_builtin)
         self.texts.append(to_json([view.text, view.namespace, [[c.name, c.source] for c in view.columns]]))
@@ -87,7 +87,7 @@ class _Expansion:
 
 @dataclass(frozen=True)
 class _Scope:
-    """The text of one view, in which names mean what they mean in its namespace."""
+    """The text of one view, whose names are resolved in its namespace."""
 
     work: _Expansion
     text: ViewText
@@ -156,12 +156,12 @@ class _Scope:
 
 
 def _with_parentheses(node: exp.Expr) -> exp.Expr:
-    """Without them this one would be read as a column."""
+    """The call with parentheses, without which it is parsed as a column."""
     return exp.Anonymous(this="localtimestamp") if isinstance(node, exp.Localtimestamp) else node
 
 
 def _with_names(tree: exp.Expr, view: StoredView) -> exp.Expr:
-    """Names for the columns that Spark has named after their expression, which has another form after us."""
+    """The tree with names for columns that Spark has named after their expression, whose form we change."""
     first = block_of(tree)
     while isinstance(first, exp.SetOperation):
         first = block_of(first.this)
@@ -175,7 +175,7 @@ def _with_names(tree: exp.Expr, view: StoredView) -> exp.Expr:
 
 
 def _wrapped(query: exp.Expr, view: StoredView) -> exp.Select:
-    """The view's columns under its names: by place, or by name where a star may show more than it did once."""
+    """The view's columns under its names: by position, or by name if a star may have more columns by now."""
     first = block_of(query)
     while isinstance(first, exp.SetOperation):
         first = block_of(first.this)
@@ -184,7 +184,7 @@ def _wrapped(query: exp.Expr, view: StoredView) -> exp.Select:
     if by_place and len({name.lower() for name in names}) != len(names):
         names = [f"c{number}" for number in range(len(names))]
     if len({name.lower() for name in names}) != len(names):
-        raise ViewNotUnderstood(view=view.name, problem="a star shows two columns of one name")
+        raise ViewNotUnderstood(view=view.name, problem="a star has two columns of one name")
     alias = exp.TableAlias(this=exp.to_identifier("v"))
     if by_place:
         alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
@@ -205,7 +205,7 @@ def _has_star(query: exp.Select) -> bool:
 
 
 def _distinct(query: exp.SetOperation) -> exp.Subquery:
-    """UNION as what it is: DISTINCT over UNION ALL."""
+    """UNION as DISTINCT over UNION ALL."""
     query.set("distinct", False)
     inner = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("u")))
     block = exp.Select(expressions=[exp.Star()], distinct=exp.Distinct(), from_=exp.From(this=inner))
@@ -223,7 +223,7 @@ def _aliased(relation: exp.Expr, source: exp.Table, columns: tuple[exp.Identifie
 
 
 def _shorten_qualifiers(block: exp.Select, parts: tuple[str, ...]) -> None:
-    """Columns qualified by a name of several parts keep the last of them, which is the alias now."""
+    """Shortens qualifiers of several parts to the last one, which is the alias now."""
     name = tuple(part.lower() for part in parts)
     for column in list(block.find_all(exp.Column)):
         given = tuple(part.name.lower() for part in column.parts)

@@ -1,7 +1,8 @@
-"""Which columns of other scans a changed row fixes: what may be asked of them when only its partners are wanted.
+"""The columns of other scans that a changed row fixes, so that only its partners are read.
 
-Equalities of columns in ON, USING and WHERE make classes; a class that holds a column of the changed scan holds what
-the others must be equal to. A UNION ALL has classes of its own in each arm: what holds in one need not in another.
+Equalities of columns in ON, USING and WHERE make classes. In a class with a column of the changed scan, all columns
+must equal that column. A UNION ALL has its own classes in each arm, since an equality of one arm may not hold in
+another.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _Node = tuple[int, str]  # a table or a query (the identity of its node), and a 
 
 @dataclass(frozen=True)
 class KeyLink:
-    """In every row of the term that is about the changed scan, its column `changed` equals `column` of `scan`."""
+    """An equality: in every row of the changed scan's term, its column `changed` equals `column` of `scan`."""
 
     changed: str
     scan: int
@@ -31,7 +32,7 @@ class KeyLink:
 
 
 def key_links(query: ViewQuery, delta: int, columns: Sequence[Sequence[str]]) -> tuple[KeyLink, ...]:
-    """The links of the term about the scan `delta`; `columns` are the columns of each base table."""
+    """The links of the term of the scan `delta`. `columns`: the columns of each base table."""
     parts = numbered(query)
     classes = _Classes(parts, columns)
     classes.of_query(parts.tree)
@@ -47,7 +48,7 @@ def key_links(query: ViewQuery, delta: int, columns: Sequence[Sequence[str]]) ->
 
 
 class _Classes:
-    """Columns that are equal, within the blocks and between a block and what it reads."""
+    """Classes of equal columns, within blocks and between a block and its sources."""
 
     def __init__(self, parts: Parts, columns: Sequence[Sequence[str]]) -> None:
         self.parts, self.columns = parts, columns
@@ -57,14 +58,14 @@ class _Classes:
         self.shown: dict[int, list[str]] = {}
 
     def columns_of(self, source: exp.Expr) -> list[str]:
-        """The columns that a source has for the block that reads it."""
+        """The columns of a source for the block that reads it."""
         if isinstance(source, exp.Table):
             return [name.lower() for name in self.columns[self.parts.bases[self.parts.number(source)]]]
         return self.shown[id(block_of(source))]
 
     def reached(self, start: _Node) -> set[_Node]:
-        """All that equals `start` where its row takes part: outwards from arms of unions, then inwards, not into the
-        other arms of a union that was left.
+        """All columns that equal `start` in its rows: outwards from arms of unions, then inwards, but not into other
+        arms of the same union.
         """
         outwards = self._closed({start})
         while further := {above for node in outwards for above in self.up[node]} - outwards:
@@ -76,7 +77,7 @@ class _Classes:
         return inwards
 
     def of_query(self, query: exp.Expr) -> list[str]:
-        """Note the equalities of a query; returns its columns."""
+        """The columns of a query, whose equalities are recorded."""
         found = block_of(query)
         if isinstance(found, exp.SetOperation):
             arms = [(block_of(arm), self.of_query(arm)) for arm in (found.this, found.expression)]
@@ -150,7 +151,7 @@ class _Classes:
             self._same(self._by_outer(left[0], name), self._by_outer(right[0], name))
 
     def _resolved(self, node: exp.Expr, sources: list[exp.Expr]) -> _Node | None:
-        """The column of a source that an expression is; None if it is more, or it is not clear which."""
+        """The source column that an expression names; None if it is more than a column, or ambiguous."""
         if not isinstance(node, exp.Column) or node.is_star or node.args.get("db"):
             return None
         name, table = node.name.lower(), node.table.lower()
@@ -162,7 +163,7 @@ class _Classes:
         return self._by_outer(found[0], name) if len(found) == 1 else None
 
     def _outer_names(self, source: exp.Expr) -> list[str]:
-        """The columns of a source under the names that its alias gives them."""
+        """The columns of a source under the names of its alias."""
         alias = source.args.get("alias")
         given = [name.name.lower() for name in (alias.args.get("columns") or ())] if alias is not None else []
         return given or self.columns_of(source)

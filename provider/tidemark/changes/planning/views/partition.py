@@ -1,5 +1,5 @@
-"""Keys by which a query falls apart: what has one value of the key gives the rows of the result that have it, whatever
-the rest is. Then a change can touch only what has the key of a changed row, groups and optional partners included.
+"""Keys that partition a query: rows with one value of the key give exactly the result's rows with that value. So a
+change touches only rows with the key of a changed row, groups and optional partners included.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tidemark.model.views import ViewQuery
 
 __all__ = ["PartitionKey", "partition_keys"]
 
-_MOST = 64  # as many are looked at for one part of a query
+_MOST = 64  # considered for one part of a query
 
 
 @dataclass(frozen=True)
 class PartitionKey:
-    """A column for each scan that the key cuts; scans that are not here are of tables that did not change.
+    """A key: its column in each scan that it cuts. Other scans are of unchanged tables.
 
-    `shown` are the columns of the result that have the key's value in each row.
+    `shown`: the columns of the result that have the key's value in each row.
     """
 
     scans: Mapping[int, str]
@@ -38,7 +38,7 @@ class _Keyed:
 
 @dataclass(frozen=True)
 class _Source:
-    """An item of FROM: its columns and keys under the names that the block has for them, `alias.column`."""
+    """An item of FROM: its columns and keys under their names in the block, `alias.column`."""
 
     alias: str
     columns: tuple[str, ...]
@@ -49,8 +49,8 @@ class _Source:
 def partition_keys(
     query: ViewQuery, changed: Collection[int], columns: Sequence[Sequence[str]]
 ) -> tuple[PartitionKey, ...]:
-    """The keys of the query if the base tables `changed` have changed, those that cut most first; `columns` are those
-    of each base table.
+    """The keys of the query if the base tables `changed` have changed, the most selective first. `columns`: those of
+    each base table.
     """
     parts = numbered(query)
     must = {number for number, base in parts.bases.items() if base in changed}
@@ -136,7 +136,7 @@ class _Keys:
         return keys
 
     def _kept(self, query: exp.Select, sources: list[_Source], keys: list[PartitionKey]) -> list[PartitionKey]:
-        """The keys that grouping keeps apart."""
+        """The keys that each group has in full."""
         if not is_grouped(query):
             return keys
         group, distinct = query.args.get("group"), query.args.get("distinct")
@@ -154,7 +154,7 @@ class _Keys:
         return [key for key in keys if key.shown & names]
 
     def _projected(self, query: exp.Select, sources: list[_Source]) -> tuple[list[str], list[tuple[str, str]]]:
-        """The columns of a block, and which of them are columns of its sources."""
+        """The columns of a block, and those among them that are columns of its sources."""
         columns: list[str] = []
         shown: list[tuple[str, str]] = []
         for column in query.expressions:
@@ -216,7 +216,7 @@ def _using(join: exp.Join, left: list[_Source], right: _Source) -> list[tuple[st
 
 
 def _columns_of(node: exp.Expr, sources: list[_Source]) -> list[str]:
-    """The columns of sources that a column is: one, or all of a star; none, if it is more than a column."""
+    """The source columns of a column: one, or all of a star; none if it is more than a column."""
     if node.is_star:
         table = node.args.get("table") if isinstance(node, exp.Column) else None
         return [
@@ -231,7 +231,7 @@ def _columns_of(node: exp.Expr, sources: list[_Source]) -> list[str]:
 
 
 def _meant(query: exp.Select, key: exp.Expr) -> exp.Expr:
-    """The expression that a number or an alias in GROUP BY stands for."""
+    """The expression that a number or an alias in GROUP BY means."""
     if isinstance(key, exp.Literal) and not key.is_string:
         meant: exp.Expr = query.expressions[int(key.name) - 1].unalias()
         return meant

@@ -1,4 +1,4 @@
-"""What the id of a view's row is made of: scans of base tables, arms without any, and groups, each with a number."""
+"""The parts of a view's row id: scans of base tables, arms without one, and groups, each with a number."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Parts", "is_grouped", "is_linear", "is_optional", "numbered"]
 
 @dataclass(frozen=True)
 class Parts:
-    """The tree of a view's query and the numbers of its parts, in the order of the text.
+    """The tree of a view's query, and the numbers of its parts in the order of the text.
 
-    `numbers` has each table, each SELECT without FROM and each SELECT that groups, by the identity of its node; `bases`
+    `numbers`: each table, each SELECT without FROM and each SELECT that groups, by the identity of its node. `bases`:
     the base table of each number that is a scan.
     """
 
@@ -37,7 +37,7 @@ class Parts:
 
 
 def numbered(query: ViewQuery) -> Parts:
-    """The query's tree, new each time: it may be changed. Raises ViewNotUnderstood."""
+    """The query's tree, new at each call, so that it may be changed. Raises ViewNotUnderstood."""
     try:
         tree = tree_of(query.text, SPARK)
     except SqlNotUnderstood as error:
@@ -55,7 +55,7 @@ def numbered(query: ViewQuery) -> Parts:
 
 
 def is_grouped(query: exp.Expr) -> bool:
-    """Whether several rows of what it reads become one."""
+    """Whether the query combines several rows of its sources into one."""
     if not isinstance(query, exp.Select):
         return False
     if query.args.get("group") or query.args.get("distinct") or query.args.get("having"):
@@ -68,7 +68,7 @@ def is_grouped(query: exp.Expr) -> bool:
 
 
 def is_optional(join: exp.Join) -> bool:
-    """Whether it is an outer, semi or anti join: a row of one side may stand without one of the other."""
+    """Whether it is an outer, semi or anti join, in which a row of one side needs no partner."""
     return bool(join.side) or join.kind.upper() in ("SEMI", "ANTI")
 
 

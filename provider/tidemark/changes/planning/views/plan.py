@@ -1,4 +1,4 @@
-"""Which way the changes of a view are computed, and what it reads."""
+"""The way to compute the changes of a view, and its reads."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ __all__ = ["BaseReading", "Choice", "ViewPlan", "Way", "choose_way"]
 
 
 class Way(StrEnum):
-    """How a window of a view becomes changes."""
+    """The ways from a window of a view to its changes."""
 
-    NOTHING = "nothing"  # no row of a base table changed: nothing is read
+    NOTHING = "nothing"  # no row of a base table changed, nothing is read
     TERMS = "terms"  # changed rows joined with their partners, a term for each scan that changed
-    GROUPS = "groups"  # the groups that changed rows belong to, at both ends
-    KEYS = "keys"  # what has the join key of a changed row, at both ends
+    GROUPS = "groups"  # the groups of changed rows, at both ends
+    KEYS = "keys"  # the rows with the join key of a changed row, at both ends
     WHOLE = "whole"  # the query at both ends
 
 
 @dataclass(frozen=True)
 class BaseReading:
-    """What is read of one base table: files of its changes (their rows and bytes), and, of the versions in `versions`,
-    files of its rows: those that may hold partners, of `rows` rows and `bytes` bytes at most in each version, as far as
-    the log says.
+    """The reads of one base table: files of its changes (rows and bytes), and, at the versions in `versions`, files
+    that may have partners. These have at most `rows` rows and `bytes` bytes in each version, if the log has both.
     """
 
     table: str
@@ -47,7 +46,7 @@ class BaseReading:
 
 @dataclass(frozen=True)
 class ViewPlan:
-    """The way of one window of a view, why it is taken, and what it reads of each base table."""
+    """The way of one window of a view, its reason, and its reads of each base table."""
 
     view: str
     mode: StreamMode
@@ -75,7 +74,7 @@ class ViewPlan:
 
 @dataclass(frozen=True)
 class Choice:
-    """A way, why it is taken, and the keys that can cut what it reads, best first."""
+    """A way, its reason, and the keys that can reduce its reads, best first."""
 
     way: Way
     why: str
@@ -89,11 +88,11 @@ def choose_way(
     columns: Sequence[Sequence[str]],
     can_cut: Callable[[int, str], bool],
 ) -> Choice:
-    """The way for changes in the base tables `changed`; `columns` are those of each base table, and `can_cut` says by
-    which of them files can be left out.
+    """The way for changes in the base tables `changed`. `columns`: those of each base table; `can_cut`: whether a
+    column can skip files.
 
-    Raises InvalidArgument for an append-only stream on a view with groups or optional partners: no row of it is
-    inserted by inserting one row.
+    Raises InvalidArgument for an append-only stream on a view with groups or optional partners: one inserted row does
+    not insert one of its rows.
     """
     parts = numbered(query)
     tree = parts.tree

@@ -1,4 +1,4 @@
-"""Few ranges that hold many keys."""
+"""Few ranges that contain many keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Key = TypeVar("Key", int, date)
 
 
 def ranges(keys: Sequence[Key], most: int) -> list[tuple[Key, Key]]:
-    """At most `most` ranges, ends included, that hold all of the ascending `keys` and leave the widest gaps out."""
+    """At most `most` ranges, ends included, that contain all of the ascending `keys` without the widest gaps."""
     indices = range(1, len(keys))
     gaps: list[int] = sorted(indices, key=lambda index: _width(keys, index), reverse=True)[: most - 1]
     cuts = [0, *sorted(gaps), len(keys)]

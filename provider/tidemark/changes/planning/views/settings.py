@@ -1,4 +1,4 @@
-"""Which of Spark's SQL settings give a query its meaning; a view has kept those of the session that made it."""
+"""The SQL settings that affect a query's meaning. A view stores those of the session that created it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _IF_STORED = ("spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.parser.", "spar
 
 
 def settings_of(stored: Mapping[str, str]) -> dict[str, str | None]:
-    """The settings under which a view's text means what it meant; None: the default, as for Spark's own reading.
+    """The settings under which a view's text has its original meaning; None is the default, as in Spark's own reads.
 
-    Settings that choose among ways to the same rows are left out.
+    Settings that do not affect the rows are left out.
     """
     found: dict[str, str | None] = {name: stored.get(name) for name in _ALWAYS}
     found |= {name: value for name, value in stored.items() if name.startswith(_IF_STORED)}

@@ -1,4 +1,4 @@
-"""The parts of a query that give rows: its blocks, and what each of them reads from."""
+"""The parts of a query that give rows: its blocks, and the sources of each block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def block_of(query: exp.Expr) -> exp.Expr:
 
 
 def queries_in(query: exp.Expr) -> Iterator[exp.Query]:
-    """Every set operation and SELECT that gives rows to `query`, itself first, CTEs included."""
+    """Every set operation and SELECT whose rows `query` has, itself first, CTEs included."""
     found = block_of(query)
     assert isinstance(found, exp.Query)
     yield found
@@ -34,9 +34,9 @@ def queries_in(query: exp.Expr) -> Iterator[exp.Query]:
 
 
 def sources_of(query: exp.Select) -> Iterator[exp.Expr]:
-    """What a SELECT reads from, in the order of its text: tables, subqueries and what else stands in FROM.
+    """The sources of a SELECT in the order of its text: tables, subqueries and other items of FROM.
 
-    Joins in parentheses are taken apart, and are no source themselves.
+    Joins in parentheses are split into their sources.
     """
     clause = query.args.get("from_")
     if clause is not None:
@@ -63,7 +63,7 @@ def _joins_in(source: exp.Expr) -> Iterator[exp.Join]:
 
 
 def sources_in(source: exp.Expr) -> Iterator[exp.Expr]:
-    """The tables and subqueries of one item of FROM: several, where it is a join in parentheses."""
+    """The tables and subqueries of one item of FROM: several if it is a join in parentheses."""
     if isinstance(source, exp.Subquery) and not isinstance(block_of(source), exp.Query):
         yield from sources_in(source.this)
     else:

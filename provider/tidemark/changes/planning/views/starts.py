@@ -1,4 +1,4 @@
-"""Of which base tables a window of a view reads rows as they were at its start, beside what has changed in them."""
+"""The base tables of a view that must also be read in full as of the window's start."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["read_at_start"]
 
 
 def read_at_start(query: ViewQuery, changed: Collection[int], mode: StreamMode) -> frozenset[int]:
-    """The numbers of these tables, where those with the numbers `changed` have changed in the window.
+    """The numbers of these tables, if those with the numbers `changed` have changed in the window.
 
-    A table that has not changed is read as it is at the end, but by an append-only stream as it was at the offset.
-    Groups and optional partners are computed at both ends (R74, R77).
+    An unchanged table is read as of the end, but by an append-only stream as of the offset. Groups and optional
+    partners are computed at both ends (R74, R77).
     """
     parts = numbered(query)
     if not is_linear(parts.tree):

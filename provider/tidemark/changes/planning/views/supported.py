@@ -1,4 +1,4 @@
-"""Which queries can be followed: the rules of R70, and what is allowed beyond them."""
+"""The queries that a stream can follow: the rules of R70, and the queries allowed beyond them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ IsFunction = Callable[[str], bool]
 
 
 def require_supported(text: ViewText, *, beyond: bool, is_builtin: IsFunction) -> None:
-    """Say nothing if the changes of the query's result can be told from those of its base tables.
+    """Nothing, if the changes of the query's result can be computed from those of its base tables.
 
-    Allowed are projection, filter, inner and cross join, UNION ALL, subqueries in FROM and plain CTEs (R70); with
-    `beyond` also GROUP BY with count, sum, avg, min, max, DISTINCT, UNION, outer, semi and anti joins. `is_builtin`
-    tells Spark's own functions from those of users. Raises ViewRefused with the first place that is not.
+    Projection, filter, inner and cross join, UNION ALL, subqueries in FROM and plain CTEs are allowed (R70). With
+    `beyond` these are allowed, too: GROUP BY with count, sum, avg, min, max, DISTINCT, UNION, outer, semi and anti
+    joins. `is_builtin`: whether a function is Spark's own and no user's. Raises ViewRefused with the first unsupported
+    place.
     """
     for clause in text.tree.find_all(exp.With):
         if clause.args.get("recursive"):
@@ -125,10 +126,12 @@ class _Rules:
         if of_the_row(node):
             name = self.text.word(node, name_of(node))
             raise self.text.refused(
-                f"the non-deterministic function {name!r}", node, instead="Each read would give other rows."
+                f"the non-deterministic function {name!r}", node, instead="Remove it: each read would give other rows."
             )
         if isinstance(node, exp.Column) and "_metadata" in (part.name.lower() for part in node.parts):
-            raise self.text.refused("columns of file metadata", node, instead="They change where no row does.")
+            raise self.text.refused(
+                "columns of file metadata", node, instead="Remove them: they change without a change of any row."
+            )
         if isinstance(node, exp.Anonymous):
             name = str(node.name)
             named = isinstance(node.parent, exp.Dot) and node.parent.expression is node
@@ -141,7 +144,7 @@ class _Rules:
 
 
 def _expressions(query: exp.Select) -> Iterator[exp.Expr]:
-    """All nodes of the expressions of a block; of a subquery only its root."""
+    """All nodes of a block's expressions, with only the root of each subquery."""
     parts = [*query.expressions, *(query.args.get(name) for name in ("where", "having", "group"))]
     parts += [value for join in joins_of(query) for value in (join.args.get("on"), *(join.args.get("using") or ()))]
     for part in filter(None, parts):
@@ -149,7 +152,7 @@ def _expressions(query: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _is_correlated(query: exp.Query) -> bool:
-    """Whether a column in it is qualified by what is not a table of its own."""
+    """Whether a column in it is qualified by a table of an outer query."""
     own = {source.alias_or_name.lower() for block in queries_in(query) for source in _blocks_sources(block)}
     return any(column.table and column.table.lower() not in own for column in query.find_all(exp.Column))
 

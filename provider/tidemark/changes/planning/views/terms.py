@@ -1,9 +1,8 @@
 """The signed change algebra: the changes of a view's rows as a sum of terms, each a query.
 
-A query of projections, filters, inner joins and UNION ALL with the scans s₁ … sₖ has the changes
-Σᵢ Q(new₁ … newᵢ₋₁, Δᵢ, oldᵢ₊₁ … oldₖ), where Δ has removed rows (−1) and added rows (+1), and arms of a UNION ALL that
-do not hold sᵢ, while another does, give nothing. For append-only streams Δ is what was inserted, old the whole at the
-offset, and new both together (R77).
+A query of projections, filters, inner joins and UNION ALL with the scans s₁ … sₖ has the changes Σᵢ Q(new₁ … newᵢ₋₁,
+Δᵢ, oldᵢ₊₁ … oldₖ), where Δ has removed rows (−1) and added rows (+1). Arms of a UNION ALL without sᵢ give nothing if
+another arm has it. For append-only streams Δ has inserted rows, old all rows at the offset, and new both (R77).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["ID", "SCAN", "SIGN", "Role", "Scan", "Term", "column_name", "roles_o
 
 
 class Role(StrEnum):
-    """Which rows of its base table a scan gives in a term."""
+    """The rows of its base table that a scan gives in a term."""
 
     CHANGED = "changed"  # Δ, with its sign
     OLD = "old"  # all at the start
@@ -35,7 +34,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Scan:
-    """A place in the query where a base table is read; the text calls it SCAN and `number`."""
+    """A read of a base table in the query; the text names it SCAN and `number`."""
 
     number: int
     base: int
@@ -44,10 +43,10 @@ class Scan:
 
 @dataclass(frozen=True)
 class Term:
-    """A query over scans: it gives SIGN (int; not in the whole), the parts of the row id (`ids`, NULL where a row is
-    not made of that part), and the view's columns as `column_name` says.
+    """A query over scans, with SIGN (int; not in the whole), the parts of the row id (`ids`, NULL if a row does not
+    have the part), and the view's columns by `column_name`.
 
-    `delta` is the scan that gives changes; None for the whole at one end.
+    `delta`: the scan that gives changes; None for the whole at one end.
     """
 
     delta: int | None
@@ -57,7 +56,7 @@ class Term:
 
 
 def column_name(number: int) -> str:
-    """What terms call the view's column with this number."""
+    """The name in terms of the view's column with this number."""
     return f"tidemark_c{number}"
 
 
@@ -85,7 +84,7 @@ def _term(query: ViewQuery, delta: int, now: datetime) -> Term:
 
 
 def roles_of(parts: Parts, delta: int) -> dict[int, Role]:
-    """What each scan gives in the term of the scan `delta`."""
+    """The role of each scan in the term of the scan `delta`."""
     silent = _silent(parts, delta)
     return {
         number: Role.NOTHING
@@ -100,7 +99,7 @@ def roles_of(parts: Parts, delta: int) -> dict[int, Role]:
 
 
 def _silent(parts: Parts, delta: int) -> set[int]:
-    """The parts that stand in other arms of a UNION ALL than the scan."""
+    """The parts in other arms of a UNION ALL than the scan's."""
     found: set[int] = set()
     for union in parts.tree.find_all(exp.SetOperation):
         left, right = parts.inside(union.this), parts.inside(union.expression)

@@ -1,4 +1,4 @@
-"""The text of a view, parsed: its tree, and where in the text its parts stand."""
+"""The parsed text of a view: its tree, and the places of its parts in the text."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ViewText:
     tree: exp.Query
 
     def refused(self, construct: str, node: exp.Expr, *words: TokenType, instead: str = "") -> ViewRefused:
-        """The error that says with line, column and the text there what cannot be followed.
+        """The error about a construct that cannot be followed, with line, column and text.
 
-        The span is that of the last of `words` before the first part of `node` that has a span (of the first of them,
-        where several follow on one another), or that part.
+        The span is that of the last of `words` before the first part of `node` that has a place, or else that part. If
+        several of `words` follow one another, the first of them counts.
         """
         start, end = self._whole(*self._span(node, words))
         before = self.text[:start]
@@ -40,7 +40,7 @@ class ViewText:
         )
 
     def word(self, node: exp.Expr, otherwise: str) -> str:
-        """The word in the text that `node` begins with."""
+        """The first word of `node` in the text."""
         return self.text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else otherwise
 
     def _span(self, node: exp.Expr, words: tuple[TokenType, ...]) -> tuple[int, int]:
@@ -58,7 +58,7 @@ class ViewText:
         return self.tokens[word].start, end
 
     def _whole(self, start: int, end: int) -> tuple[int, int]:
-        """The span with the parentheses at its end that it opens."""
+        """The place, extended by the closing parentheses of those that it opens."""
         inside = [token for token in self.tokens if start <= token.start <= end]
         kinds = [token.token_type for token in inside]
         missing = kinds.count(TokenType.L_PAREN) - kinds.count(TokenType.R_PAREN)
@@ -69,7 +69,7 @@ class ViewText:
 
 
 def parse_view(view: str, text: str) -> ViewText:
-    """Parse the stored text of a view. Raises ViewNotUnderstood."""
+    """The stored text of a view, parsed. Raises ViewNotUnderstood."""
     try:
         tokens, trees = sql_texts.tokens(text, SPARK), sql_texts.trees(text, SPARK)
     except SqlNotUnderstood as error:
@@ -80,5 +80,5 @@ def parse_view(view: str, text: str) -> ViewText:
 
 
 def sql_of(tree: exp.Expr) -> str:
-    """The text of a tree, in Spark's SQL. Raises SqlNotUnderstood where it is nested too deeply."""
+    """The text of a tree, in Spark's SQL. Raises SqlNotUnderstood if it is nested too deeply."""
     return sql_texts.written(tree, SPARK, comments=False)

@@ -1,4 +1,4 @@
-"""A query whose rows carry what their id is made of: a column for each part, through subqueries and unions."""
+"""A query whose rows have the parts of their id: a column for each part, through subqueries and unions."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _AS_TEXT = {
 
 
 def with_ids(parts: Parts, delta: int | None) -> tuple[exp.Expr, list[str]]:
-    """The query, its scans called SCAN and their number, and the columns of ids behind its own; then SIGN, if a scan
-    (`delta`) gives changes.
+    """The query with the columns of ids after its own, and those names; its scans are named SCAN and their number. With
+    `delta`, a scan that gives changes, SIGN follows.
 
-    A scan gives the id of its row as the column ID and its number (bigint), `delta` also SIGN (int), behind the columns
-    of its table. A group gives its key as text. Where a row is not made of a part, the column is NULL.
+    After the columns of its table, a scan gives the id of its row as the column ID and its number (bigint), and `delta`
+    also SIGN (int). A group gives its key as text. The column is NULL if a row does not have the part.
     """
     work = _WithIds(parts, delta)
     names = work.visible(parts.tree)
@@ -40,13 +40,13 @@ def columns_of(names: Iterable[str]) -> list[exp.Identifier]:
 
 
 class _WithIds:
-    """Changes the tree of `parts` in place."""
+    """A rewrite of the tree of `parts` in place."""
 
     def __init__(self, parts: Parts, delta: int | None) -> None:
         self.parts, self.delta = parts, delta
 
     def visible(self, node: exp.Expr) -> list[str]:
-        """The columns of ids that the rows of a table or query can carry, SIGN last."""
+        """The columns of ids that the rows of a table or query can have, SIGN last."""
         found = block_of(node)
         if id(found) in self.parts.numbers:
             number = self.parts.number(found)
@@ -57,7 +57,7 @@ class _WithIds:
         return _sign_last([name for source in _shown(found) for name in self.visible(source)])
 
     def query(self, node: exp.Expr, wanted: Sequence[str]) -> exp.Expr:
-        """The query with the columns `wanted` behind its own."""
+        """The query with the columns `wanted` after its own."""
         if isinstance(node, exp.Subquery):
             node.set("this", self.query(node.this, wanted))
             return node
@@ -74,7 +74,7 @@ class _WithIds:
         return node
 
     def _sources(self, node: exp.Select, wanted: Sequence[str]) -> dict[int, list[str]]:
-        """Give each source its ids; returns those that it carries, by the identity of its node."""
+        """The ids that each source has after the rewrite, by the identity of its node."""
         carried: dict[int, list[str]] = {}
         for source in sources_of(node):
             names = self.visible(source)
@@ -90,7 +90,7 @@ class _WithIds:
         return carried
 
     def _group(self, node: exp.Select, wanted: Sequence[str]) -> exp.Expr:
-        """A group with its key as text, if that is wanted."""
+        """A group with its key as text, if it is in `wanted`."""
         name = f"{ID}{self.parts.number(node)}"
         carried = self._sources(node, ())
         if not node.args.get("distinct"):
@@ -121,7 +121,7 @@ def _sign_last(names: list[str]) -> list[str]:
 
 
 def _show(node: exp.Select, carried: dict[int, list[str]], values: list[exp.Expr]) -> None:
-    """Show `values` behind the block's own columns, of which stars do not show what its sources carry."""
+    """Adds `values` after the block's own columns. Its stars do not show the ids of its sources."""
     by_alias = {source.alias_or_name.lower(): carried.get(id(source), []) for source in sources_of(node)}
     shown = [name for source in _shown(node) for name in carried.get(id(source), [])]
     for column in node.expressions:
@@ -155,7 +155,7 @@ def _group_key(node: exp.Select) -> list[exp.Expr]:
 
 
 def _meant(node: exp.Select, key: exp.Expr) -> exp.Expr:
-    """The expression that a number in GROUP BY stands for."""
+    """The expression that a number in GROUP BY means."""
     if isinstance(key, exp.Literal) and not key.is_string:
         meant: exp.Expr = node.expressions[int(key.name) - 1].unalias()
         return meant
@@ -163,7 +163,7 @@ def _meant(node: exp.Select, key: exp.Expr) -> exp.Expr:
 
 
 def _as_text(values: list[exp.Expr]) -> exp.Expr:
-    """One text for values that are the same to GROUP BY."""
+    """The same text for values that GROUP BY treats as equal."""
     if not values:
         return exp.Literal.string("")
     copies = [value.copy() for value in values]

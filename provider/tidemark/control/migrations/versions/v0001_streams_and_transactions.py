@@ -1,4 +1,4 @@
-"""Streams, their history, transactions with windows and statements written ahead, and the jobs that may be alive."""
+"""Streams, their history, transactions with stored windows and statements, and the jobs that may be alive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROW_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Create every table, each before those that refer to it."""
+    """Creates every table, each before those that refer to it."""
     _create_store()
     _create_transaction()
     _create_job()
@@ -27,7 +27,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop every table, and with them all offsets."""
+    """Drops every table, and with them all offsets."""
     op.drop_table("tidemark_window")
     op.drop_table("tidemark_offset_move")
     op.drop_table("tidemark_job_target")

@@ -1,4 +1,4 @@
-"""Streams on views: the query, and where the stream stands in each base table."""
+"""Streams on views: the query, and the stream's offset in each base table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Streams that are there are on tables, so they have neither."""
+    """Adds the columns. Existing streams are on tables, so they have neither."""
     op.add_column("tidemark_stream", sa.Column("view_query", sa.Text))
     op.add_column("tidemark_stream", sa.Column("view_bases", sa.Text))
 
 
 def downgrade() -> None:
-    """Streams on views lose their place."""
+    """Drops the columns. Streams on views lose their offsets."""
     op.drop_column("tidemark_stream", "view_bases")
     op.drop_column("tidemark_stream", "view_query")

@@ -12,10 +12,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Streams that are there tell rows apart by row id."""
+    """Adds the column. Existing streams identify rows by row id."""
     op.add_column("tidemark_stream", sa.Column("key_columns", sa.Text))
 
 
 def downgrade() -> None:
-    """Streams by key become streams by row id, which their tables may not have: drop them first."""
+    """Drops the column. Streams by key become streams by row id, which their tables may not have: drop them first."""
     op.drop_column("tidemark_stream", "key_columns")

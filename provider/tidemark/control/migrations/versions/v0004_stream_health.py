@@ -1,4 +1,4 @@
-"""How consumptions of a stream went, counted; and which stream went on as which after its source was made anew."""
+"""Counts of a stream's consumptions and failures, and the successors of re-based streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Streams that are there begin to be counted with their next consumption; none was re-based yet."""
+    """Adds the columns. Counting begins with the next consumption; no stream was re-based yet."""
     op.add_column("tidemark_stream", sa.Column("rebased_from", sa.String(36)))
     op.create_table(
         "tidemark_stream_health",
@@ -36,6 +36,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """What was counted is gone, and the history of a re-based stream begins with its re-base."""
+    """Drops the columns. Counts are lost, and the history of a re-based stream begins with its re-base."""
     op.drop_table("tidemark_stream_health")
     op.drop_column("tidemark_stream", "rebased_from")

@@ -14,7 +14,7 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Nine new tables; those of streams stay as they are."""
+    """Creates nine tables. Those of streams are not changed."""
     _definitions()
     _batches()
     _partitions()
@@ -200,7 +200,7 @@ def _chunks() -> None:
 
 
 def downgrade() -> None:
-    """Change streams are gone, and how far their readers were; their logs stay where they lie."""
+    """Drops change streams and the positions of their readers. Their logs are kept."""
     for table in (
         "tidemark_chunk",
         "tidemark_group_partition",

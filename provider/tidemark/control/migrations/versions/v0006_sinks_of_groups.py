@@ -1,4 +1,4 @@
-"""Which tables consumer groups of change streams write; and nothing is kept of change streams that were dropped."""
+"""The tables that consumer groups of change streams write. Nothing is kept of dropped change streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT_BEHIND = ("tidemark_partition_load", "tidemark_partition", "tidemark_captur
 
 
 def upgrade() -> None:
-    """A new table; what change streams had that were dropped goes, as a drop takes it along from now on."""
+    """Creates a table, and deletes rows of dropped change streams. From now on a drop deletes them itself."""
     op.create_table(
         "tidemark_group_sink",
         sa.Column("group_uid", sa.String(36), nullable=False),
@@ -34,5 +34,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Which tables groups write is forgotten until they write them again; what was removed stays so."""
+    """Drops the table. Groups register their tables at the next write; deleted rows are not restored."""
     op.drop_table("tidemark_group_sink")

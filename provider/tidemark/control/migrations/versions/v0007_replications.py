@@ -1,4 +1,4 @@
-"""Replications of databases: definitions, objects, writes to their targets, and the history of their moves."""
+"""Replications of databases: definitions, objects, writes to their targets, and the history of their states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Four new tables; all others stay as they are."""
+    """Creates four tables. No other is changed."""
     _definitions()
     _objects()
     _writes()
@@ -144,7 +144,7 @@ def _moves() -> None:
 
 
 def downgrade() -> None:
-    """Replications are gone, and how far they were; event logs, targets and slots stay where they are."""
+    """Drops replications and their positions. Event logs, targets and slots are kept."""
     for table in (
         "tidemark_replication_move",
         "tidemark_object_write",

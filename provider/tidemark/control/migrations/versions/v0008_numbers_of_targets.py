@@ -1,4 +1,4 @@
-"""Which numbers were given to jobs for each target; empty windows use their rows again; history can be dropped."""
+"""The numbers that jobs got for each target. Empty windows reuse their rows, and history can be deleted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOT_YET_ORDERED = """
 
 
 def upgrade() -> None:
-    """What the streams have come to counts as known, but for the number of a window that no job was given."""
+    """Adds tables and columns. The streams' numbers count as known, but not that of a window that no job got."""
     op.add_column("tidemark_store", sa.Column("pruned_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("tidemark_transaction", sa.Column("nothing_of", sa.String(36), nullable=True))
     op.create_index("ix_tidemark_transaction_nothing_of", "tidemark_transaction", ["nothing_of", "closed_at"])
@@ -60,7 +60,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Which numbers were ordered for which table is forgotten."""
+    """Drops tables and columns. The numbers for each target are lost."""
     op.drop_column("tidemark_stream", "known_serial")
     op.drop_table("tidemark_target_number")
     op.drop_index("ix_tidemark_offset_move_stream_uid", "tidemark_offset_move")

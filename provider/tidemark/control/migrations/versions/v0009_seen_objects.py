@@ -1,4 +1,4 @@
-"""What the last look at a replicated object found, which of its columns are hidden, and what somebody should see."""
+"""The last observation of a replicated object, its hidden columns, and its warnings."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ COLUMNS = ("seen", "held", "notices")
 
 
 def upgrade() -> None:
-    """The next look fills them; until then nothing is compared."""
+    """Adds the columns. The next discovery fills them; until then nothing is compared."""
     for name in COLUMNS:
         op.add_column(TABLE, sa.Column(name, sa.Text(), nullable=True))
 
 
 def downgrade() -> None:
-    """The looks are forgotten."""
+    """Drops the columns and their observations."""
     with op.batch_alter_table(TABLE) as table:
         for name in reversed(COLUMNS):
             table.drop_column(name)

@@ -1,4 +1,4 @@
-"""Which tables of a source are excluded, so that they stay so under another name."""
+"""The excluded tables of a source, so that they are still excluded after a rename."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ COLUMN = "held_tables"
 
 
 def upgrade() -> None:
-    """The next look fills it."""
+    """Adds the column. The next discovery fills it."""
     op.add_column(TABLE, sa.Column(COLUMN, sa.Text(), nullable=True))
 
 
 def downgrade() -> None:
-    """Excluded tables are known by their names alone."""
+    """Drops the column. Excluded tables are known by their names alone."""
     op.drop_column(TABLE, COLUMN)

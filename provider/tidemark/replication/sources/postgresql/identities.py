@@ -177,4 +177,3 @@ def _unlike_root(part: Relation) -> Obstacle | None:
 
 def _default(relation: Relation) -> str:
     return f"ALTER TABLE {qualified(relation.name)} REPLICA IDENTITY DEFAULT"
-    return None

@@ -7,7 +7,7 @@ import re
 from tidemark.errors import InvalidArgument
 from tidemark.replication.model.replication import TypeKind, UnifiedType
 
-__all__ = ["DECIMAL_DIGITS", "STRING", "array_element", "decimal_of", "numeric_choice", "unified_type"]
+__all__ = ["DECIMAL_DIGITS", "STRING", "decimal_of", "numeric_choice", "unified_type"]
 
 DECIMAL_DIGITS = 38  # of Delta's widest decimal
 STRING = UnifiedType(TypeKind.STRING)
@@ -51,11 +51,6 @@ def unified_type(
     if oid == _NUMERIC:
         return numeric_choice(numeric_as) if typmod < 0 else decimal_of(*_numeric_digits(typmod))
     return UnifiedType(_KINDS[oid]) if oid in _KINDS else STRING
-
-
-def array_element(oid: int) -> int | None:
-    """The OID of the items of a built-in array type; None for any other type."""
-    return _ELEMENTS.get(oid)
 
 
 def decimal_of(precision: int, scale: int) -> UnifiedType:
