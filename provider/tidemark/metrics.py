@@ -79,7 +79,7 @@ def rolled_back(streams: Sequence[str]) -> None:
 
 
 def polled(stream: str, found: bool) -> None:
-    """Reports that a sensor has checked the stream for changes."""
+    """Reports that a sensor has polled the stream for changes."""
     _count("looks", 1, {"stream": stream}, found=str(found).lower())
 
 

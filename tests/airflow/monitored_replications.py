@@ -20,7 +20,7 @@ from tidemark.replication.model.jobs import ApplyReport
 from tidemark.replication.model.replication import Actor, BackfillProgress, ReplicationOptions, Selection
 from tidemark.replication.store import replicated_objects
 from tidemark.replication.worker import lifecycle
-from tidemark.replication.worker.backfill import record_progress
+from tidemark.replication.worker.apply import run_apply
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 

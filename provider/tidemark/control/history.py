@@ -24,7 +24,7 @@ Cursor = tuple[datetime | int | str, ...]
 
 @dataclass(frozen=True)
 class Step:
-    """The result of a step: it has deleted `dropped` rows before `cursor`; None if no more exist."""
+    """The result of a step: it has deleted `dropped` rows before `cursor`; `cursor` None if no more exist."""
 
     dropped: int
     cursor: Cursor | None
@@ -87,7 +87,7 @@ def drop_by_number(
 
 
 def cursor_of(rows: Sequence[sa.Row[Any]], most: int) -> Cursor | None:
-    """The cursor after the rows that were rows; None if no more exist."""
+    """The cursor after the rows; None if no more rows exist."""
     return tuple(rows[-1]) if len(rows) == most else None
 
 

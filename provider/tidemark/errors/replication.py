@@ -65,8 +65,8 @@ class ObjectNotReplicable(ReplicationError):
 
 
 class BackfillNeeded(ReplicationError):
-    """Objects of replication {replication} get no more changes until they are backfilled: {objects}. Request backfills
-    with AskBackfillOperator.
+    """Objects of replication {replication} get no more changes until they are backfilled: {objects}. Request
+    backfills with RequestBackfillOperator.
     """
 
 

@@ -55,13 +55,14 @@ class NotADeltaTable(SourceError):
 
 
 class SourceMoved(TableNotFound):
-    """The table {name} is no longer at {old_path}: it was renamed or moved, and exists at {path}. Run airflow tidemark streams relocate STREAM
-    --to
+    """The table {name} no longer exists at {old_path}: it was renamed or moved, and exists at {path}. The next
+    consumption of a stream on it continues there. To move a stream now: airflow tidemark streams relocate STREAM --to
     {path}.
     """
 
     def __init__(self, *, hint: str = "", **facts: Any) -> None:
-        super().__init__(hint=hint or f"The table was moved to {facts['path']}. The stream then continues from its offset.
+        super().__init__(hint=hint or f"The table was moved to {facts['path']}.", **facts)
+
     @property
     def to(self) -> TableRef:
         """The table at its new place."""

@@ -48,7 +48,8 @@ def alive(directory: Path) -> Iterator[tuple[int, ...]]:
 
 
 def sweep_hourly(directories: Sequence[Path], now: datetime) -> None:
-    """Runs `sweep_job_files` in each of the directories, at most once an hour for the first, about 10,000 jobs at a time.
+    """Runs `sweep_job_files` in each of the directories, at most once an hour for the first, in steps of about 10,000
+    jobs.
 
     Files that cannot be removed are logged; it never raises OSError. Idempotent: a second run within the hour does
     nothing.

@@ -24,7 +24,6 @@ __all__ = ["definition", "external_table_ref", "files_of", "list_uri", "require_
 
 _ROOM = "external_tables"
 _BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)  # a quoted path in SQL
-_HIDDEN = ("_", ".")  # Spark does not read them either
 _THREADS = 16
 
 

@@ -130,7 +130,7 @@ def said_text(body: Mapping[str, Any], name: str) -> str | None:
 
 
 def _value_text(value: Any) -> str:
-    """A value as text. A value with parts shows only its has some."""
+    """The value as text; a nested value shows only its type."""
     if value is None:
         return "null"
     return plain_text(str(value)) if isinstance(value, str | int | float) else f"<{type(value).__name__}>"

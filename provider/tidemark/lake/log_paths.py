@@ -1,4 +1,4 @@
-"""The logs of change streams and replications: their directories, their batches, and their removal."""
+"""Paths of the logs of change streams and replications, their batches, and their removal."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def event_logs_root(workspace: str) -> str:
 def remove_log(log_path: str, options: Mapping[str, str] | None = None) -> None:
     """Deletes the log of a change stream or replication that was dropped.
 
-    Idempotent: a missing log is no error. Raises ValueError for a path that cannot be a directories of ours, StorageRefused,
-    StorageUnreachable.
+    Idempotent: a missing log is no error. Raises ValueError for a path outside the directories of our logs,
+    StorageRefused, StorageUnreachable.
     """
     uri = canonical_uri(log_path)
     if not any(f"/{room}/" in uri for room in (_ROOM, _EVENT_LOGS)):

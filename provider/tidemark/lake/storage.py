@@ -34,9 +34,8 @@ _VERSION_KEYS = ("VersionId", "version_id", "generation")  # s3, abfs, gcs
 
 
 class StoredFile(NamedTuple):
-    """A file in a listing. `etag`: the storage's mark of its content, `version` that of this state of it;
-    both are empty if it has none. `problem`: the reason not
-    to open it, if it is a pipe or a device.
+    """A file in a listing. `etag`: the storage's mark of its content, `version` that of its state; both
+    are empty if it has none. `problem`: the reason not to open it, if it is a pipe or a device.
     """
 
     name: str
@@ -74,6 +73,20 @@ def _to_millis(time: datetime | float) -> datetime:
 
 def listed_time(entry: Mapping[str, Any]) -> datetime | None:
     """The modification time in a file's entry of a listing; None if the entry has none."""
+    time = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
+    return None if time is None else _to_millis(time)
+
+
+def described(name: str, entry: Mapping[str, Any], modified_at: datetime, problem: str | None = None) -> StoredFile:
+    """A file as its entry in a listing shows it, whichever storage made the entry."""
+    etag, version = (
+        next((str(entry[key]).strip('"') for key in keys if entry.get(key)), "") for keys in (_ETAG_KEYS, _VERSION_KEYS)
+    )
+    return StoredFile(name, int(entry.get("size") or entry.get("Size") or 0), modified_at, etag, problem, version)
+
+
+def problem_of(mode: int) -> str | None:
+    """The problem with opening something of that mode, as a local file system gives it; None for a file."""
     if stat.S_ISREG(mode):
         return None
     return f"it is {next((name for is_one, name in _KINDS if is_one(mode)), 'of no known kind')}"

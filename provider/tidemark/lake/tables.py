@@ -27,7 +27,8 @@ def resolve(
     """The canonical URI of a table by its name, without a catalog, and the form of the name.
 
     A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. `origin`: the setting that has
-    the lake root. Raises TableNotFound, with similar names, if the lake root has no such table.
+    the lake root. Raises TableNotFound, with similar names, if the lake root has no such table, and InvalidArgument for
+    a name with a catalog.
     """
     meant = table_name(name)
     if meant.only_in_catalog:
@@ -41,8 +42,7 @@ def resolve(
 
 
 def location_of(name: str, lake_root: str) -> tuple[str, Addressing]:
-    """The place of a table of that name, whether or not it exists.
-    """
+    """The path of a table of that name, whether or not it exists. Raises InvalidArgument for a name with a catalog."""
     meant = table_name(name)
     if meant.only_in_catalog:
         raise InvalidArgument(argument="table", value=meant.text, problem=ONLY_SPARK_KNOWS)
@@ -56,33 +56,3 @@ def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = Non
     uri, addressing = resolve(name, lake_root, options, origin=origin)
     log = DeltaLog.open(uri, options)
     return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=addressing)
-
-
-def open_registered(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None = None) -> DeltaLog:
-    """The log of a registered table. `find`: the current place of a name, called only if the table is not at its path.
-
-    Raises TableNotFound, NotADeltaTable, and SourceMoved, a TableNotFound, if its name leads to it at another path.
-    """
-    try:
-        return DeltaLog.open(table.path, options)
-    except TableNotFound as gone:
-        if table.addressing is Addressing.PATH:
-            raise
-        try:
-            path = _moved_to(table, find, options)
-        except TableNotFound as nowhere:  # it has the place of the search, and similar names
-            raise TableNotFound(path=table.path, hint=nowhere.hint) from gone
-        if path is None:
-            raise
-        raise SourceMoved(name=table.name, old_path=table.path, path=path) from gone
-
-
-def _moved_to(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None) -> str | None:
-    """The table's current place; None if another table has its name. Raises TableNotFound if no table has."""
-    try:
-        log = DeltaLog.open(find(table.name), options)
-        return log.uri if log.state().table_id == table.table_id else None
-    except TableNotFound:
-        raise
-    except SourceError:
-        return None

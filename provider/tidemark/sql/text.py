@@ -162,7 +162,7 @@ class Cursor:
 
     @property
     def span(self) -> Span:
-        """The place of the next token, or the end of the text."""
+        """The span of the next token; the end of the text if there is none."""
         token = self._coming
         return Span(len(self.text), len(self.text) + 1) if token is None else Span(token.start, token.end + 1)
 

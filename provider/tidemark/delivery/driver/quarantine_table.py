@@ -1,4 +1,4 @@
-"""The table of a quarantine: its creation before the plan, and whether rows fit rows."""
+"""The table of a quarantine: its creation before the plan, and whether it can take rows."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ def status_of(stream: Stream, tables: Tables, *, now: datetime | None = None) ->
     """Ask the logs of the stream's tables: head, state, and the oldest unread commit, however long the logs are.
 
     With `now` all unread commits are looked through, for files that the stream has lost to VACUUM and for those that it
-    keeps. A table that was moved is asked at its new place (R90). Raises TableNotFound, NotADeltaTable, CorruptLog, and what an unreachable storage raises.
+    keeps. A table that was moved is asked at its new place (R90). Raises TableNotFound, NotADeltaTable, CorruptLog,
+    UnsupportedCheckpoint, and what an unreachable storage raises.
     """
     if stream.view is None:
         tables = wherever(tables)

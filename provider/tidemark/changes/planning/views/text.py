@@ -25,7 +25,7 @@ class ViewText:
     def refused(self, construct: str, node: exp.Expr, *words: TokenType, instead: str = "") -> ViewRefused:
         """The error about a construct that cannot be followed, with line, column and text.
 
-        The span is that of the last of `words` before the first part of `node` that has a place, or else that part. If
+        The span is that of the last of `words` before the first part of `node` that has a span, or else of that part. If
         several of `words` follow one another, the first of them counts.
         """
         start, end = self._whole(*self._span(node, words))
@@ -58,7 +58,7 @@ class ViewText:
         return self.tokens[word].start, end
 
     def _whole(self, start: int, end: int) -> tuple[int, int]:
-        """The place, extended by the closing parentheses of those that it opens."""
+        """The span, extended by the closing parentheses of those that it opens."""
         inside = [token for token in self.tokens if start <= token.start <= end]
         kinds = [token.token_type for token in inside]
         missing = kinds.count(TokenType.L_PAREN) - kinds.count(TokenType.R_PAREN)
