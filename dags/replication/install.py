@@ -1,4 +1,4 @@
-"""PostgreSQL for the demo: the installed one is used; on Debian and Ubuntu a missing one is installed, with a message."""
+"""PostgreSQL for the demo: the installed one, or on Debian and Ubuntu one that is then installed, with a message."""
 
 from __future__ import annotations
 
