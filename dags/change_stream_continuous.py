@@ -1,11 +1,11 @@
-"""One DAG run for each partition of a change stream: a slow partition delays nobody but its own children.
+"""One DAG run for each partition of a change stream: a slow partition delays only its own children.
 
-`change_stream_capture` captures every five minutes and wakes a run of `change_stream_reader` for each partition that
-has something to read; its token is the run's partition key. A reader whose partition has ended wakes its children.
-Where there are several parents, the last one to finish does; a run that comes too early, or a second time, finds
-nothing and is skipped. A run that fails is taken up after the next capture.
+`change_stream_capture` captures every five minutes. It wakes a run of `change_stream_reader` for each partition that
+has something to read. The partition's token is the run's partition key. A reader whose partition has ended wakes its
+children. If a child has several parents, the last one to finish wakes it. A run that starts too early, or a second
+time, finds nothing and is skipped. The next capture wakes a failed run again.
 
-Both need the change stream of `change_stream_fan_out`: run that once before.
+Both need the change stream of `change_stream_fan_out`: run that DAG once before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OF_GROUP = {"change_stream": STREAM, "consumer_group": GROUP}
 TOKEN = "{{ dag_run.partition_key or params.token }}"
 MOST = 500  # Airflow's scheduler takes no more keys at a time
 
-# A key of it is the token of a partition that can be read. The events are hints, the control store is the truth.
+# A key is the token of a partition that can be read. The events are hints, the control store is the truth.
 PARTITIONS = Asset(name=f"tidemark.{STREAM}.{GROUP}.partitions", uri=f"x-tidemark://change_streams/{STREAM}/{GROUP}")
 
 log = logging.getLogger("change_stream_continuous")
@@ -48,7 +48,7 @@ with DAG(
 
     @task(outlets=[PARTITIONS])
     def wake(*, outlet_events: Any = None, run_id: Any = None) -> list[str]:
-        """One event a partition. Without any the task is skipped, since a success with an outlet is an event itself."""
+        """One event for each partition; skips without any, since a success with an outlet is an event itself."""
         from airflow.sdk.exceptions import AirflowSkipException
 
         from tidemark.change_streams.worker.continuous import ready_now
@@ -84,10 +84,10 @@ with DAG(
     ).expand(bundle=plan.output)
     commit = CommitPartitionsOperator(task_id="commit", **OF_GROUP)
 
-    # A task of its own: one that adds no key would be an event with the run's own, and start this run again and again.
+    # A separate task: without a new key, its event would have the run's own key and start this run again and again.
     @task(outlets=[PARTITIONS], trigger_rule=TriggerRule.ALL_SUCCESS)
     def wake_next(token: str, *, outlet_events: Any = None, run_id: Any = None) -> list[str]:
-        """The partition itself, where it goes on, and its children that can be read now."""
+        """The partition itself, if it continues, and its children that can be read now."""
         from airflow.sdk.exceptions import AirflowSkipException
 
         from tidemark.change_streams.worker.continuous import ready_after

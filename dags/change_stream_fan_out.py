@@ -1,9 +1,9 @@
-"""A day of real flights, read from a change stream in parallel: partitions split where there is much, and merge again.
+"""A day of real flights, read from a change stream in parallel: busy partitions split, and merge again.
 
-A change stream captures what happens on the board. Its first reader begins with the rows that the board has at that
-moment, and goes on with the records of what changed after it, with neither a gap nor an overlap. The partitions of the
-change stream are read by mapped tasks, parents before their children, and merged into a mirror of the board. Each run
-lets half of `days` pass before the backfill, which only the first run writes, and half after it.
+A change stream captures the changes of the board. Its first reader begins with the rows that the board has at that
+moment. It continues with the records of later changes, with neither a gap nor an overlap. Mapped tasks read the
+partitions of the change stream, parents before their children, and merge them into a mirror of the board. In each run,
+half of `days` passes before the backfill, which only the first run writes, and half after it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ with DAG(
     description="Real flights through the partitions of a change stream, in parallel mapped tasks",
     schedule=None,
     catchup=False,
-    max_active_runs=1,  # a consumer group has one place
-    allowed_run_types=["scheduled", "manual"],  # a place has no date: there is nothing to backfill by date
+    max_active_runs=1,  # a consumer group has one position
+    allowed_run_types=["scheduled", "manual"],  # a position has no date, so nothing can be backfilled by date
     default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     params={
@@ -46,7 +46,7 @@ with DAG(
 
     @task
     def replay(params: dict[str, Any]) -> dict[str, Any]:
-        """Creates the tables if they are missing; a retry goes on at the first hour that the board lacks."""
+        """Creates the tables if they are missing; a retry continues at the first hour that the board lacks."""
         replayed = run_job("replay", days=params["days"] / 2)
         log.info(replay_line(replayed))
         return replayed
@@ -68,7 +68,7 @@ with DAG(
         target=NAMES["parallel"],
     )
 
-    # A day has some 1,800 changes: limits as small as these let the partitions split and merge before one's eyes.
+    # A day has some 1,800 changes, so these small limits let the partitions split and merge within one run.
     deliver = change_stream_partitions(
         "deliver",
         change_stream=STREAM,

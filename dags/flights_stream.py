@@ -1,9 +1,9 @@
-"""A day of real flights flows through a stream: the board changes, its mirror and its history follow exactly once.
+"""A day of real flights flows through a stream: its mirror and its history follow the board exactly once.
 
-Each run lets the next `days` of 2013 pass on the table `nyc.board`, hour by hour: flights are put on the board, leave,
-land, or are cancelled. One transaction then delivers all that changed to two tables, and the offset of the stream moves
-only when both have it. A run that is retried, or cleared, delivers nothing twice; a day on which nothing changed
-starts no Spark job for the stream.
+Each run lets the next `days` of 2013 pass on the table `nyc.board`, hour by hour. Flights appear on the board, leave,
+land, or are cancelled. One transaction then delivers all changes to two tables. The offset of the stream moves only
+when both have them. A retried or cleared run delivers nothing twice. A day without changes starts no Spark job for the
+stream.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ with DAG(
     schedule=timedelta(minutes=15),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
-    max_active_runs=1,  # a stream has one place, so its runs queue up
-    allowed_run_types=["scheduled", "manual"],  # an offset has no date: there is nothing to backfill
+    max_active_runs=1,  # a stream has one offset, so its runs queue up
+    allowed_run_types=["scheduled", "manual"],  # an offset has no date, so nothing can be backfilled
     default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
     params={
         "days": Param(
@@ -44,12 +44,12 @@ with DAG(
 
     @task
     def replay(params: dict[str, Any]) -> dict[str, Any]:
-        """Creates the tables if they are missing; a retry goes on at the first hour that the board lacks."""
+        """Creates the tables if they are missing; a retry continues at the first hour that the board lacks."""
         replayed = run_job("replay", days=params["days"])
         log.info(replay_line(replayed))
         return replayed
 
-    # Made once, when the board has its first rows: they come first (show_initial_rows), its changes afterwards.
+    # Created once, when the board has its first rows: they are delivered first (show_initial_rows), then the changes.
     create_stream = CreateStreamOperator(
         task_id="create_stream", stream=STREAM, on=NAMES["board"], show_initial_rows=True
     )
@@ -65,7 +65,7 @@ with DAG(
 
     @task
     def check_and_summarize(delivered: dict[str, Any]) -> dict[str, Any]:
-        """Fails if the mirror is not what the source was at the offset, which is not what it is by now."""
+        """Fails if the mirror differs from the source as of the offset; the source itself may have moved on."""
         report = run_job("report", version=delivered["to"])
         for line in summary_lines(report):
             log.info(line)

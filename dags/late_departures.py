@@ -1,8 +1,8 @@
-"""Flights that left late, kept by a DAG that starts by itself whenever the board has changed.
+"""Flights that left late, kept by a DAG that starts by itself when the board has changed.
 
-A second stream on the board of `flights_stream`, with an offset of its own. Trigger this DAG once by hand, after
-`flights_stream` has made the tables: that creates the stream and takes the board as it is. From then on the triggerer
-watches the stream, and its data starts the runs.
+It reads a second stream on the board of `flights_stream`, with an offset of its own. Trigger this DAG once by hand,
+after `flights_stream` has created the tables. That run creates the stream and takes the present board. From then on the
+triggerer watches the stream, and its data starts the runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ with DAG(
     schedule=[stream_data_asset(STREAM)],
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
-    max_active_runs=1,  # what comes while a run is active is read by it, or announced again
+    max_active_runs=1,  # an active run reads later changes, or they are announced again
     allowed_run_types=["asset_triggered", "manual"],
     default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
     doc_md=__doc__,
@@ -34,7 +34,7 @@ with DAG(
         task_id="create_stream", stream=STREAM, on=NAMES["board"], show_initial_rows=True
     )
 
-    # A flight that left and landed between two runs is seen as landed only: what counts is the delay.
+    # A flight that left and landed between two runs shows as landed only, so the delay decides.
     keep = ConsumeStreamOperator(
         task_id="keep_late_departures",
         stream=STREAM,

@@ -1,7 +1,7 @@
-"""A stream that cannot be read any more goes on, once a person has seen what is lost and has approved it.
+"""A stream that cannot be read any more continues, after a person has seen the loss and approved it.
 
-Trigger it with the stream's name, as `watch_stale_streams` tells it. The run waits under *Required Actions*, for up to
-three days; who approved stands in the stream's history. A stream that can be read is left alone.
+Trigger it with the stream's name from the alert of `watch_stale_streams`. The run waits under *Required Actions*, for
+up to three days. The stream's history names the person who approved. A stream that can be read is left unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidemark.operators.rebase import RebaseStreamOperator
 
 with DAG(
     "recreate_stale_stream",
-    description="Asks a person, then puts a stream that lost its source onto the table that lies there now",
+    description="Asks a person, then moves a stream that lost its source onto the table that exists now",
     schedule=None,
     catchup=False,
     params={
@@ -30,7 +30,7 @@ with DAG(
 
     @task
     def what_is_lost(params: dict[str, Any]) -> dict[str, Any]:
-        """What is wrong with the stream, and which changes it will never deliver; skips where nothing is."""
+        """The problem of the stream, and the changes that it will never deliver; skips if the stream can be read."""
         from airflow.sdk.exceptions import AirflowSkipException
 
         from tidemark.hooks.tidemark import TidemarkHook
@@ -39,12 +39,12 @@ with DAG(
         hook = TidemarkHook()
         found = loss_of(hook.open_store(), params["stream"], tables=hook.open_table)
         if found.problem is None:
-            raise AirflowSkipException(f"Stream {found.stream} can be read: there is nothing to decide.")
+            raise AirflowSkipException(f"Stream {found.stream} can be read: nothing to decide.")
         return asdict(found)
 
     approve = ApprovalOperator(
         task_id="approve",
-        subject="Let the stream {{ params.stream }} go on, and lose what it has not read?",
+        subject="Let the stream {{ params.stream }} continue, and lose its unread changes?",
         body="""
 {%- set lost = ti.xcom_pull(task_ids="what_is_lost") -%}
 **Stream** {{ lost.stream }} on {{ lost.table }} (table id `{{ lost.table_id }}`), at version {{ lost.version }}
@@ -53,8 +53,8 @@ with DAG(
 
 **Lost** {{ lost.lost }}
 
-Approved, it goes on from the newest version of the table that lies there now
-{%- if params.show_initial_rows %}, and first delivers the rows that this has{% endif %}.
+If you approve, it continues from the newest version of the table that exists now
+{%- if params.show_initial_rows %}, and first delivers the rows of this table{% endif %}.
 """,
         response_timeout=timedelta(days=3),
     )

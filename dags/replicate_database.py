@@ -1,10 +1,12 @@
-"""The shop's database, replicated into the lake while it is used: each table by a backfill, then by its changes.
+"""The shop's database, replicated into the lake while it is in use: each table by a backfill, then by its changes.
 
-The tables are those of a PostgreSQL that the connection `shop_database` leads to; `make demo-replication` starts one,
-fills it and keeps changing it. Each run captures what was committed since the last one; a table that is new is copied
-as of one exact position beside that, and what was captured is then applied to each target. While one run is at a long
-backfill the next ones capture and apply. Started by hand with `backfill`, a run copies these tables anew; the second
-DAG only requests backfills, and stops those that are under way. The third one takes events out of the event log that
+The connection `shop_database` leads to the PostgreSQL of the tables. `make demo-replication` starts one, fills it and
+keeps changing it. Each run captures the transactions since the last run, and copies new tables as of one exact
+position. Then it applies the captured events to each target. During a long backfill the next runs capture and apply.
+
+Started by hand with `backfill`, a run copies these tables again. The second second
+DAG only requests backfills, and stops
+running ones. The third DAG expires events that
 are a week old and that every target has.
 """
 
@@ -20,7 +22,7 @@ from tidemark.operators.replications import CreateReplicationOperator
 from tidemark.task_groups.replicate import replicate
 
 REPLICATION = "shop"
-TABLES = Param([], type="array", items={"type": "string"}, description="tables to be copied, one a line: shop.orders")
+TABLES = Param([], type="array", items={"type": "string"}, description="tables to copy, one a line: shop.orders")
 
 with DAG(
     "replicate_database",
@@ -28,8 +30,8 @@ with DAG(
     schedule=timedelta(minutes=5),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
-    max_active_runs=3,  # a run that is at a long backfill holds up no capture
-    allowed_run_types=["scheduled", "manual"],  # a log position has no date: there is nothing to backfill by date
+    max_active_runs=3,  # a run with a long backfill delays no capture
+    allowed_run_types=["scheduled", "manual"],  # a log position has no date, so nothing can be backfilled by date
     default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
     params={"backfill": TABLES},
     doc_md=__doc__,
@@ -52,11 +54,11 @@ with DAG(
 
 with DAG(
     "replicate_database_backfills",
-    description="Requests backfills of tables, or stops them; runs of replicate_database do them",
+    description="Requests backfills of tables, or stops them; runs of replicate_database do the work",
     schedule=None,
     params={
         "backfill": TABLES,
-        "action": Param("start", enum=["start", "restart", "stop"], description="what becomes of their backfills"),
+        "action": Param("start", enum=["start", "restart", "stop"], description="what to do with their backfills"),
     },
     tags=["tidemark", "example"],
 ) as backfills:
@@ -69,7 +71,7 @@ with DAG(
 
 with DAG(
     "replicate_database_retention",
-    description="Takes old events that every target has out of the event log of replicate_database",
+    description="Expires old events of replicate_database that every target has",
     schedule=timedelta(days=1),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,

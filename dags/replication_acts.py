@@ -1,8 +1,8 @@
-"""Acts on any replication from Airflow's own form: trigger this DAG, choose what is to be done, and name it.
+"""Acts on any replication from Airflow's own form: trigger this DAG, choose an action, and name the replication.
 
-A run does one act: its graph shows which, and the other tasks are skipped. A second run with the same answers changes
-nothing, but to drop what is gone is an error. Whoever drops a replication types its name twice. The same acts are
-`airflow tidemark replications pause | resume | recover | backfill | drop` on the command line.
+A run does one action. Its graph shows which, and the other tasks are skipped. A second run with the same answers
+changes nothing, but dropping a missing replication is an error. To drop a replication, type its name twice. The command
+line has the same actions: `airflow tidemark replications pause | resume | recover | backfill | drop`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tidemark.operators.replication_objects import RequestBackfillOperator
 from tidemark.operators.replications import DropReplicationOperator
 
 ACTIONS = {
-    "pause": "Pause: what was captured is applied first",
+    "pause": "Pause: captured events are applied first",
     "resume": "Resume",
     "backfill": "Request backfills of the tables",
     "stop_backfill": "Stop backfills of the tables",
     "recover": "Recover from the position; the tables are not backfilled again",
-    "drop": "Drop: slot, publication and event log go, targets stay",
+    "drop": "Drop slot, publication and event log; targets stay",
 }
 
 with DAG(
@@ -34,9 +34,7 @@ with DAG(
     schedule=None,
     catchup=False,
     params={
-        "action": Param(
-            "pause", type="string", enum=list(ACTIONS), values_display=ACTIONS, description="what is to be done"
-        ),
+        "action": Param("pause", type="string", enum=list(ACTIONS), values_display=ACTIONS, description="the action"),
         "replication": Param("", type="string", minLength=1, description="the name of the replication"),
         "tables": Param([], type="array", items={"type": "string"}, description="tables, one a line: shop.orders"),
         "position": Param("now", type="string", description="to recover: now, or a position such as 16/B374D848"),
@@ -49,7 +47,7 @@ with DAG(
 
     @task.branch
     def act(params: dict[str, Any]) -> str:
-        """The task that does it; fails where an answer is missing."""
+        """The task of the action; fails if an answer is missing."""
         from airflow.sdk.exceptions import AirflowFailException
 
         action = str(params["action"])

@@ -1,11 +1,11 @@
-"""Nobody loses a change because nobody looked: every hour, each stream of the control store is looked at.
+"""No stream loses changes unnoticed: every hour, each stream of the control store is checked.
 
-One task instance for each stream, called by its name: *skipped* where all is well, a *success* where the stream is at
-risk. At risk is what has less than two days before it may be stale, what failed three times in a row, and what has had
-changes for twelve hours without being consumed. `alert` then tells of all of them at once: in its log, and by the
-notifier that TELL names. That this DAG itself is late is told by its deadline, from the triggerer.
+Each stream has one task instance with its name: *skipped* if all is well, a *success* if the stream is at risk. A
+stream is at risk in three cases: it has less than two days before it may be stale, it failed three times in a row, or
+it has had unconsumed changes for twelve hours. `alert` then reports all of them at once: in its log, and by the
+notifier in TELL. The triggerer reports a late run of this DAG by its deadline.
 
-What cannot be read any more waits for a decision: trigger `recreate_stale_stream` with its name.
+A stream that cannot be read any more waits for a decision: trigger `recreate_stale_stream` with its name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger("watch_stale_streams")
 
 with DAG(
     "watch_stale_streams",
-    description="Tells of streams that are stale or soon will be, that fail, and that nobody consumes",
+    description="Reports streams that are stale or soon will be, that fail, and that nothing consumes",
     schedule="@hourly",
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -47,7 +47,7 @@ with DAG(
 
     @task
     def streams() -> list[str | list[str]]:
-        """Every stream; groups of them where there are more than Airflow makes tasks of."""
+        """Every stream; in groups if Airflow allows fewer mapped tasks than there are streams."""
         from airflow.sdk.configuration import conf
 
         from tidemark.hooks.tidemark import TidemarkHook
@@ -61,16 +61,16 @@ with DAG(
     watch = StreamStaleSensor.partial(
         task_id="watch",
         map_index_template="{{ task.stream if task.stream is string else (task.stream | join(', ') | truncate(200)) }}",
-        timeout=0,  # one look
+        timeout=0,  # one check
         soft_fail=True,
         deferrable=False,
         **AT_RISK,
     ).expand(stream=streams())
 
-    # Also where a look failed, as for a stream that was dropped meanwhile: the others are told of.
+    # Also if a check failed, as for a stream that was just dropped: the others are reported.
     @task(trigger_rule=TriggerRule.ALL_DONE, on_success_callback=StaleStreamNotifier(**AT_RISK, **TELL))
     def alert(found: list[list[dict[str, Any]]]) -> list[str]:
-        """The names of those at risk; skips where there are none."""
+        """The names of the streams at risk; skips without any."""
         from airflow.sdk.exceptions import AirflowSkipException
 
         at_risk = [one for group in found or [] for one in group]
@@ -81,4 +81,4 @@ with DAG(
         return [one["stream"] for one in at_risk]
 
     alert(watch.output)
-    watch >> EmptyOperator(task_id="all_looked", trigger_rule=TriggerRule.NONE_FAILED)  # a look that failed is seen
+    watch >> EmptyOperator(task_id="all_looked", trigger_rule=TriggerRule.NONE_FAILED)  # shows a check that failed

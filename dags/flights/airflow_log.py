@@ -1,4 +1,4 @@
-"""Lines of Airflow's log, where it is written as JSON."""
+"""Lines of Airflow's log, if it is written as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["entry_of", "reason_of"]
 
 
 def entry_of(line: str) -> Mapping[str, Any]:
-    """What a line says; nothing of one that is no entry."""
+    """The entry of a line; empty if the line is no entry."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -19,7 +19,7 @@ def entry_of(line: str) -> Mapping[str, Any]:
 
 
 def reason_of(entry: Mapping[str, Any]) -> str:
-    """The message of the exception that the entry has; its causes come after it in the list."""
+    """The message of the entry's exception; the list has its causes after it."""
     for raised in entry.get("exception") or ():
         return f"{raised['exc_type']}: {raised['exc_value']}"
     return ""

@@ -1,6 +1,6 @@
 """`make demo`: runs the DAG flights_stream once, without a scheduler, and shows what each task does.
 
-A second run goes on where the first one stopped: the replay knows from its table, the delivery from its stream.
+A second run continues the first one: the replay by its table, the delivery by its stream.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROGRESS_FILE = "_submission.py"  # progress of Spark jobs
 
 @dataclass
 class Telling:
-    """Turns Airflow's log, one JSON object a line, into what is worth seeing."""
+    """Turns Airflow's log, one JSON object a line, into the lines to show."""
 
     started: float = field(default_factory=time.monotonic)
     task: str = ""
@@ -70,7 +70,7 @@ def _migrate(home: Path) -> None:
 
 
 def _run(days: float, home: Path) -> int:
-    """Run the DAG in a process of its own; its log goes to a file and, told, to the terminal."""
+    """Run the DAG in a process of its own; its log goes to a file and, shortened, to the terminal."""
     command = ["airflow", "dags", "test", DAG, "--conf", json.dumps({"days": days})]
     environment = os.environ | {"AIRFLOW__LOGGING__JSON_LOGS": "True", "PYTHONUNBUFFERED": "1"}
     print(f"Running {DAG} with days={days:g}", flush=True)
@@ -82,7 +82,7 @@ def _run(days: float, home: Path) -> int:
             log.write(line)
             for told in telling.lines(entry_of(line)):
                 print(told, flush=True)
-    return run.wait()  # not what was told: an error that a retry got over is no failure
+    return run.wait()  # not the shown lines: an error that a retry overcame is no failure
 
 
 def _look_next(home: Path) -> None:

@@ -27,7 +27,7 @@ PROGRESS_EVERY = 5.0  # seconds
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a run of the replay did; `hours` counts those that changed the board. Times are ISO 8601, UTC."""
+    """The result of a run of the replay; `hours` counts those that changed the board. Times are ISO 8601, UTC."""
 
     since: str | None
     until: str | None
@@ -39,8 +39,8 @@ class Replayed:
 def replay(spark: SparkSession, board: str, days: float) -> Replayed:
     """Replay the next `days` days on the table at `board`, then compact it, which no stream notices.
 
-    Each hour is one commit under a Delta transaction numbered by the hour. A run that died is taken up at its first
-    hour that is not in the table, and Delta skips an hour that is: no flight is ever put on the board twice.
+    Each hour is one commit under a Delta transaction numbered by the hour. A run that died continues at its first
+    missing hour, and Delta skips an existing hour: no flight is ever put on the board twice.
     """
     hours = hours_to_replay(_last_hour(spark, board), days)
     changes = changes_by_hour(flights_between(*scheduled_within(hours)), hours) if hours else {}
@@ -93,7 +93,7 @@ def _write_hour(spark: SparkSession, board: str, hour: int, changes: Sequence[Bo
 
 
 def _as_rows(spark: SparkSession, hour: int, changes: Sequence[BoardChange]) -> DataFrame:
-    """One row a flight with the columns of the board, as they are once the hour is over.
+    """One row for each flight with the columns of the board, as of the end of the hour.
 
     As an Arrow table, so that Spark plans with the rows at hand and not with a scan that it would have to materialize.
     """

@@ -1,4 +1,4 @@
-"""Which hours a run replays, and what each of them changes on the board. Pure: no clock, no Spark, no files.
+"""The hours that a run replays, and their changes on the board. Pure: no clock, no Spark, no files.
 
 Time in the replay is an *hour*: whole hours since 2013-01-01T00:00Z. It is also the version of the Delta transaction
 that writes the hour, so the table itself knows how far the replay has come.
@@ -34,7 +34,7 @@ LONGEST_WAY = timedelta(hours=48)  # from the scheduled departure to the landing
 
 @dataclass(frozen=True)
 class Flight:
-    """One flight as it turned out. Delays are in minutes, negative when early; None where it never came to that."""
+    """One flight as it turned out. Delays are in minutes, negative when early; None if it did not happen."""
 
     service_date: date
     carrier: str
@@ -55,7 +55,7 @@ class Flight:
 
 
 class Status(StrEnum):
-    """What the board says of a flight. A cancelled one is taken off it."""
+    """The state of a flight on the board. A cancelled flight is removed."""
 
     SCHEDULED = "scheduled"
     DEPARTED = "departed"
@@ -64,7 +64,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class BoardChange:
-    """What one hour does to one flight: the status that it shows from then on, or None when it leaves the board."""
+    """The change of one flight in one hour: its status from then on, or None when it leaves the board."""
 
     flight: Flight
     status: Status | None
@@ -88,7 +88,7 @@ def hours_to_replay(replayed: int | None, days: float) -> range:
 
 
 def scheduled_within(hours: range) -> tuple[datetime, datetime]:
-    """The scheduled departures [from, to) among which all flights are that these hours can change."""
+    """The scheduled departures [from, to) of all flights that these hours can change."""
     return moment(hours.start) - LONGEST_WAY, moment(hours.stop) + ON_BOARD_AHEAD
 
 
@@ -107,7 +107,7 @@ def changes_by_hour(flights: Iterable[Flight], hours: range) -> Mapping[int, tup
 
 
 def _life(flight: Flight) -> dict[int, Status | None]:
-    """Hour → what the board says after it; a later step of the same hour replaces an earlier one."""
+    """Hour → the state of the board after it; a later step of the same hour replaces an earlier one."""
     life: dict[int, Status | None] = {}
     life[_hour_of(flight.scheduled_departure - ON_BOARD_AHEAD)] = Status.SCHEDULED
     if flight.departure_delay is None:

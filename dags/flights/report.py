@@ -1,4 +1,4 @@
-"""The Spark job that compares the mirror with its source, and says how the day went."""
+"""The Spark job that compares the mirror with its source, and summarizes the day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATE = 15  # minutes: what counts as late in the trade
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. Differences are in rows, delays in minutes; `carriers` and `worst` have JSON's types.
+    """The result. Differences are in rows, delays in minutes; `carriers` and `worst` have JSON's types.
 
     `mirror_differs`: rows that only one of the mirror and the source as of `version` has. `history_differs`: the same
     for the source and the history added up, each INSERT counting +1 and each DELETE −1: 0 only if every change is in

@@ -39,9 +39,9 @@ def run_job(job: str, **arguments: Any) -> dict[str, Any]:
 
 
 def tables(lake_root: str) -> Mapping[str, str]:
-    """Where the tables of the example lie: a name `schema.table` is a path under the lake's root.
+    """The paths of the example's tables: a name `schema.table` is a path under the lake's root.
 
-    Local ones are plain paths: for Delta, `file:///…` is another place than `file:/…`, and it creates no table there.
+    Local ones are plain paths: for Delta, `file:///…` differs from `file:/…`, and it creates no table there.
     """
     lake_root = lake_root.removeprefix("file://")
     return {role: f"{lake_root}/{name.replace('.', '/')}" for role, name in NAMES.items()}

@@ -1,4 +1,4 @@
-"""What the task log shows of a report. Pure text."""
+"""The lines of a report in the task log. Pure text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["carrier_table", "replay_line", "summary_lines"]
 
 
 def replay_line(replayed: Mapping[str, Any]) -> str:
-    """One line on what the replay did to the board."""
+    """One line on the replay's changes of the board."""
     if not replayed["hours"]:
         return "The year is over: every flight of 2013 has landed, the board does not change any more."
     return (
@@ -35,7 +35,7 @@ def summary_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def carrier_table(carriers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A table with one line a carrier; times in minutes."""
+    """A table with one line for each carrier; times in minutes."""
     line = "{:<8} {:>7} {:>11} {:>6} {:>7}".format
     yield line("carrier", "landed", "mean delay", "late", "worst")
     for one in carriers:

@@ -34,7 +34,7 @@ CHANGE_COLUMNS = (("METADATA$ACTION", "STRING"), ("METADATA$ISUPDATE", "BOOLEAN"
 def create_missing_tables(
     spark: SparkSession, *, board: str, mirror: str, history: str, late: str, parallel: str, continuous: str
 ) -> None:
-    """Create what is not there yet; a second call changes nothing.
+    """Create missing tables; a second call changes nothing.
 
     The board has row tracking, which a stream needs, and deletion vectors. The history has the board's columns and the
     three METADATA$ columns, which an append then fills.

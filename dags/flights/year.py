@@ -19,7 +19,7 @@ WHEN = ("time_hour", "minute", "dep_delay", "arr_delay", "air_time")
 def flights_between(start: datetime, end: datetime) -> tuple[Flight, ...]:
     """The flights scheduled to depart in [start, end), in order of departure.
 
-    Raises FileNotFoundError where the package is not installed.
+    Raises FileNotFoundError if the package is not installed.
     """
     import pandas as pd  # type: ignore[import-untyped]
 

@@ -1,1 +1,1 @@
-"""A shop's database that is used while it is replicated: a throw-away PostgreSQL, its writer, and how to compare."""
+"""A shop's database that is in use while it is replicated: a temporary PostgreSQL, its writer, and the comparison."""

@@ -1,4 +1,4 @@
-"""Whether a target is what its table was at a position of the log, by the journal that the source's triggers keep."""
+"""Compares a target with its table at a position of the log, by the journal that the source's triggers keep."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def compare(connection: Any, table: str, position: str, target: Iterable[Mapping
 
 
 def rows_of_target(table: str, rows: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """The rows that the target says there are. That of a table without key is a log: each row stands in it as it came,
-    and once more, marked as deleted, when it went.
+    """The rows of the table by its target. For a table without a key the target is a log: it has each inserted row,
+    and once more, marked as deleted, each deleted one.
     """
     if KEYS[table]:
         return list(rows)
@@ -63,8 +63,8 @@ def rows_of_target(table: str, rows: Iterable[Mapping[str, Any]]) -> Iterable[Ma
 
 
 def _transactions(connection: Any, position: str) -> list[int]:
-    """The last transaction that is before the position. Where the position lies between a transaction's last change and
-    the end of its commit, the journal alone does not tell whether it is: then there are two answers.
+    """The last transaction before the position. If the position is between a transaction's last change and
+    the end of its commit, the journal alone cannot decide, and there are two answers.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -81,7 +81,7 @@ def _transactions(connection: Any, position: str) -> list[int]:
 
 
 def _state(connection: Any, table: str, until: int) -> Counter[Row]:
-    """The table's rows when transaction `until` had ended: what came and did not go."""
+    """The table's rows when transaction `until` had ended: those inserted and not deleted."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT content::text, sum(CASE WHEN deleted THEN -1 ELSE 1 END) FROM journal.changes"

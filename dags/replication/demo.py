@@ -1,6 +1,6 @@
 """`make demo-replication`: a PostgreSQL that is written to, replicated in some rounds, each compared with its source.
 
-The server is thrown away at the end; what was replicated stays in the lake until the next demo.
+The server is deleted at the end; the replicated tables stay in the lake until the next demo.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TOLD = ("_replication.py", "replications.py", "replication_objects.py", "replica
 
 @dataclass
 class Telling:
-    """Turns Airflow's log, one JSON object a line, into what is worth seeing."""
+    """Turns Airflow's log, one JSON object a line, into the lines to show."""
 
     started: float = field(default_factory=time.monotonic)
 
@@ -107,7 +107,7 @@ def _rounds(server: ThrowAwayPostgres, connection: Any, writing: Any, lake: Path
 
 
 def _run(server: ThrowAwayPostgres, lake: Path, telling: Telling, conf: Mapping[str, Any]) -> int:
-    """Run the DAG in a process of its own; its log goes to a file and, told, to the terminal."""
+    """Run the DAG in a process of its own; its log goes to a file and, shortened, to the terminal."""
     command = ["airflow", "dags", "test", DAG, "--conf", json.dumps(conf)]
     with (lake / "demo.log").open("a", encoding="utf-8") as log:
         run = subprocess.Popen(
@@ -136,7 +136,7 @@ def _environment(server: ThrowAwayPostgres, lake: Path) -> Mapping[str, str]:
 
 
 def _report(connection: Any, lake: Path, writer: Writer) -> bool:
-    """One line a table; whether all agree."""
+    """Prints one line for each table; returns whether all agree."""
     compared = list(_compared(connection, lake))
     print(f"\n  {writer.transactions:,} transactions by now; the writer goes on")
     print(f"  {'table':<14}{'as of':>12}{'source':>10}{'target':>10}{'now':>10}")
@@ -148,7 +148,7 @@ def _report(connection: Any, lake: Path, writer: Writer) -> bool:
 
 
 def _compared(connection: Any, lake: Path) -> Iterator[tuple[str, Comparison]]:
-    """Each target against its table as of the position up to which it was written."""
+    """Compares each target with its table as of the target's position."""
     from tidemark.control.store import ControlStore
     from tidemark.replication.planning.positions import lsn_of, lsn_text
     from tidemark.replication.worker.objects import objects_of

@@ -1,4 +1,4 @@
-"""PostgreSQL for the demo: what is installed is used; on Debian and Ubuntu a missing one is installed, and said so."""
+"""PostgreSQL for the demo: the installed one, or on Debian and Ubuntu one that is then installed, with a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGE = "postgresql"
 
 
 def require_postgresql() -> None:
-    """Raises PostgresNotInstalled where there is none and none can be installed."""
+    """Raises PostgresNotInstalled if none is installed and none can be."""
     if postgresql_programs() is not None:
         return
     command = _as_root(["apt-get", "install", "-y", "-qq", "--no-install-recommends", _PACKAGE])
@@ -29,7 +29,7 @@ def require_postgresql() -> None:
 
 
 def _as_root(command: list[str]) -> list[str] | None:
-    """None where there is no apt-get, or nobody who may use it."""
+    """None without apt-get, or without the right to use it."""
     if shutil.which("apt-get") is None:
         return None
     if os.geteuid() == 0:

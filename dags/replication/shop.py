@@ -1,7 +1,7 @@
-"""The shop: its tables, and a journal that triggers keep of them, from which any past state can be told.
+"""The shop: its tables, and a journal of their changes by triggers, which gives any past state.
 
-The journal is what a comparison needs: replication is judged as of a position of the log, and by then the tables have
-moved on. It has nothing of Tidemark's, and is not replicated.
+A comparison needs the journal: it compares as of a position of the log, and the tables have changed since.
+The journal does not depend on Tidemark, and is not replicated.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ INSERT INTO shop.visits
 
 
 def make_shop(connection: Any) -> None:
-    """Makes tables and journal in an empty database; `connection` is an autocommit one of psycopg2."""
+    """Creates tables and journal in an empty database; `connection` is an autocommit one of psycopg2."""
     with connection.cursor() as cursor:
         cursor.execute(_TABLES + _JOURNAL)
         for table in TABLES:
@@ -92,7 +92,7 @@ def make_shop(connection: Any) -> None:
 
 
 def fill(connection: Any, *, orders: int = 10_000) -> int:
-    """Puts in the shop's first rows; how many they are. They count as one transaction that has ended."""
+    """Inserts the shop's first rows and returns their number. They count as one transaction that has ended."""
     sizes = {"customers": max(orders // 5, 50), "orders": orders, "visits": orders}
     with connection.cursor() as cursor:
         cursor.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""Reads small Delta tables without Spark, for a comparison that is not to wait for a JVM."""
+"""Reads small Delta tables without Spark, for a comparison without the wait for a JVM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_rows(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _live_rows(log: DeltaLog, path: Path, file: AddFile, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Those that the file's deletion vector does not name."""
+    """The rows that the file's deletion vector does not name."""
     import pyarrow.parquet as pq
 
     from tidemark.lake.deletion_vectors import load

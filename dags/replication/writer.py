@@ -11,15 +11,15 @@ from typing import Any
 __all__ = ["Writer"]
 
 RENUMBERED = 50  # keys move in one transaction of so many: it is rare, and costs a write of its own if a note is long
-LONG_NOTE = 3_000  # characters: it lies outside of its row
+LONG_NOTE = 3_000  # characters: it is stored outside of its row
 
 
 class Writer(threading.Thread):
-    """A thread that runs transactions, one after another, until `stop`. One writer alone: the order of its transactions
-    is that of their commits, by which a past state of the shop is known.
+    """A thread that runs transactions, one after another, until `stop`. With one writer, the order of its transactions
+    is that of their commits, so a past state of the shop is known.
 
     `connection`: an autocommit one of psycopg2 that nobody else uses. `pause`: seconds between transactions. After it
-    has ended `error` says why, if not because it was told to.
+    has ended, `error` is the reason, or None after `stop`.
     """
 
     def __init__(self, connection: Any, *, seed: int = 0, pause: float = 0.02) -> None:
@@ -37,7 +37,7 @@ class Writer(threading.Thread):
             (self._last_customer,) = cursor.fetchone()
 
     def run(self) -> None:
-        """One transaction after another."""
+        """Runs one transaction after another."""
         import psycopg2
 
         try:

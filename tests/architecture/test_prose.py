@@ -1,0 +1,100 @@
+"""The prose of the pages keeps the mechanical rules: short sentences, the reader's words, the subject first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.prose import FIRST_WORDS, LONGEST, broken_rules, sentences_of_page
+
+ROOT = Path(__file__).parents[2]
+PROSE = ("*.md", "provider/CHANGELOG.md", "provider/docs/**/*.md")
+"""The pages that are checked, as globs from the top of the repository."""
+
+ALLOWED: dict[str, str] = {}
+"""Sentences that may break a rule, word for word, and the reason."""
+
+PAGES = sorted({page for glob in PROSE for page in ROOT.glob(glob)})
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+def rules_broken_in(text: str) -> list[str]:
+    return [found.rule for sentence in sentences_of_page(text) for found in broken_rules(sentence)]
+
+
+@every_page
+def test_the_sentences_of_a_page_keep_the_rules(page: Path) -> None:
+    sentences = [one for one in sentences_of_page(page.read_text(encoding="utf-8")) if one.text not in ALLOWED]
+    found = [finding for sentence in sentences for finding in broken_rules(sentence)]
+    name = page.relative_to(ROOT).as_posix()
+    report = "\n".join(finding.report(name) for finding in found)
+    assert not found, f"rewrite these sentences, or allow one in {Path(__file__).name} with its reason:\n{report}"
+
+
+def test_every_glob_finds_pages() -> None:
+    assert [glob for glob in PROSE if not [*ROOT.glob(glob)]] == []
+
+
+def test_every_sentence_that_is_allowed_breaks_a_rule_of_a_page_and_has_a_reason() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in PAGES] if ALLOWED else []
+    broken = {one.text for text in pages for one in sentences_of_page(text) if [*broken_rules(one)]}
+    assert [text for text in ALLOWED if text not in broken] == []
+    assert all(reason.strip() for reason in ALLOWED.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("What it reads is stored.", ["begins with “what”"]),
+        ("A row is written. **Whoever** waits gets it.", ["begins with “whoever”", "the word “Whoever”"]),
+        ("One that waits is skipped.", ["begins with “one that”"]),
+        ("- Each of them moves.", ["begins with “each of”"]),
+        ("The stream stands at version 3.", ["the word “stands”"]),
+        ("The run goes\non.", ["the word “goes on”"]),
+        ("The table is made anew.", ["the word “anew”"]),
+        ("The file is there.", ["the word “is there”"]),
+        ("Events are written down.", ["the word “written down”"]),
+        ("word " * LONGEST + "more.", [f"{LONGEST + 1} words"]),
+    ],
+)
+def test_each_rule_finds_what_breaks_it(text: str, rules: list[str]) -> None:
+    assert rules_broken_in(text) == rules
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## What it returns",
+        "What is an offset?",
+        "| what | why |\n| --- | --- |\n| a name | a reason |",
+        "Text in `code that stands there anew` is free.",
+        "```text\nWhat lies there goes on.\n```",
+        "    what lies there    # in a block of commands",
+        "<!-- arguments, by make operator-pages -->\n| a |\n| --- |\n| what lies there |\n\n<!-- end of arguments -->",
+        "The letter R stands for *rule*.",
+        "The [link](a-page-whose-name-lies-there.md) counts as its text.",
+        f"{'word ' * (LONGEST - 1)}`a span of code`.",
+        f"| a |\n| --- |\n| {'word ' * LONGEST}; {'word ' * LONGEST} |",
+        "Delta 4.4 reads it. Spark 4.2 does, too.",
+    ],
+)
+def test_what_no_rule_forbids_is_free(text: str) -> None:
+    assert rules_broken_in(text) == []
+
+
+def test_a_finding_names_page_line_sentence_rule_and_better_word() -> None:
+    (sentence,) = [
+        one
+        for one in sentences_of_page("# Title\n\nA first\nsentence. Who reads\nit?\n\nWho reads it.")
+        if one.line == 7
+    ]
+    (found,) = broken_rules(sentence)
+    assert found.report("page.md") == f"page.md:7: begins with “who”; better: {FIRST_WORDS['who']}\n    Who reads it."
+
+
+def test_a_sentence_within_a_block_has_the_line_on_which_it_begins() -> None:
+    lines = [
+        one.line for one in sentences_of_page("One sentence\nof two lines. Another\none.\n\n| a |\n| --- |\n| cell |")
+    ]
+    assert lines == [1, 2, 5, 7]
