@@ -4,10 +4,8 @@ The connection `shop_database` leads to the PostgreSQL of the tables. `make demo
 keeps changing it. Each run captures the transactions since the last run, and copies new tables as of one exact
 position. Then it applies the captured events to each target. During a long backfill the next runs capture and apply.
 
-Started by hand with `backfill`, a run copies these tables again. The second second
-DAG only requests backfills, and stops
-running ones. The third DAG expires events that
-are a week old and that every target has.
+Started by hand with `backfill`, a run copies these tables again. The second DAG only requests backfills, and stops
+running ones. The third DAG expires events that are a week old and that every target has.
 """
 
 from __future__ import annotations
