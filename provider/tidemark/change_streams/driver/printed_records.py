@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import Row
 
@@ -62,7 +62,7 @@ class _Lines:
 
 @cache
 def _in_lines(kind: type[DataFrame]) -> type[DataFrame]:
-    return type("ChangeRecords", (_Lines, kind), {"__module__": __name__})
+    return cast("type[DataFrame]", type("ChangeRecords", (_Lines, kind), {"__module__": __name__}))
 
 
 class _Line(Row):
