@@ -267,7 +267,7 @@ def begun(shop: Shop, hook: TidemarkHook, run_id: str, target: str | None = None
     write = WriteRequest(streams=(shop.schema,), targets=(target or shop.mirror,), write_as="append")
     return runtime, begin(
         runtime,
-        key=TransactionKey("dag", run_id, "consume"),
+        key=TransactionKey(shop.schema, run_id, "consume"),
         streams=[shop.schema],
         writes=planned_writes(write, hook.table_uri),
         owner="a worker",

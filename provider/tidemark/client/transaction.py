@@ -12,6 +12,7 @@ from tidemark.client.quarantine import make_quarantine
 from tidemark.delivery.model.transactions import CommitResult, TransactionState
 from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import (
+    AmbiguousTableName,
     CommitRefused,
     InvalidArgument,
     SourceError,
@@ -212,6 +213,8 @@ class LakeTransaction:
                 continue
             try:
                 found[name] = self._context.tables(name).uri
+            except AmbiguousTableName:
+                raise
             except TidemarkError:
                 continue
         return found
