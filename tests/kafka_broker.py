@@ -47,6 +47,8 @@ _SETTINGS: Mapping[str, str] = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "1",
+    "broker.session.timeout.ms": "3000",  # until then one that was killed may not come again
+    "broker.heartbeat.interval.ms": "500",
     "log.cleaner.enable": "false",
     "num.network.threads": "2",
     "num.io.threads": "2",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -67,6 +67,22 @@ def _make_history(broker: KafkaBroker) -> None:
     broker.send("orders", [b"no key"], 0, timestamp=_millis(4))
     broker.send("large", [LARGE] * LARGE_RECORDS)
     broker.send("expired", [b"%d" % number for number in range(10)])
+    with open_reader(broker.address) as reader:
+        _until(lambda: _ends(reader, "orders") == [9, 4])
+
+
+def _ends(reader: TopicReader, topic: str) -> list[int]:
+    return [one.latest for one in reader.state(topic).partitions]
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    """Brokers end transactions and change topics a moment after they say so."""
+    for _ in range(100):
+        with suppress(TopicNotFound):
+            if holds():
+                return
+        time.sleep(0.1)
+    raise AssertionError("the brokers did not follow")
 
 
 def _millis(minute: int) -> int:
@@ -178,6 +194,7 @@ def test_what_a_transaction_has_not_committed_belongs_to_a_later_range(
     first = reader.range_from("open", ALL)
     assert [one.value for one in _read(reader, first)] == [b"before"]
     producer.commit_transaction()
+    _until(lambda: _ends(reader, "open") == [4])
     second = reader.range_from("open", Start({0: first.partitions[0].end}))
     assert [one.value for one in _read(reader, second)] == [b"inside", b"behind"]
 
@@ -245,18 +262,6 @@ def test_a_topic_with_more_partitions_or_made_anew_is_reported(broker: KafkaBrok
         reader.read(old)
     with pytest.raises(TopicRecreated):
         reader.range_from("grows", Start({0: 1, 1: 0}), topic_id=old.topic_id)
-
-
-def _until(holds: Any) -> None:
-    """The brokers' own caches follow a change of a topic in a moment."""
-    for _ in range(100):
-        try:
-            if holds():
-                return
-        except TopicNotFound:
-            pass
-        time.sleep(0.1)
-    raise AssertionError("the brokers did not follow")
 
 
 def test_users_log_in_and_a_wrong_password_and_a_missing_right_are_refused(broker: KafkaBroker) -> None:

@@ -124,11 +124,12 @@ class TopicReader:
     def _bounds(self, topic: str) -> Iterator[PartitionBounds]:
         what = f"the partitions of topic {topic}"
         for partition in sorted(self._partitions(topic, what)):
-            place = _place(topic, partition)
-            earliest, latest = self._asked(
-                topic, what, lambda seconds, place=place: self._consumer.get_watermark_offsets(place, timeout=seconds)
-            )
-            yield PartitionBounds(partition, earliest, latest)
+            yield self._bounds_of(topic, partition, what)
+
+    def _bounds_of(self, topic: str, partition: int, what: str) -> PartitionBounds:
+        place = _place(topic, partition)
+        ends = self._asked(topic, what, lambda seconds: self._consumer.get_watermark_offsets(place, timeout=seconds))
+        return PartitionBounds(partition, *ends)
 
     def _partitions(self, topic: str, what: str) -> Sequence[int]:
         from confluent_kafka import KafkaException

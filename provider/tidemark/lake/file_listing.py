@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from tidemark.errors import InvalidArgument
+from tidemark.errors import InvalidArgument, StorageUnreachable
 from tidemark.lake.failures import storage_errors_named
 from tidemark.lake.file_names import HIDDEN, FileFilter
 from tidemark.lake.storage import Storage, StoredFile, described, listed_time, problem_of
@@ -88,18 +88,22 @@ class FileListing:
         root = f"{key.rstrip('/')}/" if key else ""
         asked: dict[str, Any] = {"Bucket": bucket, "Prefix": root + self._only.beginning, "MaxKeys": self._page_size}
         place_in_order = {"StartAfter": root + self._start_after} if self._start_after else {}
+        skipped = ""
         while True:
             self.requests += 1
             with storage_errors_named(self.uri):
                 answer = filesystem.call_s3("list_objects_v2", **asked, **place_in_order, **filesystem.req_kw)
                 listed = [(str(entry["Key"]).removeprefix(root), entry) for entry in answer.get("Contents", ())]
+            if skipped and listed and _order(listed[-1][0]) < _order(skipped):
+                raise StorageUnreachable(place=self.uri, problem="it does not list names in order, after StartAfter")
             if page := [_object(name, entry) for name, entry in listed if self._is_meant(name)]:
                 yield page
             if not answer.get("IsTruncated"):
                 return
             place_in_order = {"ContinuationToken": answer["NextContinuationToken"]}
             if listed and (hidden := _hidden_directory(listed[-1][0])) is not None:
-                place_in_order = {"StartAfter": f"{root}{hidden}0"}  # the character behind the slash
+                skipped = f"{hidden}0"  # the character behind the slash
+                place_in_order = {"StartAfter": root + skipped}
 
     def _walk(self) -> Iterator[StoredFile]:
         """All files that are meant; keeps the directories that it has still to look into."""

@@ -305,17 +305,20 @@ def _nobody() -> Iterator[None]:
 
 
 class _Answering(BaseHTTPRequestHandler):
-    """A page of names that the tests' store cannot hold, in the form of S3."""
+    """A page of names that the tests' store cannot hold, in the form of S3; the same whatever is asked."""
+
+    keys: tuple[str, ...] = ("t/%01%0D", "t/two%0Alines.csv")
+    truncated = "false"
 
     def do_GET(self) -> None:
         assert "encoding-type=url" in self.path
         keys = "".join(
             f"<Contents><Key>{key}</Key><Size>1</Size><ETag>&quot;e&quot;</ETag>"
             "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
-            for key in ("t/%01%0D", "t/two%0Alines.csv")
+            for key in self.keys
         )
-        head = "<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
-        body = f"<ListBucketResult>{head}{keys}</ListBucketResult>".encode()
+        more = f"<IsTruncated>{self.truncated}</IsTruncated><NextContinuationToken>x</NextContinuationToken>"
+        body = f"<ListBucketResult><EncodingType>url</EncodingType>{more}{keys}</ListBucketResult>".encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -325,10 +328,26 @@ class _Answering(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
-def test_a_key_with_a_newline_is_exact() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
+class _Unsorted(_Answering):
+    keys = ("t/_x/1",)
+    truncated = "true"
+
+
+@contextmanager
+def _answering(kind: type[_Answering]) -> Iterator[FileListing]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        options = {"key": "k", "secret": "s", "endpoint_url": f"http://127.0.0.1:{server.server_port}"}
-        found = list(FileListing("s3://lake/t", options))
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        yield FileListing("s3://lake/t", {"key": "k", "secret": "s", "endpoint_url": endpoint})
         server.shutdown()
+
+
+def test_a_key_with_a_newline_is_exact() -> None:
+    with _answering(_Answering) as listing:
+        found = list(listing)
     assert [(file.name, file.etag) for file in found] == [("\x01\r", "e"), ("two\nlines.csv", "e")]
+
+
+def test_a_store_that_begins_anew_for_ever_is_an_error() -> None:
+    with _answering(_Unsorted) as listing, pytest.raises(StorageUnreachable, match="in order"):
+        list(listing)
