@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import Row
 
@@ -24,7 +24,8 @@ def printed_in_lines(frame: DataFrame, title: str) -> DataFrame:
     """The same DataFrame of the one column of READ_<stream>, which prints as `title`. `show` prints each record in a
     line, and so do the rows that it collects. DataFrames that are made of it print as any other.
     """
-    frame.__class__ = _in_lines(type(frame))
+    kind: Any = type(frame)  # mypy takes no class of unhashable objects for hashable
+    frame.__class__ = _in_lines(kind)
     frame._title = title  # type: ignore[attr-defined]
     return frame
 
