@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import Row
@@ -60,7 +59,6 @@ class _Lines:
             print(f"only the first {n} records")
 
 
-@cache
 def _in_lines(kind: type[DataFrame]) -> type[DataFrame]:
     return cast("type[DataFrame]", type("ChangeRecords", (_Lines, kind), {"__module__": __name__}))
 
