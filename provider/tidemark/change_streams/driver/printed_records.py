@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import Row
 
@@ -24,8 +23,7 @@ def printed_in_lines(frame: DataFrame, title: str) -> DataFrame:
     """The same DataFrame of the one column of READ_<stream>, which prints as `title`. `show` prints each record in a
     line, and so do the rows that it collects. DataFrames that are made of it print as any other.
     """
-    kind: Any = type(frame)  # mypy takes no class of unhashable objects for hashable
-    frame.__class__ = _in_lines(kind)
+    frame.__class__ = _in_lines(type(frame))
     frame._title = title  # type: ignore[attr-defined]
     return frame
 
@@ -61,7 +59,6 @@ class _Lines:
             print(f"only the first {n} records")
 
 
-@cache
 def _in_lines(kind: type[DataFrame]) -> type[DataFrame]:
     return cast("type[DataFrame]", type("ChangeRecords", (_Lines, kind), {"__module__": __name__}))
 
