@@ -232,7 +232,8 @@ def _into_fields(function: Callable[..., Any], one: Any) -> Iterator[str]:
 def starts_spark(one: Any) -> bool:
     """Whether it, or a task that it makes, makes a job."""
     if isinstance(one, type):
-        return any(call in inspect.getsource(one) for call in ("self.runtime(", "SparkJob("))
+        own = [kind for kind in one.__mro__ if kind in public().values()]
+        return any(call in inspect.getsource(kind) for kind in own for call in ("self.runtime", "SparkJob("))
     module = inspect.getmodule(inspect.unwrap(one))
     assert isinstance(module, ModuleType)
     return any(starts_spark(kind) for kind in vars(module).values() if getattr(kind, "template_fields", None))

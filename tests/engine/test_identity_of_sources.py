@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tidemark.client import connect
 from tidemark.client.lake import Lake
-from tidemark.errors import RebaseRefused, RelocationRefused, SourceMoved, SourceRecreated, TableNotFound
+from tidemark.errors import RebaseRefused, RelocationRefused, SourceRecreated, TableNotFound
 from tidemark.model.streams import ACTION, ROW_ID
 
 pytestmark = pytest.mark.spark
@@ -59,21 +59,44 @@ def test_R90_R91_a_renamed_external_table_goes_on_and_a_new_one_of_the_old_name_
     assert place.seen("outside") == [2]
 
 
-def test_R90_a_managed_table_is_not_found_where_a_rename_has_moved_it_and_goes_on_when_renamed_back(
-    place: Place,
-) -> None:
-    place.sql("ALTER TABLE {s}.managed RENAME TO {s}.renamed", "INSERT INTO {s}.renamed VALUES (2)")
-    with pytest.raises(TableNotFound):
-        place.seen("managed")
-    place.sql("ALTER TABLE {s}.renamed RENAME TO {s}.managed")
+def test_R90_a_renamed_managed_table_is_followed_there_and_back(place: Place) -> None:
+    before = place.lake.describe_stream("managed")
+    place.sql("INSERT INTO {s}.managed VALUES (2)", "ALTER TABLE {s}.managed RENAME TO {s}.renamed")
+    assert place.lake.describe_stream("managed").stale is False
     assert place.seen("managed") == [2]
+    after = place.lake.describe_stream("managed")
+    assert after.table_name == f"{place.schema}.renamed"
+    assert (after.path, after.origin) == (before.path.replace("/managed", "/renamed"), "catalog")
+    assert after.offset_version == before.offset_version
+    place.sql("INSERT INTO {s}.renamed VALUES (3)", "ALTER TABLE {s}.renamed RENAME TO {s}.managed")
+    assert place.seen("managed") == [2, 3]
+    assert place.lake.describe_stream("managed").table_name == before.table_name
 
 
-def test_R90_a_stream_follows_a_managed_table_that_a_rename_has_moved_and_keeps_its_place(place: Place) -> None:
+def test_R90_no_change_is_lost_or_delivered_twice_when_a_managed_table_is_renamed_between_windows(place: Place) -> None:
+    place.sql("CREATE TABLE {s}.mirror (id INT) USING delta", "INSERT INTO {s}.managed VALUES (2)")
+    for values, new_name in (("(3)", "first"), ("(4)", "second"), ("(5)", "managed")):
+        with place.lake.transaction() as transaction:
+            transaction.append("managed", f"{place.schema}.mirror")
+        old = place.lake.describe_stream("managed").table_name
+        place.sql(f"INSERT INTO {old} VALUES {values}", f"ALTER TABLE {old} RENAME TO {{s}}.{new_name}")
+    place.lake.sql(f"INSERT INTO {place.schema}.mirror SELECT id FROM managed")
+    assert sorted(row.id for row in place.spark.table(f"{place.schema}.mirror").collect()) == [2, 3, 4, 5]
+
+
+def test_R90_a_window_that_is_open_during_the_rename_is_delivered_once_at_the_new_path(place: Place) -> None:
+    place.sql("CREATE TABLE {s}.mirror (id INT) USING delta", "INSERT INTO {s}.managed VALUES (2)")
+    with place.lake.transaction() as transaction:
+        transaction.append("managed", f"{place.schema}.mirror")
+        place.sql("ALTER TABLE {s}.managed RENAME TO {s}.renamed", "INSERT INTO {s}.renamed VALUES (3)")
+    assert [row.id for row in place.spark.table(f"{place.schema}.mirror").collect()] == [2]
+    assert place.seen("managed") == [3]
+    assert place.lake.describe_stream("managed").table_name == f"{place.schema}.renamed"
+
+
+def test_R90_a_stream_is_relocated_by_hand_to_its_own_table_alone(place: Place) -> None:
     place.sql("INSERT INTO {s}.managed VALUES (2)", "ALTER TABLE {s}.managed RENAME TO {s}.renamed")
     before = place.lake.describe_stream("managed")
-    with pytest.raises(TableNotFound, match="relocate"):
-        place.seen("managed")
     with pytest.raises(RelocationRefused, match="its own is"):
         place.lake.relocate_stream("managed", to=f"{place.schema}.outside")
     with pytest.raises(RebaseRefused, match="relocate"):
@@ -85,15 +108,28 @@ def test_R90_a_stream_follows_a_managed_table_that_a_rename_has_moved_and_keeps_
     assert place.seen("managed") == [2, 3]
 
 
-def test_R90_a_table_that_was_moved_under_its_name_says_where_it_is_now(place: Place) -> None:
+@pytest.mark.parametrize("name", ["outside", "another_name"])
+def test_R90_an_external_table_that_was_moved_is_found_by_the_catalog_under_any_name_of_its_schema(
+    place: Place, name: str
+) -> None:
     place.sql("INSERT INTO {s}.outside VALUES (2)")
-    shutil.move(place.path / "outside", place.path / "elsewhere")
+    (place.path / "far").mkdir()
+    shutil.move(place.path / "outside", place.path / "far" / "elsewhere")
     place.sql("DROP TABLE {s}.outside")
-    place.sql(f"CREATE TABLE {{s}}.outside USING delta LOCATION '{place.path}/elsewhere'")
-    with pytest.raises(SourceMoved, match="elsewhere"):
-        place.seen("outside")
-    place.lake.relocate_stream("outside", to=f"{place.schema}.outside")
+    place.sql(f"CREATE TABLE {{s}}.{name} USING delta LOCATION '{place.path}/far/elsewhere'")
     assert place.seen("outside") == [2]
+    after = place.lake.describe_stream("outside")
+    assert (after.table_name, after.path) == (f"{place.schema}.{name}", f"file://{place.path}/far/elsewhere")
+
+
+def test_R90_a_table_that_nobody_knows_any_more_says_what_to_do(place: Place) -> None:
+    (place.path / "far").mkdir()
+    shutil.move(place.path / "outside", place.path / "far" / "elsewhere")
+    place.sql("DROP TABLE {s}.outside")
+    with pytest.raises(TableNotFound, match="relocate STREAM --to"):
+        place.seen("outside")
+    place.lake.relocate_stream("outside", to=f"{place.path}/far/elsewhere")
+    assert place.seen("outside") == []
 
 
 @pytest.mark.parametrize("table", ["managed", "outside"])

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from tidemark.control.store import ControlStore
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.replication.model.replication import By
+    from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["DRY_RUN", "IF_EXISTS", "WHY", "by_me", "confirm", "store_of"]
+__all__ = ["DRY_RUN", "IF_EXISTS", "WHY", "by_me", "confirm", "runtime_of", "store_of"]
 
 WHY = Arg(("--why",), help="A reason, which the history keeps", default="", metavar="TEXT")  # type: ignore[no-untyped-call]
 DRY_RUN = Arg(  # type: ignore[no-untyped-call]
@@ -35,6 +36,15 @@ def store_of(hook: TidemarkHook, *, dry_run: bool) -> ControlStore:
     """The store to act on; for a dry run one that answers alike and keeps nothing."""
     store = hook.open_store()
     return store.rehearsal() if dry_run else store
+
+
+def runtime_of(hook: TidemarkHook) -> Runtime:
+    """What a command acts through that runs a job. Raises SparkNotFound where none could be run."""
+    from tidemark.hooks.spark_job import SparkJob
+
+    job = SparkJob(hook.settings)
+    job.require_ready()
+    return hook.runtime(job.run)
 
 
 def confirm(question: str, *, yes: bool) -> None:

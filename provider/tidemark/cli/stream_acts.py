@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import getpass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ARG_YES, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
-from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, store_of
+from tidemark.cli._acts import DRY_RUN, IF_EXISTS, confirm, runtime_of, store_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
 from tidemark.hooks.tidemark import TidemarkHook
 
@@ -98,7 +99,7 @@ def create(args: Namespace) -> None:
             comment=args.comment,
         )
         store = store_of(hook, dry_run=args.dry_run)
-        made = make_stream(store, ask, who=getpass.getuser(), tables=source_tables_of(hook))
+        made = make_stream(store, ask, who=getpass.getuser(), tables=source_tables_of(hook, partial(runtime_of, hook)))
     row = {
         "stream": made.stream.name,
         "act": "create",

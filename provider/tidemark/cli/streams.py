@@ -5,12 +5,14 @@ from __future__ import annotations
 import getpass
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
 from airflow.utils.cli import suppress_logs_and_warning
 
+from tidemark.cli._acts import runtime_of
 from tidemark.cli._answers import CONNECTION, errors_in_words, file_errors_in_words, print_facts, print_rows
 from tidemark.cli._stream_facts import counts_of, move_facts, rows_of, transaction_facts
 from tidemark.cli.stream_acts import stream_acts
@@ -31,7 +33,10 @@ _STREAMS = Arg(  # type: ignore[no-untyped-call]
     ("--stream",), help="A stream to export (default: all)", nargs="+", action="extend", metavar="NAME", dest="streams"
 )
 _TO_TABLE = Arg(  # type: ignore[no-untyped-call]
-    ("--to",), help="Where the table is now: schema.table, or a path", required=True, metavar="TABLE"
+    ("--to",),
+    help="Where the table is: a path, schema.table or catalog.schema.table",
+    required=True,
+    metavar="TABLE",
 )
 _TARGETS = Arg(  # type: ignore[no-untyped-call]
     ("--target",), help="Further targets to look at", nargs="+", action="extend", metavar="TABLE", dest="targets"
@@ -163,6 +168,7 @@ def show_stream(args: Namespace) -> None:
         health = stream_health(store, args.name)
         (row,) = rows_of(hook, [stream], {stream.uid: health})
         facts = {**row, "comment": stream.comment}
+        facts |= {"origin": stream.source.addressing.words, "path": stream.source.path}
         facts |= {"table_id": stream.source.table_id, "uid": stream.uid, **counts_of(health)}
         facts |= {"keys": ", ".join(stream.keys)} if stream.keys else {}
         taken = [transaction_facts(one, stream) for one in newest_transactions(store, args.name, limit=_TRANSACTIONS)]
@@ -173,11 +179,13 @@ def show_stream(args: Namespace) -> None:
 @suppress_logs_and_warning
 def relocate(args: Namespace) -> None:
     """Refused where another table lies there; a second run changes nothing."""
+    from tidemark.streams.worker.catalog import asking_the_catalog
     from tidemark.streams.worker.rebase import relocate_stream
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
-        moved = relocate_stream(hook.open_store(), args.name, hook.table(args.to), who=getpass.getuser())
+        find = asking_the_catalog(hook.table, partial(runtime_of, hook))
+        moved = relocate_stream(hook.open_store(), args.name, find(args.to), who=getpass.getuser())
     print(f"{moved.name} reads {moved.source.name} at {moved.source.path} on from version {moved.offset.version}.")
 
 

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 
-from tidemark.errors import NotADeltaTable, TableNotFound
+from tidemark.errors import AmbiguousTableName, NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.lake.tables import open_registered, resolve
+from tidemark.lake.moved import Finder, below_the_root, beside, by_name, open_registered
+from tidemark.lake.segments import LOG_DIRECTORY
+from tidemark.lake.storage import Storage, canonical_uri
+from tidemark.lake.tables import place_of, resolve
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.alike import alike
 from tidemark.sql.identifiers import spelled
+from tidemark.sql.table_names import TableName, table_name
+from tidemark.streams.driver.catalog_tables import VIEWS, kind_of, location_of, same_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["VIEWS", "SparkTables"]
 
-PATH = re.compile(r"^(/|[a-zA-Z][\w+.-]*:/|delta\.`|\.{1,2}/)")
-
 _SHOWN = 3
-
-VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
 
 class SparkTables:
@@ -42,31 +41,51 @@ class SparkTables:
     def __call__(self, table: TableRef | str) -> DeltaLog:
         """The table's log. Raises what `locate` raises, and SourceMoved."""
         if isinstance(table, TableRef):
-            return open_registered(table, lambda name: self.locate(name)[0], self._options)
+            return open_registered(table, self._finders(), self._options)
         return DeltaLog.open(self.locate(table)[0], self._options)
+
+    def _finders(self) -> tuple[Finder, ...]:
+        below = () if self._lake_root is None else (below_the_root(self._lake_root, self._options),)
+        return by_name(self.locate, self._options), beside(self._options), *below, self._in_the_catalog
 
     def locate(self, name: str) -> tuple[str, Addressing]:
         """Where the table lies and how its name leads there.
 
-        Raises TableNotFound, and NotADeltaTable, for views too.
+        Raises TableNotFound; NotADeltaTable, for views too; AmbiguousTableName for a name that is two tables.
         """
-        if PATH.match(name):
+        meant = table_name(name)
+        if meant.path is not None:
             return resolve(name, "/", self._options)
-        kind = self._kind(name)
-        if kind is not None:
-            return self._location(name, kind), Addressing.CATALOG
-        if self._lake_root is None:
-            near = self._near(name)
+        kind = kind_of(self._spark, name)
+        if kind is None:
+            return self._below_the_root(meant)
+        location = location_of(self._spark, name, kind)
+        if Addressing.LAKE in meant.ways and self._lake_root is not None:
+            return self._of_two(meant, canonical_uri(location), self._lake_root)
+        return location, Addressing.CATALOG
+
+    def _below_the_root(self, name: TableName) -> tuple[str, Addressing]:
+        """Where a name leads that the catalog does not know. Raises TableNotFound."""
+        if self._lake_root is None or name.only_in_catalog:
+            near = self._near(name.text)
             hint = f"Did you mean {' or '.join(near)}?" if near else "No name in Spark's catalog is like it."
-            raise TableNotFound(path=f"{name} (in Spark's catalog; no lake_root was given)", hint=hint)
+            nowhere = "no lake_root was given" if self._lake_root is None else "the lake root has no catalogs"
+            raise TableNotFound(path=f"{name.text} (in Spark's catalog; {nowhere})", hint=hint)
         try:
-            return resolve(name, self._lake_root, self._options)
+            return resolve(name.text, self._lake_root, self._options)
         except TableNotFound as error:
-            near = self._near(name)
+            near = self._near(name.text)
             if not near:
                 raise
             hint = f"{error.hint} In Spark's catalog there is {' and '.join(near)}."
             raise TableNotFound(path=error.facts["path"], hint=hint) from error
+
+    def _of_two(self, name: TableName, in_catalog: str, lake_root: str) -> tuple[str, Addressing]:
+        """The table of the catalog, if no other one has the name below the root. Raises AmbiguousTableName."""
+        below, _ = place_of(name.text, lake_root)
+        if below == in_catalog or not Storage(below, self._options).exists(LOG_DIRECTORY):
+            return in_catalog, Addressing.CATALOG
+        raise AmbiguousTableName(name=name.text, path=below, location=in_catalog)
 
     def reference(self, name: str) -> TableRef:
         """The table under its name, with its identity."""
@@ -76,7 +95,7 @@ class SparkTables:
 
     def is_view(self, name: str) -> bool:
         """Whether the name leads to a view in Spark's catalog."""
-        return not PATH.match(name) and (self._kind(name) or "").upper() in VIEWS
+        return table_name(name).path is None and (kind_of(self._spark, name) or "").upper() in VIEWS
 
     def names(self) -> tuple[str, ...]:
         """The Delta tables of Spark's catalog, `database.table`, sorted."""
@@ -107,22 +126,5 @@ class SparkTables:
             return False
         return True
 
-    def _kind(self, name: str) -> str | None:
-        """MANAGED, EXTERNAL, VIEW or TEMPORARY; None where the catalog does not know the name."""
-        try:
-            return str(self._spark.catalog.getTable(name).tableType)
-        except AnalysisException as error:
-            if (error.getCondition() or "").startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "PARSE_SYNTAX")):
-                return None
-            raise
-
-    def _location(self, name: str, kind: str) -> str:
-        if kind.upper() in VIEWS:
-            raise NotADeltaTable(path=name, problem="it is a view")
-        try:
-            detail = DeltaTable.forName(self._spark, name).detail().select("location").collect()
-        except AnalysisException as error:
-            raise NotADeltaTable(path=name, problem=str(error).splitlines()[0]) from error
-        if not detail:
-            raise TableNotFound(path=name)
-        return str(detail[0][0])
+    def _in_the_catalog(self, table: TableRef) -> tuple[TableRef, ...]:
+        return same_table(self._spark, table, self._options) if table.addressing is Addressing.CATALOG else ()

@@ -33,7 +33,8 @@ class StreamDescription:
     `stale_after`: until then what the stream needs is kept; None where the source is gone (R132). `stale` is true after
     it, and where the stream cannot be read any more, for `invalid_reason`. A storage that refuses or does not answer is
     an `invalid_reason` too, and tells nothing of staleness. `offset_version`: up to it, it has been consumed.
-    `keys`: columns that identify rows in place of row ids. `staleness` tells the forecast from what is so: after
+    `keys`: columns that identify rows in place of row ids. `origin`: which knew the table's name: path, lake root or
+    catalog. `path`: where the table is, "" for a view. `staleness` tells the forecast from what is so: after
     `stale_after` the stream may still be read; `lost_version` is the first version whose changes cannot be any more.
     `bytes_kept`: of data files that the table has no more and the stream needs; `bytes_past_retention` of them are past
     the table's own retention, so that only streams keep them. `health`: how its consumptions went.
@@ -57,6 +58,8 @@ class StreamDescription:
     offset_version: int
     initial_rows_pending: bool
     keys: tuple[str, ...] = ()
+    origin: str = ""
+    path: str = ""
     staleness: Staleness = Staleness.FRESH
     hours_left: float = field(default=0.0, compare=False)  # two looks at the same differ in it
     lost_version: int | None = None
@@ -129,6 +132,8 @@ def describe(
         offset_version=stream.offset.version,
         initial_rows_pending=stream.initial_rows_pending,
         keys=stream.keys,
+        origin=stream.source.addressing.words,
+        path=stream.source.path,
         staleness=Staleness.STALE if seen is None else seen.staleness(now),
         hours_left=0.0 if seen is None else seen.time_left(now).total_seconds() / 3600,
         lost_version=None if seen is None else seen.lost_version,

@@ -33,6 +33,7 @@ from tidemark.streams.planning.stream_sql.listing import listed
 from tidemark.streams.planning.vacuum_results import VacuumResult
 from tidemark.streams.worker import streams
 from tidemark.streams.worker.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
+from tidemark.streams.worker.following import followed
 from tidemark.streams.worker.has_data import has_data, has_rows
 from tidemark.streams.worker.sources import look_at_sources, window_from
 from tidemark.streams.worker.transfer import ImportedStream, export_streams, import_streams
@@ -240,12 +241,11 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         """Skip unread changes up to now or `to`, never back; logged with who and why. Raises InvalidArgument,
         TransactionOpen.
         """
-        stored = streams.get_stream(self._around.store, name)
-        place = place_at(self._around, source_of(stored), name, at=to, before=None)
-        moved = streams.advance_stream(
-            self._around.store, name, total(place), self._around.who, why, bases=place if stored.view else ()
-        )
-        return self._describe(moved)
+        around = self._around
+        stored = followed(around.store, name, around.tables)
+        place = place_at(around, source_of(stored), name, at=to, before=None)
+        bases = place if stored.view else ()
+        return self._describe(streams.advance_stream(around.store, name, total(place), around.who, why, bases=bases))
 
     def changes(
         self,
@@ -309,7 +309,7 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         With a point its place is there instead. Raises StreamNotFound, StreamExists, and what `create_stream` raises
         for a point.
         """
-        stored = streams.get_stream(self._around.store, name)
+        stored = followed(self._around.store, name, self._around.tables)
         place = stored.bases
         if at is not None or before is not None:
             place = place_at(self._around, source_of(stored), clone, at=at, before=before)

@@ -12,7 +12,7 @@ from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answ
 from tidemark.client.sql_points import point_of, start_of
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
-from tidemark.errors import StatementRefused, TidemarkError
+from tidemark.errors import AmbiguousTableName, StatementRefused, TidemarkError
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, StreamMode
 from tidemark.sql.names import sql_name
@@ -115,11 +115,15 @@ def _read(lake: Lake, around: Surroundings, parsed: ParsedStatement, streams: tu
 
 
 def _tables_of_the_lake(around: Surroundings, names: Iterable[str]) -> dict[str, str]:
-    """Names that Spark's catalog does not know and the lake's root does, as paths; Spark says what the others are."""
+    """Names that Spark's catalog does not know and the lake's root does, as paths; Spark says what the others are.
+    Raises AmbiguousTableName.
+    """
     found = {}
     for name in names:
         try:
             location, addressing = around.tables.locate(name)
+        except AmbiguousTableName:
+            raise
         except (TidemarkError, AnalysisException):
             continue
         if addressing is Addressing.LAKE:

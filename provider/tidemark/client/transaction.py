@@ -12,6 +12,7 @@ from tidemark.client.surroundings import Surroundings, logger
 from tidemark.delivery.model.transactions import CommitResult, TransactionState
 from tidemark.delivery.planning.quarantine import with_quarantine
 from tidemark.errors import (
+    AmbiguousTableName,
     CommitRefused,
     InvalidArgument,
     SourceError,
@@ -30,6 +31,8 @@ from tidemark.streams.worker.begin import begin, get_transaction
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.counting import count_failure
 from tidemark.streams.worker.extend import extend
+from tidemark.streams.worker.following import followed
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.rollback import rollback
 from tidemark.streams.worker.sources import window_from
@@ -190,7 +193,7 @@ class LakeTransaction:
 
     def _window(self, name: str) -> StreamWindow:
         """The stream's window in this transaction, the same from the first read on."""
-        stream = get_stream(self._around.store, name)
+        stream = followed(self._around.store, name, self._around.tables)
         if stream.uid not in self._windows:
             at_offset = tuple(base.version for base in stream.bases)
             self._windows[stream.uid] = window_from(stream, self._heads.get(stream.uid, at_offset), self._started)
@@ -210,6 +213,8 @@ class LakeTransaction:
                 continue
             try:
                 found[name] = self._around.tables(name).uri
+            except AmbiguousTableName:
+                raise
             except TidemarkError:
                 continue
         return found
@@ -331,7 +336,7 @@ def _ends_now(around: Surroundings, reads: Collection[str] | None) -> dict[str, 
 
     def ends(stream: Stream) -> tuple[int, ...]:
         try:
-            return tuple(around.tables(base.table).head() for base in stream.bases)
+            return tuple(wherever(around.tables)(base.table).head() for base in stream.bases)
         except (TidemarkError, OSError):
             return tuple(base.version for base in stream.bases)
 

@@ -5,7 +5,7 @@ TidemarkError
 ├── InvalidArgument
 ├── SqlCompilationError         a statement in the SQL of the source system
 ├── SourceError                 the table that a stream reads
-│   ├── TableNotFound (SourceMoved) · NotADeltaTable
+│   ├── TableNotFound (SourceMoved) · AmbiguousTableName · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
 │   ├── LogIncomplete · UnsupportedCheckpoint · CorruptLog · FileNotDescribed · NotAFile
 │   ├── VersionVacuumed · VersionNotFound
@@ -140,6 +140,7 @@ from tidemark.errors.replication import (
     ValueDoesNotFit,
 )
 from tidemark.errors.sources import (
+    AmbiguousTableName,
     CorruptLog,
     DataFileUnreadable,
     FileNotDescribed,
@@ -208,6 +209,7 @@ from tidemark.errors.views import ViewChanged, ViewError, ViewNotUnderstood, Vie
 __all__ = [
     "PASSING",
     "AmbiguousMergeKey",
+    "AmbiguousTableName",
     "BackfillGaveWay",
     "BackfillInterrupted",
     "BackfillNeeded",

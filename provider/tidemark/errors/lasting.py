@@ -9,6 +9,7 @@ __all__ = ["OF_THE_PLAN", "PERMANENT"]
 PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.NotYetSupported,
     errors.InvalidArgument,
+    errors.AmbiguousTableName,
     errors.NotADeltaTable,
     errors.CorruptLog,
     errors.NotAFile,

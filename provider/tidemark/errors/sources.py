@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tidemark.errors.tree import TidemarkError
+from tidemark.model.streams import Addressing, TableRef
 
 __all__ = [
+    "AmbiguousTableName",
     "CorruptLog",
     "DataFileUnreadable",
     "FileNotDescribed",
@@ -43,14 +45,30 @@ class TableNotFound(SourceError):
         super().__init__(hint=hint, **facts)
 
 
+class AmbiguousTableName(SourceError):
+    """The name {name!r} is two tables: {path} below the lake root, and {location} in Spark's catalog. Name the first by
+    its path, or the other with its catalog, as in spark_catalog.schema.table.
+    """
+
+
 class NotADeltaTable(SourceError):
     """{path} exists but is not a Delta table ({problem}). Convert it with CONVERT TO DELTA, or name another table."""
 
 
 class SourceMoved(TableNotFound):
-    """The table {name} no longer lies at {old_path}; it is now at {path}. A stream on it goes on from its place after:
-    airflow tidemark streams relocate STREAM --to {name}.
+    """The table {name} no longer exists at {old_path}: it was renamed or moved, and exists at {path}. The next
+    consumption of a stream on it continues there. To move a stream now: airflow tidemark streams relocate STREAM --to
+    {path}.
     """
+
+    def __init__(self, *, hint: str = "", **facts: Any) -> None:
+        super().__init__(hint=hint or f"The table was moved to {facts['path']}.", **facts)
+
+    @property
+    def to(self) -> TableRef:
+        """The table at its new place."""
+        facts = self.facts
+        return TableRef(facts["name"], facts["path"], facts["table_id"], Addressing(facts["addressing"]))
 
 
 class RowTrackingDisabled(SourceError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tidemark.hooks._origins import ConnectionExtra
     from tidemark.hooks.settings import TidemarkSettings
     from tidemark.lake.delta_log import DeltaLog
+    from tidemark.lake.moved import Finder
     from tidemark.model.streams import TableRef
     from tidemark.streams.worker.limits import JobPlaces, RunJob
     from tidemark.streams.worker.runtime import Runtime
@@ -108,10 +110,16 @@ class TidemarkHook(BaseHook):
         return ControlStore(self.settings.control_store, patience=patience, hide=_without_secrets, origin=origin)
 
     def runtime(self, run: RunJob) -> Runtime:
-        """What steps on the worker's side act through, with `run` to run their jobs. Raises as `open_store`."""
+        """What steps on the worker's side act through, with `run` to run their jobs. One also asks Spark's catalog for
+        a table that is gone from its path. Raises as `open_store`.
+        """
+        from functools import partial
+
+        from tidemark.streams.worker.catalog import in_the_catalog
         from tidemark.streams.worker.runtime import Runtime
 
-        return Runtime(self.open_store(), run, self.job_places(), self.open_table)
+        runtime = Runtime(self.open_store(), run, self.job_places(), self.open_table)
+        return replace(runtime, tables=partial(self._open_table, further=(in_the_catalog(runtime),)))
 
     def table_uri(self, name: str) -> str:
         """The canonical URI of a table's name (path, ``delta.`path` ``, `schema.table`).
@@ -152,13 +160,25 @@ class TidemarkHook(BaseHook):
 
     def open_table(self, table: TableRef | str) -> DeltaLog:
         """The log of a registered table or of one by its name. Raises TableNotFound, NotADeltaTable, SourceMoved."""
+        return self._open_table(table)
+
+    def _open_table(self, table: TableRef | str, *, further: tuple[Finder, ...] = ()) -> DeltaLog:
         from tidemark.lake.delta_log import DeltaLog
-        from tidemark.lake.tables import open_registered
+        from tidemark.lake.moved import open_registered
         from tidemark.model.streams import TableRef
 
         if isinstance(table, TableRef):
-            return open_registered(table, self.table_uri, self.settings.storage_options)
+            return open_registered(table, (*self._finders(), *further), self.settings.storage_options)
         return DeltaLog.open(self.table_uri(table), self.settings.storage_options)
+
+    def _finders(self) -> tuple[Finder, ...]:
+        """Where a table is looked for that is gone from its path; without a job."""
+        from tidemark.lake.moved import below_the_root, beside, by_name
+        from tidemark.lake.tables import resolve
+
+        root, options, origin = self.settings.lake_root, self.settings.storage_options, self.origin_of("lake_root")
+        named = by_name(lambda name: resolve(name, root, options, origin=origin), options)
+        return named, beside(options), below_the_root(root, options)
 
     def job_places(self) -> JobPlaces:
         """Where jobs keep log-only tables, and where they and the worker exchange files."""

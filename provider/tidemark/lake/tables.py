@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from tidemark.errors import SourceError, SourceMoved, TableNotFound
+from tidemark.errors import InvalidArgument, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.near_names import hint_for
 from tidemark.lake.segments import LOG_DIRECTORY
 from tidemark.lake.storage import Storage, canonical_uri
 from tidemark.model.streams import Addressing, TableRef
+from tidemark.sql.table_names import table_name
 
-__all__ = ["open_registered", "place_of", "resolve", "table_ref"]
+__all__ = ["place_of", "resolve", "table_ref"]
 
-_BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+ONLY_SPARK_KNOWS = (
+    "only Spark's catalog knows its path, and it is asked for the source of a stream alone; give the path of the table,"
+    " or schema.table if it is below the lake root"
+)
+WITH_ITS_CATALOG = "For a table of Spark's catalog, give its catalog, too: spark_catalog.schema.table."
 
 
 def resolve(
@@ -24,25 +27,30 @@ def resolve(
     """The canonical URI that a name leads to without a catalog, and how it led there.
 
     A path, a URI or delta.`path` is itself; `schema.table` is <lake root>/schema/table. `origin`: where the lake root
-    was said. Raises TableNotFound where nothing of that name lies below the lake root, with names that are like it.
+    was said. Raises TableNotFound where nothing of that name lies below the lake root, with names that are like it;
+    InvalidArgument for a name with a catalog.
     """
+    meant = table_name(name)
+    if meant.only_in_catalog:
+        raise InvalidArgument(argument="table", value=meant.text, problem=ONLY_SPARK_KNOWS)
     uri, addressing = place_of(name, lake_root)
     if addressing is Addressing.LAKE and not Storage(uri, options).exists(LOG_DIRECTORY):
         root = canonical_uri(lake_root)
-        raise TableNotFound(path=uri, hint=hint_for(name, _parts(name), root, options, origin=origin))
+        hint = hint_for(name, meant.parts, root, options, origin=origin)
+        raise TableNotFound(path=uri, hint=f"{hint} {WITH_ITS_CATALOG}")
     return uri, addressing
 
 
 def place_of(name: str, lake_root: str) -> tuple[str, Addressing]:
-    """Where a table of that name lies, or would lie if it were made."""
-    by_path = _BY_PATH.fullmatch(name.strip())
-    if by_path or "/" in name:
-        return canonical_uri(by_path[1].replace("``", "`") if by_path else name.strip()), Addressing.PATH
-    return canonical_uri("/".join((canonical_uri(lake_root), *_parts(name)))), Addressing.LAKE
-
-
-def _parts(name: str) -> list[str]:
-    return [quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(name.strip())]
+    """Where a table of that name exists, or would if it were created. Raises InvalidArgument for a name with a
+    catalog.
+    """
+    meant = table_name(name)
+    if meant.only_in_catalog:
+        raise InvalidArgument(argument="table", value=meant.text, problem=ONLY_SPARK_KNOWS)
+    if meant.path is not None:
+        return canonical_uri(meant.path), Addressing.PATH
+    return canonical_uri("/".join((canonical_uri(lake_root), *meant.parts))), Addressing.LAKE
 
 
 def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = None, *, origin: str = "") -> TableRef:
@@ -50,33 +58,3 @@ def table_ref(name: str, lake_root: str, options: Mapping[str, str] | None = Non
     uri, addressing = resolve(name, lake_root, options, origin=origin)
     log = DeltaLog.open(uri, options)
     return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=addressing)
-
-
-def open_registered(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None = None) -> DeltaLog:
-    """The log of a registered table. `find`: where a name leads now, asked only if the table is not at its path.
-
-    Raises TableNotFound, NotADeltaTable; SourceMoved, a TableNotFound, where its name leads to it at another path.
-    """
-    try:
-        return DeltaLog.open(table.path, options)
-    except TableNotFound as gone:
-        if table.addressing is Addressing.PATH:
-            raise
-        try:
-            path = _moved_to(table, find, options)
-        except TableNotFound as nowhere:  # it knows where the name was looked for, and names that are like it
-            raise TableNotFound(path=table.path, hint=nowhere.hint) from gone
-        if path is None:
-            raise
-        raise SourceMoved(name=table.name, old_path=table.path, path=path) from gone
-
-
-def _moved_to(table: TableRef, find: Callable[[str], str], options: Mapping[str, str] | None) -> str | None:
-    """Where the table lies now; None where another has its name. Raises TableNotFound where nothing has."""
-    try:
-        log = DeltaLog.open(find(table.name), options)
-        return log.uri if log.state().table_id == table.table_id else None
-    except TableNotFound:
-        raise
-    except SourceError:
-        return None

@@ -49,6 +49,11 @@ class Addressing(StrEnum):
     LAKE = "lake"  # schema.table means <lake root>/schema/table
     CATALOG = "catalog"  # Spark's catalog knows
 
+    @property
+    def words(self) -> str:
+        """As people read it."""
+        return "lake root" if self is Addressing.LAKE else self.value
+
 
 @dataclass(frozen=True)
 class TableRef:

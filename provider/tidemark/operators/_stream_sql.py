@@ -46,16 +46,26 @@ WITHOUT_SPARK = (
 
 
 class StreamDefinitions:
-    """Makes, changes and drops streams for one run of a task. `turn_on` turns row tracking on, if it is off (R3)."""
+    """Makes, changes and drops streams for one run of a task. `turn_on` turns row tracking on, if it is off (R3);
+    `find` finds a table by its name.
+    """
 
     def __init__(
-        self, hook: TidemarkHook, store: ControlStore, *, text: str, who: str, turn_on: Callable[[TableRef], None]
+        self,
+        hook: TidemarkHook,
+        store: ControlStore,
+        *,
+        text: str,
+        who: str,
+        turn_on: Callable[[TableRef], None],
+        find: Callable[[str], TableRef],
     ) -> None:
         self._hook = hook
         self._store = store
         self._text = text
         self._who = who
         self._turn_on = turn_on
+        self._find_table = find
 
     def run(self, statement: StreamStatement) -> str:
         """What was done, in the words of the source system. Raises StatementRefused for what only shows."""
@@ -128,7 +138,7 @@ class StreamDefinitions:
                 feature=f"CREATE STREAM ON {create.kind} in a task", instead="Spark must look at it: use lake.sql."
             )
         try:
-            return self._hook.table(sql_name(create.source))
+            return self._find_table(sql_name(create.source))
         except TableNotFound as error:
             if self._find(create.source.text) is None:
                 problem = f"Object {create.source.text!r} does not exist or not authorized."

@@ -28,7 +28,8 @@ class CreateKeyedStreamOperator(CreateStreamOperator):
     otherwise what CreateStreamOperator raises.
 
     :param stream: name of the stream. (templated)
-    :param on: the table that it reads: a path, or `schema.table` under the lake root. (templated)
+    :param on: the table that it reads: a path, `schema.table` under the lake root, or `catalog.schema.table` of Spark's
+        catalog, which a job asks for. (templated)
     :param keys: the columns that identify a row, one name or several. (templated)
     :param show_initial_rows: the first consumption delivers the rows that the table has at the stream's start.
         (templated)

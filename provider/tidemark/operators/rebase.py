@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument, RebaseRefused
 from tidemark.model.streams import BaseOffset, StreamMode
-from tidemark.operators._base import TidemarkOperator, flag_of, key_of
+from tidemark.operators._base import flag_of, key_of
 from tidemark.operators._constants import check_constants
 from tidemark.operators._plans import names_of
+from tidemark.operators._spark import SparkOperator
 from tidemark.operators.streams import facts_of_stream
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["RebaseStreamOperator"]
 
 
-class RebaseStreamOperator(TidemarkOperator):
+class RebaseStreamOperator(SparkOperator):
     """Puts a stream that cannot be read any more onto the table that lies at its source's place now, or at `on`, at its
     newest version. Name, mode, comment, counts and history stay; the history says who did it, why, and what was left.
 
@@ -34,7 +35,8 @@ class RebaseStreamOperator(TidemarkOperator):
 
     :param stream: name of the stream. (templated)
     :param why: the reason, for the stream's history; it may not be empty. (templated)
-    :param on: another table: a path, or `schema.table` under the lake root; None: where the source lay. (templated)
+    :param on: another table: a path, `schema.table` under the lake root, or `catalog.schema.table` of Spark's catalog;
+        None: where the source lay. (templated)
     :param keys: compare by these columns from now on, and deliver the difference to the last known state first, where
         CREATE OR REPLACE kept the log. (templated)
     :param show_initial_rows: deliver the rows of the new table first. (templated)
@@ -97,13 +99,15 @@ class RebaseStreamOperator(TidemarkOperator):
 
     def _table(self, old: Stream) -> TableRef:
         """What lies there now. Raises RebaseRefused for a stream on a view, which only Spark understands."""
+        from tidemark.streams.worker.catalog import asking_the_catalog
+
         if old.view is not None:
             problem = "it reads a view; re-base it from a notebook, by lake.rebase_stream"
             raise RebaseRefused(stream=old.name, problem=problem)
         if old.mode is StreamMode.INSERT_ONLY:
             return self.hook.external_table(self.on or old.source.name)
         if self.on is not None and str(self.on).strip().lower() not in ("", "none"):
-            return self.hook.table(self.on)
+            return asking_the_catalog(self.hook.table, self.runtime)(self.on)
         return replace(old.source, table_id=self.hook.open_table(old.source).state().table_id)
 
 

@@ -92,6 +92,7 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
         from tidemark.operators._stream_sql import StreamDefinitions, answer
         from tidemark.sql.statements import ParsedStatement
         from tidemark.streams.planning.stream_sql.statements import StreamQuery
+        from tidemark.streams.worker.catalog import asking_the_catalog
 
         statement = _statement_of("sql", self.sql)
         if isinstance(statement, ChangeStreamStatement):
@@ -107,6 +108,7 @@ class StreamSQLOperator(ToldAsLineage, SparkOperator):
             text=self.sql,
             who=str(key_of(context)),
             turn_on=lambda table: self._turn_on_row_tracking(context, table),
+            find=asking_the_catalog(self.hook.table, self.runtime, key=key_of(context)),
         )
         status = definitions.run(statement)
         self.log.info("%s", status)

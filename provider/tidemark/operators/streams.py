@@ -34,8 +34,8 @@ class CreateStreamOperator(SparkOperator):
     StreamOnStream, ExternalTableNotFound for what cannot have a stream.
 
     :param stream: name of the stream. (templated)
-    :param on: the table that it reads: a path, `schema.table` under the lake root, or the name of an external table.
-        (templated)
+    :param on: the table that it reads: a path, `schema.table` under the lake root, `catalog.schema.table` of Spark's
+        catalog (a job asks for it), or the name of an external table. (templated)
     :param mode: `standard` (net changes), `append_only` (inserted rows, as they were inserted) or `every_change` (what
         each commit did, see "Take every change"); `insert_only` for an external table. (templated)
     :param show_initial_rows: the first consumption delivers the rows that the table has at the stream's start.
@@ -105,7 +105,7 @@ class CreateStreamOperator(SparkOperator):
             self.hook.open_store(),
             ask,
             who=str(key_of(context)),
-            tables=source_tables_of(self.hook),
+            tables=source_tables_of(self.hook, self.runtime, key=key_of(context)),
             turn_on_row_tracking=partial(self._turn_on_row_tracking, context) if tracked else None,
         )
         stream, version = made.stream, made.stream.offset.version

@@ -13,11 +13,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import StreamNotFound
+from tidemark.errors import StreamNotFound, TableNotFound
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.streams import Stream
 from tidemark.streams.store import overview
 from tidemark.streams.store import streams as stored_streams
+from tidemark.streams.worker.following import followed
 from tidemark.streams.worker.has_data import renew_anchor
 from tidemark.streams.worker.outlook import LOGS_AT_ONCE, Found, Limit, Outlook, outlook
 from tidemark.streams.worker.turns import Turns
@@ -168,8 +169,12 @@ class Looks:
         )
 
     def _look(self, stream: Stream, opened: _Opened) -> Sight:
-        """A stream without data does not age while somebody watches it (R86)."""
-        sight = self._sights.look(stream, opened.settings.storage_options)
+        """A stream without data does not age while somebody watches it (R86), and follows a table that is moved."""
+        try:
+            sight = self._sights.look(stream, opened.settings.storage_options)
+        except TableNotFound:
+            stream = followed(opened.store, stream.name, opened.hook.open_table)
+            sight = self._sights.look(stream, opened.settings.storage_options)
         if not sight.has_data:
             renew_anchor(opened.store, stream, opened.hook.open_table)
         return sight

@@ -43,7 +43,7 @@ def test_names_that_are_like_it_are_shown(lake: Path, name: str, meant: str) -> 
     assert f"{name!r} was looked for below the lake root file://{lake} (from the connection 'c')" in str(missing.value)
 
 
-@pytest.mark.parametrize("name", ["shop.zebra", "zebra.stripes", "a.b.c.d", "notes.txt", "`..`", "shop"])
+@pytest.mark.parametrize("name", ["shop.zebra", "zebra.stripes", "notes.txt", "`..`", "shop"])
 def test_where_no_name_is_like_it_none_is_shown(lake: Path, name: str) -> None:
     with pytest.raises(TableNotFound, match=r"no name is like it. Check the name or the lake root") as missing:
         table_ref(name, str(lake))

@@ -24,7 +24,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.streams.worker.outlook import Limit, outlook
 from tidemark.streams.worker.sources import open_table
-from tidemark.streams.worker.streams import drop_stream
+from tidemark.streams.worker.streams import drop_stream, get_stream
 from tidemark.triggers._looks import LOG_THREADS
 from tidemark.triggers._waiting import answer_within
 from tidemark.triggers.stale import StreamStaleTrigger
@@ -47,6 +47,17 @@ def test_it_fires_when_data_arrives_and_not_for_a_commit_without_any(sea: Sea) -
         "value": {"stream": "s", "offset": 0, "head": 2, "behind": 2},
     }
     assert time.monotonic() - began >= 0.4
+
+
+def test_it_follows_a_table_that_is_renamed_while_it_waits(sea: Sea) -> None:
+    async def renamed() -> None:
+        sea.source.path = shutil.move(sea.source.path, sea.source.path.with_name("renamed"))
+        sea.source.log = sea.source.path / "_delta_log"
+        await asyncio.sleep(0.4)
+        sea.source.append()
+
+    assert fired(waits(), renamed)["status"] == "found"
+    assert get_stream(sea.world.store, "s").source.path == f"file://{sea.source.path}"
 
 
 def test_initial_rows_that_are_owed_are_data(sea: Sea) -> None:

@@ -11,9 +11,12 @@ from tidemark.model.views import ViewQuery
 
 __all__ = [
     "CREATE_QUARANTINE",
+    "FIND_TABLE",
     "PREPARE",
     "REFRESH_EXTERNAL_TABLE",
     "RESOLVE_VIEW",
+    "CatalogRequest",
+    "CatalogTables",
     "ResolvedView",
     "TablePath",
     "TableVersion",
@@ -51,10 +54,28 @@ class ResolvedView:
     bases: tuple[TableRef, ...]
 
 
+@dataclass(frozen=True)
+class CatalogRequest:
+    """A table by its name in Spark's catalog. `table_id`: that of the table that is sought, which may have another name
+    by now; None: the table that has the name.
+    """
+
+    name: str
+    table_id: str | None = None
+
+
+@dataclass(frozen=True)
+class CatalogTables:
+    """The tables that were found, each with its identity."""
+
+    tables: tuple[TableRef, ...]
+
+
 PREPARE = Job("prepare", TablePath, TableVersion, "streams.driver.job_prepare:prepare")
 CREATE_QUARANTINE = Job(
     "create_quarantine", TablePath, TableVersion, "streams.driver.job_create_quarantine:create_quarantine"
 )
+FIND_TABLE = Job("find_table", CatalogRequest, CatalogTables, "streams.driver.job_find_table:find_table")
 RESOLVE_VIEW = Job("resolve_view", ViewRequest, ResolvedView, "streams.driver.job_resolve_view:resolve_view")
 REFRESH_EXTERNAL_TABLE = Job(
     "refresh_external_table",

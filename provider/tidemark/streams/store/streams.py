@@ -145,10 +145,14 @@ def rebase(connection: sa.Connection, old: Stream, new: Stream, *, at: datetime,
 
 
 def relocate(connection: sa.Connection, stream: Stream, to: TableRef, *, at: datetime, who: str, why: str) -> bool:
-    """The source lies elsewhere, by another name or path, and is the same table; True if it is. The place stays, and
-    the move is logged.
+    """The source exists elsewhere, by another name or path. True if it is the same table, and nobody has moved the
+    stream since it was read. The offset stays, and the move is logged.
     """
-    standing = (streams.c.uid == stream.uid) & (streams.c.source_table_id == to.table_id)
+    standing = (
+        (streams.c.uid == stream.uid)
+        & (streams.c.source_table_id == to.table_id)
+        & (streams.c.source_path == stream.source.path)
+    )
     values = {"source_name": to.name, "source_path": to.path, "source_addressing": to.addressing.value}
     if (
         connection.execute(streams.update().where(standing, streams.c.dropped_at.is_(None)).values(values)).rowcount

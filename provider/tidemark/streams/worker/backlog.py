@@ -9,6 +9,7 @@ from tidemark.control.store import ControlStore
 from tidemark.errors import InvalidArgument
 from tidemark.streams.planning.backlog import change_records, operation_of
 from tidemark.streams.planning.bounds import UNBOUNDED
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.sources import Tables, look_at_sources, open_table
 from tidemark.streams.worker.streams import get_stream
 
@@ -58,5 +59,5 @@ def stream_table_timestamp(store: ControlStore, name: str, *, tables: Tables = o
     if stream.view is not None:
         problem = "it reads a view, whose tables have a time each; the backlog shows them"
         raise InvalidArgument(argument="name", value=name, problem=problem)
-    time = tables(stream.source).timestamp(stream.offset.version)
+    time = wherever(tables)(stream.source).timestamp(stream.offset.version)
     return (time - _EPOCH) // timedelta(microseconds=1) * 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,14 +10,18 @@ from datetime import datetime
 from tidemark.changes.planning.source_keys import require_fitting_mode, require_keys
 from tidemark.changes.worker.sources import require_stream_source
 from tidemark.control.store import ControlStore
-from tidemark.errors import InvalidArgument, StreamExists, StreamOnStream, VersionNotFound
+from tidemark.errors import InvalidArgument, StreamExists, StreamOnStream, TableNotFound, VersionNotFound
 from tidemark.lake.delta_log import DeltaLog
-from tidemark.model.streams import BaseOffset, Stream, StreamMode, TableRef
+from tidemark.model.streams import Addressing, BaseOffset, Stream, StreamMode, TableRef
 from tidemark.streams.planning.names import require_name
 from tidemark.streams.worker import streams
+from tidemark.streams.worker.following import followed, was_on
 from tidemark.streams.worker.sources import Tables
 
 __all__ = ["MadeStream", "SourceTables", "StreamAsk", "advance_to", "make_stream"]
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,11 @@ def make_stream(
     if ask.on.casefold() in known:
         raise StreamOnStream(source=ask.on, table=known[ask.on.casefold()].source.name)
     find = tables.external_table if ask.mode is StreamMode.INSERT_ONLY else tables.table
-    table, kept = find(ask.on), known.get(ask.name.casefold())
+    kept = known.get(ask.name.casefold())
     if kept is not None and not ask.or_replace:
-        _require_same(kept, ask, table)
+        _require_same(kept, ask, _asked_again(store, kept, ask.on, find, tables.open))
         return MadeStream(kept, created=False)
+    table = find(ask.on)
     if turn_on_row_tracking is not None and not tables.open(table).state().row_tracking:
         turn_on_row_tracking(table)
     log = tables.open(table)
@@ -106,13 +112,30 @@ def advance_to(
     Raises StreamNotFound, InvalidArgument for a version of a view and for a step back, VersionNotFound,
     TransactionOpen.
     """
-    before = streams.get_stream(store, name)
+    before = followed(store, name, tables)
     if before.view is not None and isinstance(to, int):
         problem = f"{before.name} reads a view, and each of its tables counts versions of its own: give a time"
         raise InvalidArgument(argument="to", value=to, problem=problem)
     place = tuple(BaseOffset(base.table, _version(tables(base.table), to)) for base in before.bases)
     version, bases = sum(base.version for base in place), place if before.view is not None else ()
     return before, streams.advance_stream(store, name, version, who=who, why=why, bases=bases)
+
+
+def _asked_again(
+    store: ControlStore, kept: Stream, on: str, find: Callable[[str], TableRef], open_log: Tables
+) -> TableRef:
+    """The table `on`, for a stream that is there. Its own, without a job, if the stream knows it from a catalog under
+    that name, or if it had that name before a rename. Raises what `find` and `followed` raise.
+    """
+    if kept.source.addressing is Addressing.CATALOG and kept.source.name == on.strip():
+        return kept.source
+    try:
+        return find(on)
+    except TableNotFound:
+        if on.strip() != kept.source.name and not was_on(store, kept, on.strip()):
+            raise
+        log.warning("The table %s has another name now: %s. Stream %s continues.", on, kept.source.name, kept.name)
+        return followed(store, kept.name, open_log).source
 
 
 def _require_same(kept: Stream, ask: StreamAsk, table: TableRef) -> None:

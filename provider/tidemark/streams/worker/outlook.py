@@ -20,6 +20,7 @@ from tidemark.streams.model.health import StreamHealth
 from tidemark.streams.planning.staleness import Staleness
 from tidemark.streams.store import health as counted
 from tidemark.streams.store import streams as stored_streams
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.standing import Standing, standing_of
 from tidemark.streams.worker.turns import Turns
@@ -270,7 +271,7 @@ def _waiting_since(stream: Stream, standing: Standing, tables: Tables, long_ago:
 
 def _first_change(base: BaseOffset, tables: Tables) -> datetime | None:
     """When the first commit behind the offset that changed data was made; None where there is none."""
-    log = tables(base.table)
+    log = wherever(tables)(base.table)
     for version in range(base.version + 1, log.head() + 1):
         if log.has_changes(version - 1, version):
             return log.timestamp(version)

@@ -21,13 +21,13 @@ from tidemark.errors import (
     InvalidArgument,
     LogIncomplete,
     RebaseRefused,
-    RelocationRefused,
     SourceError,
     VersionNotFound,
 )
 from tidemark.model.streams import BaseOffset, Stream, StreamOffset, TableRef
 from tidemark.model.views import ViewQuery
-from tidemark.streams.store import health, streams, transactions
+from tidemark.streams.store import health, streams
+from tidemark.streams.worker.following import relocate
 from tidemark.streams.worker.sources import Tables
 from tidemark.streams.worker.standing import standing_of
 from tidemark.streams.worker.streams import require_free
@@ -139,24 +139,9 @@ def relocate_stream(store: ControlStore, name: str, to: TableRef, *, who: str, w
 
     Raises RelocationRefused where another table lies there or the stream is on a view, StreamNotFound.
     """
-
-    def move(connection: sa.Connection) -> Stream:
-        stream = streams.find(connection, name)
-        if stream.source == to:
-            return stream
-        words = f"relocated from {stream.source.name} ({stream.source.path})" + (f": {why}" if why else "")
-        if stream.view is not None:
-            problem = "it reads a view; rename its tables back, or re-base the stream onto the view as it is now"
-            raise RelocationRefused(stream=stream.name, problem=problem)
-        if not streams.relocate(connection, stream, to, at=store.clock(), who=who, why=words):
-            problem = f"at {to.path} lies the table {to.table_id}, and its own is {stream.source.table_id}"
-            raise RelocationRefused(stream=stream.name, problem=f"{problem}; to go on with another table, re-base it")
-        held_by = streams.holder(connection, stream.uid)
-        if held_by is not None:
-            transactions.relocate_window(connection, held_by, stream.uid, to)
-        return replace(stream, source=to)
-
-    return store.write(move)
+    return store.write(
+        lambda connection: relocate(connection, store, streams.find(connection, name), to, who=who, why=why)
+    )
 
 
 def _rebase(connection: sa.Connection, store: ControlStore, old: Stream, new: Stream, who: str, why: str) -> None:

@@ -14,6 +14,7 @@ from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Stream, StreamOffset, TableRef
 from tidemark.streams.store import health, streams, target_numbers, transactions
 from tidemark.streams.worker.older_store import LostMarks, lost_marks
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.rollback import release
 from tidemark.streams.worker.sources import Tables, checked_head
 from tidemark.streams.worker.versions import require_jobs_ended
@@ -63,7 +64,7 @@ def recover_stream(
         problem = f"of {len(found)} targets none holds more of it than the store knows; name others with --target"
         raise RecoveryRefused(stream=old.name, problem=problem)
     to = _place(old, ends, to_version)
-    head = checked_head(old, old.bases[0], tables(old.source))
+    head = checked_head(old, old.bases[0], wherever(tables)(old.source))
     if not old.offset.version <= to <= head:
         problem = f"the stream stands at {old.offset.version}, never goes back, and its table ends with {head}"
         raise InvalidArgument(argument="to_version", value=to, problem=problem)

@@ -18,6 +18,7 @@ from tidemark.streams.worker.begin import Request, check_targets, resume, write_
 from tidemark.streams.worker.changed_plans import unless_half_written
 from tidemark.streams.worker.consume import deliver
 from tidemark.streams.worker.fitting import require_columns_of_windows
+from tidemark.streams.worker.following import where_they_are
 from tidemark.streams.worker.late_jobs import refuse_late_jobs
 from tidemark.streams.worker.older_store import require_known
 from tidemark.streams.worker.outcomes import Begun, Consumed, Opened
@@ -59,7 +60,7 @@ def replay(
     StreamStale where the window can no longer be read.
     """
     store, tables, limits = runtime.store, runtime.tables, runtime.limits
-    windows = tuple(replace(window, replayed=True) for window in past.windows)
+    windows = where_they_are(tuple(replace(window, replayed=True) for window in past.windows), tables)
     names = tuple(window.stream_name for window in windows)
     request = Request(key, names, tuple(writes), owner, UNBOUNDED, limits)
     targets = look_at_targets(writes, tables, limits)
@@ -81,7 +82,7 @@ def require_replayable(runtime: Runtime, past: Transaction, writes: Sequence[Pla
     """
     targets = look_at_targets(writes, runtime.tables, runtime.limits)
     _require_other_targets(past, targets)
-    require_columns_of_windows(past.windows, targets, runtime.tables)
+    require_columns_of_windows(where_they_are(past.windows, runtime.tables), targets, runtime.tables)
 
 
 def _open(

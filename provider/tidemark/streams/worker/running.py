@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from tidemark.delivery.model.transactions import Transaction, TransactionState
 from tidemark.errors import JobError
 from tidemark.model.jobs import Job, JobResult, JobSpec
 from tidemark.model.statements import Statement
+from tidemark.model.streams import StreamWindow, TableRef
 from tidemark.streams.model.transaction_jobs import WRITE, StatementsRequest
 from tidemark.streams.store import jobs, transactions
 from tidemark.streams.store.transactions import StoredTransaction
@@ -38,13 +39,20 @@ class NewJob:
 
 
 def same_window(stored: Transaction, given: Transaction) -> bool:
-    """Whether a copy still speaks of the transaction as it stands: holder, windows, plan, versions, all by value."""
+    """Whether a copy still speaks of the transaction as it stands: holder, windows, plan, versions, all by value. A
+    table that was moved meanwhile is the same: jobs read it where the store has it.
+    """
     return (
         stored.state is TransactionState.OPEN
         and stored.superseded_by == given.superseded_by
-        and stored.windows == given.windows
+        and [_of_table(one) for one in stored.windows] == [_of_table(one) for one in given.windows]
         and stored.plan == given.plan
     )
+
+
+def _of_table(window: StreamWindow) -> StreamWindow:
+    """The window without the place of its table."""
+    return replace(window, source=TableRef("", "", window.source.table_id))
 
 
 def order_job(

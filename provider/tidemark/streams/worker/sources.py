@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import LogIncomplete, SourceError, SourceRecreated, StreamStale, TrackingInterrupted
+from tidemark.errors import LogIncomplete, SourceError, SourceMoved, SourceRecreated, StreamStale, TrackingInterrupted
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import definition
-from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamMode, StreamWindow, TableRef, WindowKind
+from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamMode, StreamWindow, WindowKind
 from tidemark.model.table_log import Commit
 from tidemark.streams.planning.bounds import Bound, within
 from tidemark.streams.store import streams as stored_streams
+from tidemark.streams.worker.following import follow
+from tidemark.streams.worker.opening import Tables, open_table, wherever
 
 __all__ = [
     "SourceHead",
@@ -28,15 +30,6 @@ __all__ = [
     "schema_of",
     "window_from",
 ]
-
-Tables = Callable[[TableRef | str], DeltaLog]
-"""Opens the log of a registered table, or of a table by the name that the user gave. Raises TableNotFound,
-NotADeltaTable."""
-
-
-def open_table(table: TableRef | str) -> DeltaLog:
-    """`Tables` for paths without storage options."""
-    return DeltaLog.open(table.path if isinstance(table, TableRef) else table)
 
 
 @dataclass(frozen=True)
@@ -65,12 +58,20 @@ class SourceHead:
 
 
 def look_at_sources(store: ControlStore, names: Sequence[str], tables: Tables, bound: Bound) -> tuple[SourceHead, ...]:
-    """The heads of the streams' sources, in the order of `names`.
+    """The heads of the streams' sources, in the order of `names`. A stream whose table was moved follows it (R90).
 
-    Raises StreamNotFound, SourceRecreated (R82, R91), TrackingInterrupted (R85), StreamStale (R84), TableNotFound.
+    Raises StreamNotFound, SourceRecreated (R82, R91), TrackingInterrupted (R85), StreamStale (R84), TableNotFound,
+    RelocationRefused for a table that was moved and cannot be followed.
     """
     found = store.read(lambda connection: [stored_streams.find(connection, name) for name in names])
-    return tuple(head_of(stream, tables, bound) for stream in found)
+    return tuple(_head_wherever(store, stream, tables, bound) for stream in found)
+
+
+def _head_wherever(store: ControlStore, stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
+    try:
+        return head_of(stream, tables, bound)
+    except SourceMoved as moved:
+        return head_of(follow(store, stream, moved, tables), tables, bound)
 
 
 def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWindow:
@@ -100,13 +101,13 @@ def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWin
 def end_time(window: StreamWindow, tables: Tables) -> datetime | None:
     """When the newest version at the window's end was committed; None where a log can no longer tell."""
     try:
-        return max(tables(base.table).timestamp(base.end) for base in window.bases)
+        return max(wherever(tables)(base.table).timestamp(base.end) for base in window.bases)
     except (SourceError, OSError):
         return None
 
 
 def head_of(stream: Stream, tables: Tables, bound: Bound) -> SourceHead:
-    """The head of one stream's source by its logs; raises as `look_at_sources`."""
+    """The head of one stream's source by its logs; raises as `look_at_sources`, and SourceMoved."""
     logs = [tables(base.table) for base in stream.bases]
     heads = [checked_head(stream, base, log) for base, log in zip(stream.bases, logs, strict=True)]
     ends = _ends(stream, logs, heads, bound)

@@ -23,6 +23,7 @@ from tidemark.model.table_log import TableState
 from tidemark.streams.planning.staleness import Staleness, retention_of
 from tidemark.streams.planning.stream_state import LogSaid
 from tidemark.streams.worker.losses import Unread, unread
+from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.sources import Tables
 
 __all__ = ["Standing", "standing_of"]
@@ -71,9 +72,11 @@ def standing_of(stream: Stream, tables: Tables, *, now: datetime | None = None) 
     """Ask the logs of the stream's tables: head, state, and the oldest unread commit, however long the logs are.
 
     With `now` all unread commits are looked through, for files that the stream has lost to VACUUM and for those that it
-    keeps. Raises TableNotFound, NotADeltaTable, CorruptLog, UnsupportedCheckpoint, and what an unreachable storage
-    raises.
+    keeps. A table that was moved is asked at its new place (R90). Raises TableNotFound, NotADeltaTable, CorruptLog,
+    UnsupportedCheckpoint, and what an unreachable storage raises.
     """
+    if stream.view is None:
+        tables = wherever(tables)
     starts = _Starts(stream, tables)
     found = [
         _standing_in(stream, base, tables(base.table), now, partial(starts.hold, number))

@@ -15,6 +15,7 @@ from tidemark.model.statements import Evidence
 from tidemark.streams.model.transaction_jobs import WRITE
 from tidemark.streams.store import transactions
 from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.following import follow_windows
 from tidemark.streams.worker.lease import LeaseKept
 from tidemark.streams.worker.running import NewJob, order_job, run_to_the_end, same_window
 from tidemark.streams.worker.runtime import Runtime
@@ -36,13 +37,15 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
 
     A second run starts no job for what has evidence already; a job that it starts finds the marks of what was written
     and not reported. The lease is renewed while the job runs. Raises SubmitRefused, with no job started, where the
-    transaction is no longer the one given (V7); CommitRefused where the job's evidence speaks of something else; and
+    transaction is no longer the one given (V7); RelocationRefused where a source was moved and cannot be followed
+    (R90); CommitRefused where the job's evidence speaks of something else; and
     whatever error the job reports.
     """
     numbers = _numbers(transaction, only)
     if transaction.result is not None:
         return tuple(one for one in transaction.result.evidence if one.number in numbers)
     store, new = runtime.store, NewJob.draw(runtime)
+    transaction = follow_windows(store, transaction, runtime.tables)
     decision = store.write(lambda connection: _decide(connection, transaction, numbers, new))
     if decision.job is None:
         return decision.evidence
