@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
-from tidemark.streams.worker.counting import count_failure
 
 from tests.control.change_stream_model import ChangeStreamWorld, Clock, segment
 from tests.control.kept_objects import drifted, rows_of
@@ -28,6 +27,7 @@ from tidemark.replication.model.replication import Actor
 from tidemark.replication.worker import lifecycle
 from tidemark.replication.worker.definitions import begin_drop, drop_replication
 from tidemark.streams.store import health
+from tidemark.streams.worker.statistics import count_failure
 from tidemark.streams.worker.streams import create_stream, drop_stream, get_stream
 
 RUN = TransactionKey("shop_mirror", "scheduled__1", "deliver")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from alembic import command
-from tidemark.streams.worker.counting import count_failure
 
 from tests.control.change_stream_model import ChangeStreamWorld, segment
 from tests.control.kept_objects import drifted, rows_of
@@ -23,8 +22,9 @@ from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.replication.model.replication import Actor
 from tidemark.replication.store import replicated_objects
-from tidemark.replication.worker.objects import ask_backfill
+from tidemark.replication.worker.objects import request_backfill
 from tidemark.streams.store import health
+from tidemark.streams.worker.statistics import count_failure
 from tidemark.streams.worker.streams import create_stream, drop_stream, get_stream
 
 BEFORE = "0010"
@@ -92,7 +92,7 @@ def _replication(store: ControlStore, root: Path) -> None:
         replicated_objects.note_look(connection, seen, seen=seen.seen, held=(), notices=("a column is new",))
 
     store.write(meet)
-    ask_backfill(store, world.replication.name, ["s.b"], by=by)
+    request_backfill(store, world.replication.name, ["s.b"], by=by)
 
 
 def test_a_store_of_the_release_before_gets_a_row_for_each_object(earlier: ControlStore) -> None:

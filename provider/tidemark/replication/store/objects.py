@@ -79,12 +79,12 @@ def _worst(row: sa.RowMapping) -> tuple[Severity, str | None]:
         return Severity.OK, None
     if row["state"] == ObjectState.UNSUPPORTED:
         return Severity.WARNING, row["problem"]
-    if row["state"] == ObjectState.FAILED or row["problem"] not in (None, row["flagged"]):
-        return Severity.FAILED, row["problem"] or row["flagged"]
+    if row["state"] == ObjectState.FAILED or row["problem"] not in (None, row["needs_backfill"]):
+        return Severity.FAILED, row["problem"] or row["needs_backfill"]
     if row["state"] in (ObjectState.PENDING, ObjectState.ACTIVE):
         return Severity.WAITING, None
-    if row["flagged"] is not None:
-        return Severity.WARNING, f"it is to be backfilled: {row['flagged']}"
+    if row["needs_backfill"] is not None:
+        return Severity.WARNING, f"it is to be backfilled: {row['needs_backfill']}"
     if notices:
         return Severity.WARNING, "; ".join(notices)
     return Severity.OK if row["state"] == ObjectState.COMPLETED else Severity.WAITING, None
