@@ -89,7 +89,7 @@ def _replication(store: ControlStore, root: Path) -> None:
     def meet(connection: sa.Connection) -> None:
         replicated_objects.set_problem(connection, uids[0], "the target is away")
         seen = replicated_objects.by_uid(connection, uids[1])
-        replicated_objects.note_look(connection, seen, seen=seen.seen, held=(), notices=("a column is new",))
+        replicated_objects.record_discovery(connection, seen, seen=seen.seen, held=(), notices=("a column is new",))
 
     store.write(meet)
     request_backfill(store, world.replication.name, ["s.b"], by=by)

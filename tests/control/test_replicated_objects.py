@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -330,10 +331,9 @@ class TestBackfill:
         def run(spec: JobSpec) -> JobResult:
             ask = from_plain(BackfillObject, spec.request)
             progress = BackfillProgress(10, 4, world.clock.now)
+            set_progress = partial(replicated_objects.set_progress, uid=ask.object.uid, progress=progress)
             for number in (ask.number, ask.number + 1):
-                with world.store.begin() as connection:
-                    kept = replicated_objects.set_progress(connection, ask.object.uid, number=number, progress=progress)
-                assert kept is (number == ask.number)
+                assert world.store.write(partial(set_progress, number=number)) is (number == ask.number)
             assert stored.wait(20)
             assert world.object("s.a").progress == seven
             for _ in range(2):
