@@ -62,6 +62,7 @@ def no_spark(spark_submit: StandIn) -> Path:
     return spark_submit("exit 9")
 
 
+@pytest.mark.quick
 def test_a_new_stream_has_nothing_to_deliver_and_no_jvm_is_started_to_learn_it(
     run_dag: RunDag, source: str, no_spark: Path
 ) -> None:

@@ -361,6 +361,6 @@ def test_dropping_ends_the_stream_and_removes_its_log_and_no_other(store: Contro
         commit(log, 0)
     defining.drop(store, "MINE")
     assert [log.exists() for log in logs] == [False, True]
-    with pytest.raises(ChangeStreamNotFound, match=r"there are: other"):
+    with pytest.raises(ChangeStreamNotFound, match=r"These exist: other"):
         defining.drop(store, "mine")
     assert create(store, lake, "mine").log_path != f"file://{logs[0]}", "a new one shares nothing with the old"

@@ -89,7 +89,7 @@ def test_names_are_taken_whatever_their_case_and_free_again_after_a_drop(world: 
         create()
     assert create(if_not_exists=True) == first
     assert drop_change_stream(world.store, "s") == first
-    with pytest.raises(ChangeStreamNotFound, match="there are: none"):
+    with pytest.raises(ChangeStreamNotFound, match="These exist: none"):
         drop_change_stream(world.store, "s")
     create()
     assert world.stream.uid != first.uid

@@ -89,7 +89,7 @@ class TestDefinitions:
         assert [one.name for one in definitions.list_replications(world.store)] == ["r"]
 
     def test_one_that_is_not_there_is_named_with_those_that_are(self, world: World) -> None:
-        with pytest.raises(ReplicationNotFound, match="those there are: r"):
+        with pytest.raises(ReplicationNotFound, match="These exist: r"):
             definitions.get_replication(world.store, "x")
 
     def test_the_slot_is_told_before_the_store_forgets_it(self, world: World) -> None:

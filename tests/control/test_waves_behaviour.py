@@ -489,7 +489,7 @@ def test_groups_have_progress_of_their_own(readers: Readers) -> None:
     assert [one.name for one in list_groups(readers.store, "s")] == ["g", "Other"]
     assert group_status(readers.store, "s", "other").low_watermark == START
     assert drop_group(readers.store, "s", "other") == other
-    with pytest.raises(ConsumerGroupNotFound, match="those there are: g"):
+    with pytest.raises(ConsumerGroupNotFound, match="These exist: g"):
         group_status(readers.store, "s", "other")
 
 
