@@ -282,7 +282,11 @@ REPLICATE = {"replication": "r", "source_conn_id": "shop", "target": "mirror"}
         (
             lambda **a: CreateReplicationOperator(**REPLICATE, **a),
             "options",
-            [{"mask_columns": ["a.b.c"], "numeric_as": "decimal(38,9)"}, {"mask_columns": ["{{ m }}"]}],
+            [
+                {"mask_columns": ["a.b.c"], "numeric_as": "decimal(38,9)"},
+                {"mask_columns": ["{{ m }}"]},
+                {"target_table": "raw_{table}", "append_only_tables": ["a.*"], "merge_tables": "b", "fetch_rows": 100},
+            ],
             [
                 {"mask_columns": ["a.b"]},
                 {"hash_columns": ["a"]},
@@ -290,6 +294,10 @@ REPLICATE = {"replication": "r", "source_conn_id": "shop", "target": "mirror"}
                 {"backfill_exclude": ["a.b.c"]},
                 {"numeric_as": "decimal(39,1)"},
                 {"gives_way_after": 90_000},
+                {"target_table": "raw"},
+                {"merge_tables": ["a.b.c"]},
+                {"append_only_tables": ["a..b"]},
+                {"fetch_rows": 0},
             ],
         ),
     ],

@@ -84,6 +84,17 @@ def test_another_selection_is_taken_up_by_the_next_run(run_dag: RunDag, shop: Re
     assert shop.sql("SELECT tablename FROM pg_publication_tables ORDER BY 1") == [("customers",), ("orders",)]
 
 
+def test_options_set_the_names_of_targets_and_the_modes_of_single_tables(run_dag: RunDag, shop: ReplicatedShop) -> None:
+    options = {"target_table": "raw_{table}", "append_only_tables": "shop.visits", "fetch_rows": 7}
+    assert run_dag(dag_of(lambda: create(options=options), prepare)).state == "success"
+    kept = objects_of(shop.hook.open_store(), REPLICATION)
+    assert {one.name.table: one.target.name for one in kept} == {
+        name: f"mirror.raw_{name}" for name in ("customers", "order_items", "orders", "visits")
+    }
+    assert {one.name.table for one in kept if one.mode is WriteMode.APPEND_ONLY} == {"visits"}
+    assert {one.name.table for one in kept if one.mode is WriteMode.MERGE} >= {"customers", "orders"}
+
+
 def test_a_table_without_identity_is_not_published_and_the_others_are(run_dag: RunDag, shop: ReplicatedShop) -> None:
     shop.sql("CREATE TABLE shop.keyless (a integer)")
     done = run_dag(dag_of(create, prepare))

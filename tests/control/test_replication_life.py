@@ -60,11 +60,20 @@ class TestDefinitions:
     def test_how_values_and_batches_are_handled_can_be_altered_and_nothing_else(self, world: World) -> None:
         made = world.replication
         wanted = ReplicationOptions(
-            target="other", invalid_values=InvalidValues.NULL, max_events=7, backfill=False, gives_way_after=60.0
+            target="other",
+            invalid_values=InvalidValues.NULL,
+            max_events=7,
+            backfill=False,
+            gives_way_after=60.0,
+            fetch_rows=100,
+            target_table="{table}",
+            append_only_tables=("s.a",),
         )
         for _ in range(2):
             altered = definitions.alter_options(world.store, "R", wanted, by=ME)
-            options = replace(made.options, invalid_values=InvalidValues.NULL, max_events=7, gives_way_after=60.0)
+            options = replace(
+                made.options, invalid_values=InvalidValues.NULL, max_events=7, gives_way_after=60.0, fetch_rows=100
+            )
             assert altered == world.replication == replace(made, options=options)
         assert acts(world).count("alter options") == 1
         with pytest.raises(InvalidArgument, match="max_events"):
@@ -79,6 +88,10 @@ class TestDefinitions:
             "gives_way_after": ReplicationOptions(target="t", gives_way_after=float("inf")),
             "numeric_as": ReplicationOptions(target="t", numeric_as="decimal(39,0)"),
             "backfill_exclude": ReplicationOptions(target="t", backfill_exclude=("a.b.c",)),
+            "append_only_tables": ReplicationOptions(target="t", append_only_tables=("a.b.c",)),
+            "merge_tables": ReplicationOptions(target="t", merge_tables=("",)),
+            "target_table": ReplicationOptions(target="t", target_table="one"),
+            "fetch_rows": ReplicationOptions(target="t", fetch_rows=0),
         }
         for argument, options in wrong.items():
             with pytest.raises(InvalidArgument, match=argument):

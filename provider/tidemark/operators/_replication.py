@@ -57,6 +57,10 @@ _OPTIONS = (
     "without_key",
     "mask_columns",
     "hash_columns",
+    "target_table",
+    "append_only_tables",
+    "merge_tables",
+    "fetch_rows",
 )
 
 
@@ -155,7 +159,7 @@ def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> Repli
         raise InvalidArgument(argument="options", value=given, problem="give a mapping from options to values")
     unknown = sorted(set(given or ()) - set(_OPTIONS))
     if unknown:
-        problem = f"there is no option {', '.join(unknown)}; those there are: {', '.join(_OPTIONS)}"
+        problem = f"there is no option {', '.join(unknown)}; these exist: {', '.join(_OPTIONS)}"
         raise InvalidArgument(argument="options", value=sorted(given or ()), problem=problem)
     if not isinstance(target, str) or not target.strip():
         raise InvalidArgument(argument="target", value=target, problem="name a schema of the lake, or a place")
@@ -178,6 +182,10 @@ def _option(name: str, value: Any) -> Any:
         "without_key": lambda: _one_of(name, value, WriteMode),
         "mask_columns": lambda: names_of(name, value),
         "hash_columns": lambda: names_of(name, value),
+        "target_table": lambda: str(value).strip(),
+        "append_only_tables": lambda: names_of(name, value),
+        "merge_tables": lambda: names_of(name, value),
+        "fetch_rows": lambda: whole_number_of(name, value),
     }
     return read[name]()
 
@@ -192,17 +200,18 @@ def _one_of(argument: str, value: Any, kind: Any) -> Any:
 
 
 def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[ObjectName], TableRef]:
-    """Where a new object is written: to the table `schema_table` of the replication's target. It need not be there, so
-    it has no id yet. Raises InvalidArgument for a place with a password in it.
+    """Where a new object is written: to its table in the replication's target, by default `schema_table`. It need not
+    exist, so it has no id yet. Raises InvalidArgument for a place with a password in it.
     """
     from tidemark.model.streams import Addressing, TableRef
     from tidemark.replication.planning.target_names import table_of
     from tidemark.replication.worker.definitions import get_replication
 
-    target = get_replication(store, name).options.target
+    options = get_replication(store, name).options
+    target = options.target
 
     def place(of: ObjectName) -> TableRef:
-        named = target_name(target, table_of(of))
+        named = target_name(target, table_of(of, options.target_table))
         addressing = Addressing.PATH if "/" in target else Addressing.LAKE
         return TableRef(name=named, path=hook.table_path(named), table_id="", addressing=addressing)
 

@@ -41,23 +41,24 @@ class CreateReplicationOperator(ReplicationOperator):
     """Defines a replication of chosen tables of a database, or keeps the one of that name. No Spark; nothing is made in
     the source before it is prepared.
 
-    One that is there takes this selection, `invalid_values`, `max_events`, `gives_way_after`, `mask_columns` and
-    `hash_columns` from now on; the rest stays as it was made. `hash_columns` needs the extra `hash_secret` of the
-    source's connection.
+    One that exists takes this selection, `invalid_values`, `max_events`, `gives_way_after`, `fetch_rows`,
+    `mask_columns` and `hash_columns` from now on; the rest stays as it was made. `hash_columns` needs the extra
+    `hash_secret` of the source's connection.
+
     Raises InvalidArgument for a name, a pattern, an option or a connection that cannot be; nothing is written then.
     Returns {replication, state, created}.
 
     :param replication: its name. (templated)
     :param source_conn_id: Airflow connection of type `postgres`. (templated)
-    :param target: a schema of the lake, or a place; `schema.table` goes to its table `schema_table`. (templated)
+    :param target: a schema of the lake, or a path; `schema.table` goes to its table `schema_table`, or to the one that
+        `target_table` of the options names. (templated)
     :param include: patterns of what is replicated, `schema`, `schema.table` or `schema.table.column`, with `*`; nothing
         given: every table. (templated)
     :param exclude: patterns of what is not; a table stays out when it is renamed, too, see "Columns that nobody may
         see". (templated)
     :param mode: `merge`, a mirror, or `append_only`, a row for every event. (templated)
     :param options: invalid_values, backfill, backfill_exclude, numeric_as, max_events, gives_way_after, without_key,
-        mask_columns, hash_columns.
-        (templated)
+        mask_columns, hash_columns, target_table, append_only_tables, merge_tables, fetch_rows. (templated)
     """
 
     template_fields: Sequence[str] = (

@@ -27,6 +27,13 @@ def test_narrow_rows_are_read_in_one_go_as_many_at_once_as_there_is_room(widest:
     assert fetch == Fetch("true", rows, AT_ONCE * 4)
 
 
+@pytest.mark.parametrize(("widest", "rows"), [(200, 500), (WIDE, AT_ONCE // WIDE)])
+def test_no_more_rows_are_fetched_at_once_than_the_user_wants(widest: int, rows: int) -> None:
+    (fetch,) = fetches(RowSizes(widest), most=500)
+    assert fetch.rows == rows
+    assert {one.rows for one in fetches(RowSizes(widest, out_of_line=True), most=1)} == {1}
+
+
 @pytest.mark.parametrize("sizes", [RowSizes(WIDE + 1), RowSizes(0, out_of_line=True), RowSizes(5 << 20, True)])
 def test_wide_rows_are_read_apart_and_the_conditions_part_all_rows(sizes: RowSizes) -> None:
     narrow, wide = fetches(sizes)

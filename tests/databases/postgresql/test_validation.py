@@ -12,7 +12,7 @@ import pytest
 from tests.postgresql import PostgresServer, postgresql_or_skip
 from tidemark.errors import SourceRefused
 from tidemark.model.source_address import SourceAddress
-from tidemark.replication.model.replication import TableSchema, WriteMode
+from tidemark.replication.model.replication import ReplicationOptions, TableSchema, WriteMode
 from tidemark.replication.sources.postgresql.catalog import CatalogTable, discover
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.publication import PublishedTable, ensure_publication
@@ -21,6 +21,7 @@ from tidemark.replication.sources.postgresql.validation import Problem, validate
 
 PATIENCE = timedelta(seconds=20)
 SLOT, PUBLICATION = "tidemark_validated", "tidemark_validated"
+MERGE = ReplicationOptions(target="lake")
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def plain(source_server: PostgresServer, address: SourceAddress) -> Iterator[Sou
 
 def _problems(address: SourceAddress, *names: str) -> tuple[Problem, ...]:
     with connect(address) as connection:
-        return validate(connection, _tables(connection, *names), slot=SLOT, publication=PUBLICATION)
+        return validate(connection, _tables(connection, *names), slot=SLOT, publication=PUBLICATION, options=MERGE)
 
 
 def _tables(connection: psycopg2.extensions.connection, *names: str) -> list[CatalogTable]:
@@ -107,10 +108,10 @@ def test_only_columns_that_are_wanted_must_be_readable(source_server: PostgresSe
     source_server.sql('GRANT SELECT (id) ON orders TO "pl\'ain"; ALTER TABLE no_key OWNER TO "pl\'ain"', plain.database)
     with connect(plain) as connection:
         (orders,) = _tables(connection, "orders")
-        told = validate(connection, [orders], slot=SLOT, publication=PUBLICATION)
+        told = validate(connection, [orders], slot=SLOT, publication=PUBLICATION, options=MERGE)
         assert 'GRANT SELECT ("note") ON "public"."orders" TO "pl\'ain"' in [problem.remedy for problem in told]
         less = replace(orders, schema=TableSchema(orders.schema.columns[:1]))
-        told = validate(connection, [less], slot=SLOT, publication=PUBLICATION)
+        told = validate(connection, [less], slot=SLOT, publication=PUBLICATION, options=MERGE)
         assert not [problem for problem in told if "may not be read" in problem.what]
 
 
@@ -131,7 +132,7 @@ def test_a_table_that_is_dropped_meanwhile_is_told(source_server: PostgresServer
     with connect(address) as connection:
         tables = _tables(connection, "orders")
         source_server.sql("DROP TABLE orders", address.database)
-        (problem,) = validate(connection, tables, slot=SLOT, publication=PUBLICATION)
+        (problem,) = validate(connection, tables, slot=SLOT, publication=PUBLICATION, options=MERGE)
     assert problem.text.startswith("public.orders was dropped")
 
 
@@ -248,10 +249,12 @@ def test_columns_that_the_target_has_for_itself_are_told_until_they_are_excluded
     )
     with connect(address) as connection:
         events, soft = _tables(connection, "events", "soft")
-        (problem,) = validate(connection, [events, soft], slot=SLOT, publication=PUBLICATION)
+        (problem,) = validate(connection, [events, soft], slot=SLOT, publication=PUBLICATION, options=MERGE)
         assert problem.object == "public.events"
         assert problem.remedy == "Exclude public.events.Is_Deleted from the replication, or rename it."
         less = replace(events, schema=TableSchema(events.schema.columns[:1]))
-        assert validate(connection, [less], slot=SLOT, publication=PUBLICATION) == ()
-        asked = {"slot": SLOT, "publication": PUBLICATION, "mode": WriteMode.APPEND_ONLY}
+        assert validate(connection, [less], slot=SLOT, publication=PUBLICATION, options=MERGE) == ()
+        asked = {"slot": SLOT, "publication": PUBLICATION, "options": replace(MERGE, mode=WriteMode.APPEND_ONLY)}
+        assert [one.object for one in validate(connection, [soft], **asked)] == ["public.soft"]  # type: ignore[arg-type]
+        asked["options"] = replace(MERGE, append_only_tables=("public.s*",))
         assert [one.object for one in validate(connection, [soft], **asked)] == ["public.soft"]  # type: ignore[arg-type]

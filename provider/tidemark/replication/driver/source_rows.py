@@ -19,7 +19,7 @@ from tidemark.replication.model.replication import Column as SourceColumn
 from tidemark.replication.model.replication import WriteMode
 from tidemark.replication.planning.events import EVENT_NAMESPACE, Change
 from tidemark.replication.sources.postgresql.pinned import PinnedTable, is_native, jdbc_url
-from tidemark.replication.sources.postgresql.row_sizes import Fetch, fetches
+from tidemark.replication.sources.postgresql.row_sizes import MOST_ROWS, Fetch, fetches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,8 @@ def source_rows(
     or in the words of the driver. `careful`: as in `fetches`. Raises InvalidArgument if columns are hashed and the
     secret of that is not there, or another.
     """
-    parts = [_read(session, request, address, table, fetch) for fetch in fetches(table.sizes, careful=careful)]
+    readings = fetches(table.sizes, careful=careful, most=request.fetch_rows or MOST_ROWS)
+    parts = [_read(session, request, address, table, fetch) for fetch in readings]
     read = reduce(DataFrame.unionByName, parts)
     columns = table.schema.columns
     values = [_value(request, table, number, column).alias(column.name) for number, column in enumerate(columns)]

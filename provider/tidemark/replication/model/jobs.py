@@ -121,7 +121,7 @@ class BackfillObject:
     takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
     `excluded`, `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in ApplyEvents.
     `earlier`: uids of objects of replications that were dropped, which had this target; the copy takes it over.
-    `gives_way_after`: as in ReplicationOptions.
+    `gives_way_after`, `fetch_rows`: as in ReplicationOptions.
     """
 
     replication_uid: str
@@ -140,6 +140,7 @@ class BackfillObject:
     numeric_as: str | None = None
     earlier: tuple[str, ...] = ()
     gives_way_after: float = 5.0
+    fetch_rows: int | None = None
     rules: ColumnRules = field(default_factory=ColumnRules)
 
 

@@ -189,12 +189,15 @@ class Selection:
 
 @dataclass(frozen=True)
 class ReplicationOptions:
-    """What the user chose. `target`: a schema of the lake, or a place; an object `s.t` goes to its table `s_t`.
+    """What the user chose. `target`: a schema of the lake, or a path. `target_table`: the name of an object's table
+    there, with `{schema}` and `{table}` of the object.
 
     `max_events`: events in one commit of the event log, beyond which only the end of a transaction is waited for.
     `gives_way_after`: seconds for which another session of the source waits for a backfill before that is ended.
     `without_key`: what the target of a table without a key is, if `mode` is MERGE: MERGE is a mirror, in which each row
-    is as often as in the source.
+    is as often as in the source. `append_only_tables`, `merge_tables`: patterns of tables that have this mode, whatever
+    `mode` and `without_key` are; the first wins. `fetch_rows`: rows that a backfill fetches at a time at most; wide
+    rows come in smaller numbers anyway.
     """
 
     target: str
@@ -209,6 +212,10 @@ class ReplicationOptions:
     mask_columns: tuple[str, ...] = ()  # patterns of columns whose values never reach the lake
     hash_columns: tuple[str, ...] = ()  # patterns of columns of which the lake has hashes
     hash_mark: str | None = None  # what the connection's hash secret was when it was made, without telling it
+    target_table: str = "{schema}_{table}"
+    append_only_tables: tuple[str, ...] = ()
+    merge_tables: tuple[str, ...] = ()
+    fetch_rows: int | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import re
 from tidemark.errors import InvalidArgument
 from tidemark.replication.model.replication import ReplicationOptions
 from tidemark.replication.planning.selection import require_column_patterns, require_patterns
+from tidemark.replication.planning.target_names import require_target_table
 
 __all__ = ["require_options"]
 
@@ -16,11 +17,15 @@ _NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
 
 def require_options(options: ReplicationOptions) -> None:
     """Say nothing if a replication can have them. Raises InvalidArgument."""
-    require_patterns("backfill_exclude", options.backfill_exclude, columns=False)
+    for name in ("backfill_exclude", "append_only_tables", "merge_tables"):
+        require_patterns(name, getattr(options, name), columns=False)
     require_column_patterns("mask_columns", options.mask_columns)
     require_column_patterns("hash_columns", options.hash_columns)
     if not options.target.strip():
         raise InvalidArgument(argument="target", value=options.target, problem="a schema of the lake, or a place")
+    require_target_table(options.target_table)
+    if options.fetch_rows is not None and options.fetch_rows < 1:
+        raise InvalidArgument(argument="fetch_rows", value=options.fetch_rows, problem="one row at least")
     if options.max_events < 1:
         raise InvalidArgument(argument="max_events", value=options.max_events, problem="one event at least")
     if not 0 <= options.gives_way_after <= _LONGEST_WAIT:

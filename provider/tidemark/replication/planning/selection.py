@@ -23,7 +23,7 @@ from tidemark.replication.model.replication import (
 )
 from tidemark.replication.planning.patterns import fits, parts_of
 from tidemark.replication.planning.showing import chosen_columns, held_columns, renamed_notices, rules_of, shown
-from tidemark.replication.planning.target_names import table_of
+from tidemark.replication.planning.target_names import DEFAULT_TABLE, table_of
 
 __all__ = [
     "KnownNames",
@@ -137,23 +137,30 @@ def is_backfilled(options: ReplicationOptions, name: ObjectName) -> bool:
     return options.backfill and not names_object(options.backfill_exclude, name)
 
 
-def mode_of(options: ReplicationOptions, schema: TableSchema) -> WriteMode:
-    """A table without a key is append-only, unless the replication mirrors such tables, too."""
+def mode_of(options: ReplicationOptions, name: ObjectName, schema: TableSchema) -> WriteMode:
+    """The mode that the options name for the table. Else a table without a key is append-only, unless the replication
+    mirrors such tables, too.
+    """
+    if names_object(options.append_only_tables, name):
+        return WriteMode.APPEND_ONLY
+    if names_object(options.merge_tables, name):
+        return WriteMode.MERGE
     if schema.keys or options.mode is WriteMode.APPEND_ONLY:
         return options.mode
     return options.without_key
 
 
-def require_targets(replication: str, names: Iterable[ObjectName]) -> None:
+def require_targets(replication: str, names: Iterable[ObjectName], *, target_table: str = DEFAULT_TABLE) -> None:
     """Each object has a target of its own: `a_b.c` and `a.b_c` would share one, and so would names that differ in case
     only, or by a slash, which no table has in its name. Raises ReplicationRefused.
     """
     owners: dict[str, ObjectName] = {}
     for name in sorted(names):
-        other = owners.setdefault(table_of(name).casefold(), name)
+        table = table_of(name, target_table)
+        other = owners.setdefault(table.casefold(), name)
         if other != name:
             problem = (
-                f"{other.text} and {name.text} would be written to one target, {table_of(name)}. Exclude one of them, "
+                f"{other.text} and {name.text} would be written to one target, {table}. Exclude one of them, "
                 "or give it a replication of its own with another target."
             )
             raise ReplicationRefused(replication=replication, problem=problem)
@@ -164,16 +171,18 @@ def held_names(known: Iterable[ReplicatedObject]) -> set[ObjectName]:
     return {one.name for one in known if one.state is not ObjectState.UNSUPPORTED or one.applied is not None}
 
 
-def why_no_target(held: Collection[ObjectName], wanted: Iterable[ObjectName]) -> Mapping[ObjectName, str]:
+def why_no_target(
+    held: Collection[ObjectName], wanted: Iterable[ObjectName], *, target_table: str = DEFAULT_TABLE
+) -> Mapping[ObjectName, str]:
     """Those of `wanted` that would be written where one of `held` is, or another of them: why, and what mends it."""
-    owners = {table_of(name).casefold(): name for name in sorted(held)}
+    owners = {table_of(name, target_table).casefold(): name for name in sorted(held)}
     rivals: dict[str, list[ObjectName]] = defaultdict(list)
     for name in sorted(set(wanted) - set(held)):
-        rivals[table_of(name).casefold()].append(name)
+        rivals[table_of(name, target_table).casefold()].append(name)
     return {
         name: (
-            f"It would be written to {table_of(name)}, as {other.text} is. Rename it, exclude one of them, or give it "
-            "a replication of its own with another target."
+            f"It would be written to {table_of(name, target_table)}, as {other.text} is. Rename it, exclude one of "
+            "them, or give it a replication of its own with another target."
         )
         for target, names in rivals.items()
         for name in names

@@ -230,6 +230,7 @@ def _request(
         numeric_as=replication.options.numeric_as,
         earlier=earlier,
         gives_way_after=replication.options.gives_way_after,
+        fetch_rows=replication.options.fetch_rows,
         rules=rules_of(replication.selection, replication.options, stored.held),
     )
 

@@ -107,9 +107,9 @@ def alter_selection(store: ControlStore, name: str, selection: Selection, *, by:
 
 
 def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *, by: Actor) -> Replication:
-    """Take `invalid_values`, `max_events`, `gives_way_after` and the columns that are hidden of `options`, from the
-    next job on; the others stay as they were made, since targets and event log were, and so does the secret that
-    hashes. A second run changes nothing. Raises ReplicationNotFound, InvalidArgument, also for another secret.
+    """Take `invalid_values`, `max_events`, `gives_way_after`, `fetch_rows` and the hidden columns of `options`, from
+    the next job on. The others stay as they were made, since targets and event log were, and so does the secret
+    that hashes. A second run changes nothing. Raises ReplicationNotFound, InvalidArgument, also for another secret.
     """
     require_options(options)
 
@@ -122,6 +122,7 @@ def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *
             invalid_values=options.invalid_values,
             max_events=options.max_events,
             gives_way_after=options.gives_way_after,
+            fetch_rows=options.fetch_rows,
             mask_columns=options.mask_columns,
             hash_columns=options.hash_columns,
             hash_mark=found.options.hash_mark or options.hash_mark,

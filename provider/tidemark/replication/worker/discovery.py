@@ -80,7 +80,7 @@ def rediscover(store: ControlStore, source: Source, replication: Replication, *,
     chosen = partial(select, replication.selection, options=replication.options, held=held)
     everything = _without(everything, _unselectable(chosen, everything, known))
     selected = chosen(known.of(everything))
-    everything = _without(everything, _unplaced(selected, objects))
+    everything = _without(everything, _unplaced(selected, objects, replication.options.target_table))
     selected = chosen(known.of(everything))
     verdict = judge(source.problems(replication, selected), objects)
     everything = _without(everything, verdict.unsupported)
@@ -140,9 +140,12 @@ def _unselectable(
     return found
 
 
-def _unplaced(selected: Sequence[FoundObject], known: Sequence[ReplicatedObject]) -> Mapping[str, str]:
+def _unplaced(
+    selected: Sequence[FoundObject], known: Sequence[ReplicatedObject], target_table: str
+) -> Mapping[str, str]:
     wanted = {one.name: one.source_id for one in selected if one.unsupported is None}
-    return {wanted[name]: why for name, why in why_no_target(held_names(known), wanted).items()}
+    refused = why_no_target(held_names(known), wanted, target_table=target_table)
+    return {wanted[name]: why for name, why in refused.items()}
 
 
 def _without(everything: Sequence[FoundObject], unsupported: Mapping[str, str]) -> tuple[FoundObject, ...]:

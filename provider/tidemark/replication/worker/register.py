@@ -102,7 +102,8 @@ def register_objects(
     chosen = select(replication.selection, names.found, options=replication.options, held=held)
     wanted = {one.name: one for one in chosen}
     written = {name for name, one in wanted.items() if one.unsupported is None}
-    require_targets(replication.name, {*written, *held_names(one.object for one in known)})
+    target_table = replication.options.target_table
+    require_targets(replication.name, {*written, *held_names(one.object for one in known)}, target_table=target_table)
     for stored in known:
         _bring(registration, stored, matched.get(stored.object.name), wanted.get(stored.object.name))
     registered = {one.object.name for one in known}
@@ -149,7 +150,9 @@ def _note(
     """Columns and mode are those of the catalog until the target has something; then they are as of `applied`."""
     one = replace(stored.object, gone=False, selected=True, source_id=wanted.source_id, problem=problem)
     if one.applied is None:
-        one = replace(one, schema=wanted.schema, mode=mode_of(registration.replication.options, wanted.schema))
+        one = replace(
+            one, schema=wanted.schema, mode=mode_of(registration.replication.options, wanted.name, wanted.schema)
+        )
     known = stored.captured_schema if stored.object.source_id == wanted.source_id else None
     noted = replace(
         stored,
@@ -278,7 +281,7 @@ def _add(registration: _Registration, found: FoundObject, target: TableRef) -> N
         name=found.name,
         source_id=found.source_id,
         schema=found.schema,
-        mode=mode_of(options, found.schema),
+        mode=mode_of(options, found.name, found.schema),
         target=target,
         state=state if found.unsupported is None else ObjectState.UNSUPPORTED,
         applied=replication.captured if begins else None,

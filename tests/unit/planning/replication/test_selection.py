@@ -30,9 +30,11 @@ from tidemark.replication.planning.selection import (
     select,
     under_known_names,
     unmatched,
+    why_no_target,
 )
 
 LONG = UnifiedType(TypeKind.LONG)
+NAME = ObjectName("s", "t")
 
 
 def table(schema: str, name: str, *columns: str, source_id: str = "", **how: str) -> FoundObject:
@@ -113,13 +115,33 @@ def test_objects_that_are_backfilled_by_themselves() -> None:
     assert not is_backfilled(ReplicationOptions(target="t", backfill=False), FOUND[0].name)
 
 
+def test_options_name_the_modes_of_single_tables() -> None:
+    named = ReplicationOptions(target="t", append_only_tables=("s.log*", "audit"), merge_tables=("s.*",))
+    keyed, keyless = table("s", "t").schema, table("s", "t", "x").schema
+    appended = [ObjectName("s", "logins"), ObjectName("audit", "t")]
+    assert {mode_of(named, name, schema) for name in appended for schema in (keyed, keyless)} == {WriteMode.APPEND_ONLY}
+    assert mode_of(replace(named, mode=WriteMode.APPEND_ONLY), NAME, keyed) is WriteMode.MERGE
+    assert mode_of(named, NAME, keyless) is WriteMode.MERGE
+    assert mode_of(named, ObjectName("other", "t"), keyless) is WriteMode.APPEND_ONLY
+
+
+def test_targets_that_the_options_give_one_name_are_refused() -> None:
+    names = [ObjectName("a", "t"), ObjectName("b", "T")]
+    require_targets("r", names)
+    with pytest.raises(ReplicationRefused, match=r"would be written to one target, [tT]"):
+        require_targets("r", names, target_table="{table}")
+    refused = why_no_target(names[:1], names, target_table="{table}")
+    assert list(refused) == names[1:]
+    assert "written to T, as a.t is" in refused[names[1]]
+
+
 def test_a_table_without_key_is_no_mirror() -> None:
     merge, append = ReplicationOptions(target="t"), ReplicationOptions(target="t", mode=WriteMode.APPEND_ONLY)
     keyed, keyless = table("s", "t").schema, table("s", "t", "x").schema
     both = ReplicationOptions(target="t", without_key=WriteMode.MERGE)
-    assert mode_of(both, keyless) is WriteMode.MERGE
-    assert mode_of(replace(both, mode=WriteMode.APPEND_ONLY), keyless) is WriteMode.APPEND_ONLY
-    assert [mode_of(merge, keyed), mode_of(merge, keyless), mode_of(append, keyed)] == [
+    assert mode_of(both, NAME, keyless) is WriteMode.MERGE
+    assert mode_of(replace(both, mode=WriteMode.APPEND_ONLY), NAME, keyless) is WriteMode.APPEND_ONLY
+    assert [mode_of(merge, NAME, keyed), mode_of(merge, NAME, keyless), mode_of(append, NAME, keyed)] == [
         WriteMode.MERGE,
         WriteMode.APPEND_ONLY,
         WriteMode.APPEND_ONLY,

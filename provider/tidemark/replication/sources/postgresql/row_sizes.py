@@ -62,17 +62,17 @@ class Fetch:
     limit: int | None
 
 
-def fetches(sizes: RowSizes, *, careful: bool = False) -> tuple[Fetch, ...]:
+def fetches(sizes: RowSizes, *, careful: bool = False, most: int = MOST_ROWS) -> tuple[Fetch, ...]:
     """How to read it; the conditions part all rows. `careful`: more bytes came than were thought, so each row comes
-    alone that would be wide if it was packed as well as can be.
+    alone that would be wide if it was packed as well as can be. `most`: rows at a time.
     """
     if careful:
         known = WIDE // _PACKED_BEST
-        return (_fetch(f"bytes <= {known}", WIDE), Fetch(f"bytes > {known}", 1, None))
+        return (_fetch(f"bytes <= {known}", WIDE, most), Fetch(f"bytes > {known}", 1, None))
     if not sizes.out_of_line and sizes.widest <= WIDE:
-        return (_fetch("true", sizes.widest),)
+        return (_fetch("true", sizes.widest, most),)
     narrow, wide = min(sizes.widest, WIDE), max(sizes.widest, WIDE)
-    return (_fetch(f"bytes <= {WIDE}", narrow), _fetch(f"bytes > {WIDE}", wide))
+    return (_fetch(f"bytes <= {WIDE}", narrow, most), _fetch(f"bytes > {WIDE}", wide, most))
 
 
 def assumed_width(sizes: RowSizes, *, careful: bool = False) -> int:
@@ -93,8 +93,8 @@ def sample_percent(pages: int) -> float:
     return 100.0 if pages <= _SAMPLED_PAGES else 100.0 * _SAMPLED_PAGES / pages
 
 
-def _fetch(condition: str, widest: int) -> Fetch:
-    rows = max(1, min(MOST_ROWS, AT_ONCE // max(widest, 1)))
+def _fetch(condition: str, widest: int, most: int) -> Fetch:
+    rows = max(1, min(most, AT_ONCE // max(widest, 1)))
     return Fetch(condition, rows, AT_ONCE * _LIMIT if rows > 1 else None)
 
 

@@ -71,7 +71,7 @@ class PostgresSource:
                 tables,
                 slot=replication.slot,
                 publication=replication.publication,
-                mode=replication.options.mode,
+                options=replication.options,
             )
         return tuple(SourceProblem(one.text, one.hinders, tuple(map(str, one.oids))) for one in found)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemark.errors import ReplicationError
-from tidemark.replication.model.replication import Hinders, WriteMode
+from tidemark.replication.model.replication import Hinders, ReplicationOptions
+from tidemark.replication.planning.selection import mode_of
 from tidemark.replication.planning.target_names import columns_in_the_way, table_of
 from tidemark.replication.sources.postgresql.catalog import CatalogTable, ServerFacts, server_facts
 from tidemark.replication.sources.postgresql.names import literal, qualified, quoted
@@ -76,10 +77,10 @@ def validate(
     *,
     slot: str,
     publication: str,
-    mode: WriteMode = WriteMode.MERGE,
+    options: ReplicationOptions,
 ) -> tuple[Problem, ...]:
     """What is wrong with the server, the user's rights, these tables (those that are selected, without the columns that
-    are not) for targets of `mode`, and the slot and publication of these names, if they are there; () where nothing is.
+    are not) for targets of `options`, and the slot and publication of these names, if they exist; () if nothing is.
 
     Server and rights come first: without them the rest may be unknown.
     """
@@ -94,8 +95,8 @@ def validate(
         *_slot_problems(facts, status, published, publication),
         *_publication_problems(facts, published, publication),
         *_table_problems(connection, facts, tables, published),
-        *_name_problems(tables),
-        *_own_column_problems(tables, mode),
+        *_name_problems(tables, options.target_table),
+        *_own_column_problems(tables, options),
     )
 
 
@@ -203,10 +204,10 @@ def _of_table(table: CatalogTable, what: str, remedy: str, hinders: Hinders = Hi
     return Problem(table.name.text, what, remedy, hinders, (table.oid,))
 
 
-def _name_problems(tables: Sequence[CatalogTable]) -> Iterator[Problem]:
+def _name_problems(tables: Sequence[CatalogTable], target_table: str) -> Iterator[Problem]:
     """Targets and columns in Delta have names that differ by more than case."""
     remedy = "Rename one of them, or take one out of the replication."
-    for clash in _clashes(tables, lambda table: table_of(table.name)):
+    for clash in _clashes(tables, lambda table: table_of(table.name, target_table)):
         both = " and ".join(table.name.text for table in clash)
         what = "would have one target, as their names differ by case, a slash, or where the schema ends only"
         yield Problem(both, what, remedy, Hinders.TABLE, tuple(table.oid for table in clash))
@@ -216,10 +217,10 @@ def _name_problems(tables: Sequence[CatalogTable]) -> Iterator[Problem]:
             yield _of_table(table, f"has columns that differ by case only, {both}", remedy)
 
 
-def _own_column_problems(tables: Sequence[CatalogTable], mode: WriteMode) -> Iterator[Problem]:
+def _own_column_problems(tables: Sequence[CatalogTable], options: ReplicationOptions) -> Iterator[Problem]:
     """A target has columns that say of each row what it is."""
     for table in tables:
-        if names := columns_in_the_way(table.schema, mode):
+        if names := columns_in_the_way(table.schema, mode_of(options, table.name, table.schema)):
             excluded = " and ".join(f"{table.name.text}.{name}" for name in names)
             remedy = f"Exclude {excluded} from the replication, or rename it."
             yield _of_table(table, f"has columns that its target has for itself, {', '.join(names)}", remedy)
