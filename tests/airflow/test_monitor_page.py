@@ -353,7 +353,7 @@ def test_the_objects_of_a_replication_can_be_searched(page: Page) -> None:
 
 def test_a_replication_that_is_not_there_is_said_with_a_way_to_the_others(page: Page) -> None:
     page.open("?replication=nobody")
-    page.until(lambda: "There is no replication 'nobody'" in page.reads("#trouble"))
+    page.until(lambda: "Replication 'nobody' does not exist" in page.reads("#trouble"))
     page.click("#view a")
     page.one("tr[data-replication=crm]")
 

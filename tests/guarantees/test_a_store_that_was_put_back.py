@@ -290,7 +290,7 @@ def test_what_the_message_says(world: World, back_up: Callable[[], PutBack]) -> 
         world.consume("after")
     assert told.value.facts["target"] == world.targets[0].uri
     assert told.value.facts["streams"] == "s (to version 4)"
-    assert "put back" in str(told.value)
+    assert "restored from an older backup" in str(told.value)
     assert world.offset() == 1
 
 
