@@ -249,5 +249,5 @@ def test_stale_is_still_what_reading_says_until_it_is_re_based(world: World) -> 
         world.source.append()
     world.source.checkpoint()
     world.source.clean_up(before=2)
-    with pytest.raises(StreamStale, match="re-base"):
+    with pytest.raises(StreamStale, match="Re-base"):
         world.consume("r1")
