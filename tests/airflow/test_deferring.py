@@ -121,7 +121,9 @@ def test_a_connection_that_is_not_there_fails_the_wait(run_dag: RunDag, world: W
 def test_an_alarm_defers_and_returns_what_it_returns_on_a_worker(
     run_dag: RunDag, world: World, said: Callable[[], str], when_deferred: Callable[..., None]
 ) -> None:
-    when_deferred(lambda: world.source.path.rename(world.source.path.with_name("elsewhere")))  # at once
+    away = world.root / "away"
+    away.mkdir()  # not beside it, where a stream would follow
+    when_deferred(lambda: world.source.path.rename(away / "table"))  # at once
     arguments = {"kind": StreamStaleSensor, "stream": None, "hours_left": "{{ 1 + 1 }}"}
     ran = run_dag(waiting("alarm", **arguments))
     assert ran.task("it") == "success"
@@ -151,6 +153,6 @@ def test_only_what_may_pass_is_tried_again() -> None:
     assert action(gone) is RetryAction.FAIL
     assert action(StreamNotFound(stream="s")) is RetryAction.FAIL
     assert action(InvalidArgument(argument="a", value=1, problem="p")) is RetryAction.FAIL
-    assert action(StorageUnreachable(fingerprint="p", problem="timed out")) is RetryAction.DEFAULT
+    assert action(StorageUnreachable(place="p", problem="timed out")) is RetryAction.DEFAULT
     assert action(StoreBusy(url="u", problem="p")) is RetryAction.DEFAULT
     assert action(RuntimeError("of the user's own")) is RetryAction.DEFAULT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.airflow.monitor_app import GUEST, NOBODY, Caller, another_app
 from tests.airflow.monitored import DAG, Monitored
 from tests.airflow.monitored_replications import MonitoredReplications
 from tidemark.control.schema import objects
+from tidemark.lake.storage import Storage
 from tidemark.plugins.monitor.replication_answers import FOR_OTHERS
 
 pytestmark = pytest.mark.airflow
@@ -91,7 +93,7 @@ def test_streams_come_with_what_their_logs_say(ask: Caller) -> None:
     }
     assert "a column has another type" in of["stock"]["problem"]
     assert "recreate the stream" in of["stock"]["problem"]
-    assert "There is no table" in of["returns"]["problem"]
+    assert "No table exists" in of["returns"]["problem"]
     assert "Delta keeps what the stream needs until" in of["customers"]["problem"]
     assert (of["order_changes"]["lag_amount"], of["order_changes"]["lag_unit"]) == (5, "versions")
     assert 2 * 3600 <= of["order_changes"]["lag_seconds"] < 2 * 3600 + 600
@@ -101,10 +103,18 @@ def test_streams_come_with_what_their_logs_say(ask: Caller) -> None:
 
 
 def test_a_lake_that_has_not_answered_leaves_what_the_store_knows(
-    monitored: Monitored, use: Callable[[str], None], app: FastAPI
+    monitored: Monitored, use: Callable[[str], None], app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    released, names = threading.Event(), Storage.names
+
+    def slow(self: Storage, *place: str) -> Any:
+        released.wait(60)
+        return names(self, *place)
+
+    monkeypatch.setattr(Storage, "names", slow)
     use(monitored.url)
     of = {one["name"]: one for one in Caller(another_app())("/api/objects", kind="stream", wait=0).json()["objects"]}
+    released.set()
     assert (of["stock"]["state"], of["payments"]["state"]) == ("failing", "delivering")
 
 

@@ -137,7 +137,7 @@ def test_R82_a_stream_goes_on_on_the_table_that_replaced_its_own(place: Place, t
     place.sql(f"INSERT INTO {{s}}.{table} VALUES (2)")
     place.sql(f"CREATE OR REPLACE TABLE {{s}}.{table} (id INT) USING delta {TRACKED}")
     place.sql(f"INSERT INTO {{s}}.{table} VALUES (7)")
-    with pytest.raises(SourceRecreated, match="re-base"):
+    with pytest.raises(SourceRecreated, match="Re-base"):
         place.seen(table)
     place.lake.rebase_stream(table, why="loaded anew")
     assert place.seen(table) == []
