@@ -374,8 +374,9 @@ def test_objects_of_every_kind_are_a_view_of_their_own_with_the_worst_first(page
     assert page.every_object()[:3] == ["replicated_table shop/shop.payments", "stream clicks", "stream stock"]
     assert page.reads("#views [aria-current=page]") == "Objects"
     assert page.reads("th[aria-sort=ascending]").startswith("State")
-    page.until(lambda: "up to date" in page.reads("tr[data-any-object='stream payments']"))
     page.until(lambda: "5 versions" in page.reads("tr[data-any-object='stream order_changes']"))
+    payments = page.reads("tr[data-any-object='stream payments']")
+    assert "up to date" in payments or "1 versions" in payments  # another test may have written to it
     row = page.reads("tr[data-any-object='replicated_table shop/shop.payments']")
     for said in ("failed", "it went away", DAG, "ago"):
         assert said in row
