@@ -138,6 +138,18 @@ def documented(postgresql: PostgresServer) -> Documented:
 
 
 @pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite store at this release's revision, to be copied: that is quicker than migrating each."""
+    from tidemark.control.store import ControlStore
+
+    path = tmp_path_factory.mktemp("migrated") / "control.db"
+    store = ControlStore(f"sqlite:///{path}")
+    store.migrate()
+    store.close()
+    return path
+
+
+@pytest.fixture(scope="session")
 def migrated_database(postgresql: PostgresServer, documented: Documented) -> str:
     """A database at this release's revision, to be copied: that is quicker than migrating each. The user `tidemark` may
     do in it what the docs let tasks do.

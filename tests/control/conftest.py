@@ -31,23 +31,23 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return STORES[request.param](request, tmp_path)
 
 
+@pytest.fixture(params=STORES)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store of each kind at this release's revision, as its owner has it."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "control.db")
+        return f"sqlite:///{tmp_path}/control.db"
+    server: PostgresServer = request.getfixturevalue("postgresql")
+    return server.url(server.new_database(template=request.getfixturevalue("migrated_database")))
+
+
 @pytest.fixture
-def store(url: str) -> Iterator[ControlStore]:
-    """A store that stands at this release's revision."""
-    opened = ControlStore(url)
-    opened.migrate()
+def store(store_url: str) -> Iterator[ControlStore]:
+    """A store at this release's revision; each call has a connection of its own."""
+    opened = ControlStore(store_url)
+    opened.migrate()  # of a copy it draws the id
     yield opened
     opened.close()
-
-
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite store at this release's revision, to be copied: that is quicker than migrating each."""
-    path = tmp_path_factory.mktemp("migrated") / "control.db"
-    store = ControlStore(f"sqlite:///{path}")
-    store.migrate()
-    store.close()
-    return path
 
 
 @pytest.fixture(params=STORES)

@@ -135,11 +135,11 @@ def test_serials_only_grow(kept: ControlStore) -> None:
     assert drawn == [1, 2, 3]
 
 
-def test_parallel_writers_draw_different_serials(kept: ControlStore, url: str) -> None:
+def test_parallel_writers_draw_different_serials(kept: ControlStore, store_url: str) -> None:
     drawn: list[int] = []
 
     def draw() -> None:
-        store = ControlStore(url)
+        store = ControlStore(store_url)
         drawn.extend(store.write(lambda connection: streams.draw_serial(connection, "uid-1")) for _ in range(10))
         store.close()
 
@@ -253,9 +253,9 @@ def test_a_store_that_is_not_embedded_is_never_migrated_by_itself(url: str) -> N
     assert list_streams(ControlStore(url, embedded=False)) == ()
 
 
-def test_a_store_of_a_newer_release_is_not_touched(url: str, store: ControlStore) -> None:
+def test_a_store_of_a_newer_release_is_not_touched(store_url: str, store: ControlStore) -> None:
     store.write(lambda c: c.exec_driver_sql("UPDATE tidemark_revision SET version_num = '9999'"))
-    newer = ControlStore(url)
+    newer = ControlStore(store_url)
     for touch in (lambda: list_streams(newer), newer.migrate):
         with pytest.raises(StoreTooNew, match="9999"):
             touch()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,9 +26,13 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """A store and tables of its own, with the stream `s` on the source at version 0; the table of objects follows all
     that happens.
     """
-    kept_in_a_file = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path}/control.db" if kept_in_a_file else request.getfixturevalue("postgresql_store")
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "control.db")
+        url = f"sqlite:///{tmp_path}/control.db"
+    else:
+        url = request.getfixturevalue("postgresql_store")
     made = World(tmp_path, url)
     made.stream()
     yield made
     assert drifted(made.store) == []
+    made.store.close()

@@ -33,6 +33,7 @@ def back_up(world: World, request: pytest.FixtureRequest) -> Callable[[], PutBac
     """Takes a backup of the world's store and answers how to put it back."""
 
     def take() -> PutBack:
+        world.store.close()  # PostgreSQL copies no database that somebody has open
         if world.url.startswith("sqlite"):
             copy = world.root / "backup.db"
             with sqlite3.connect(world.root / "control.db") as now, sqlite3.connect(copy) as kept:

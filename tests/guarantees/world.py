@@ -56,7 +56,7 @@ class World:
     drivers: list[Driver] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = ControlStore(self.url, clock=self.clock)
+        self.store = ControlStore(self.url, clock=self.clock, keep_connections=True)
         self.paths = JobPaths(workspace=str(self.root / "work"), exchange=str(self.root / "jobs"))
         self.sources = {name: SyntheticTable(self.root / name) for name in ("source", "other")}
         self.targets = [SyntheticTable(self.root / f"target{number}") for number in (0, 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -38,8 +39,14 @@ def current(connection: sa.Connection) -> str | None:
 
 def known(revision: str | None) -> bool:
     """Whether this release has `revision`. A store of a newer release must not be touched."""
+    return revision is None or revision in _revisions()
+
+
+@cache
+def _revisions() -> frozenset[str]:
+    """Of this release: they are read from their files once in a process, not by every store that is opened."""
     script = ScriptDirectory.from_config(configuration())
-    return revision is None or revision in {step.revision for step in script.walk_revisions()}
+    return frozenset(step.revision for step in script.walk_revisions())
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:

@@ -176,7 +176,8 @@ class ControlStore:
         found = migrate.current(connection)
         if not migrate.known(found):
             raise StoreTooNew(url=self._shown_url, found=found, needed=migrate.HEAD)
-        migrate.upgrade(connection)
+        if found != migrate.HEAD:
+            migrate.upgrade(connection)
         if connection.execute(sa.select(stores.c.store_id)).first() is None:
             connection.execute(stores.insert().values(store_id=self.new_id(), created_at=self.clock()))
 
