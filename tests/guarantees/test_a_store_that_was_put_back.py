@@ -42,7 +42,7 @@ def back_up(world: World, request: pytest.FixtureRequest) -> Callable[[], PutBac
         else:
             server: PostgresServer = request.getfixturevalue("postgresql")
             url = server.url(server.new_database(template=world.url.rpartition("/")[2]))
-        return lambda: setattr(world, "store", ControlStore(url, clock=world.clock))
+        return lambda: setattr(world, "store", ControlStore(url, clock=world.clock, keep_connections=True))
 
     return take
 
