@@ -28,7 +28,9 @@ LAKE = os.environ.get("TIDEMARK_SCREENSHOTS_LAKE")  # a new directory whose name
 
 
 class Page:
-    """The page as a reader has it: inside Airflow, logged in, by what can be seen."""
+    """The page as a reader has it: logged in, by what can be seen. Inside Airflow where that matters; by itself it is
+    there at once.
+    """
 
     def __init__(self, chrome: Chrome, server: ApiServer) -> None:
         self.chrome = chrome
@@ -43,6 +45,10 @@ class Page:
         self.until(lambda: "/auth/" not in self.chrome.current_url)
 
     def open(self, question: str = "") -> None:
+        self.chrome.switch_to.default_content()
+        self.chrome.get(f"{self.url}/tidemark/{question}")
+
+    def open_inside(self, question: str = "") -> None:
         self.chrome.switch_to.default_content()
         self.chrome.get(f"{self.url}/plugin/tidemark{question}")
         self.enter()
@@ -212,7 +218,7 @@ def test_airflows_menu_leads_to_the_page_and_it_shows_every_stream(page: Page) -
 
 
 def test_the_page_can_be_read_by_everybody(page: Page) -> None:
-    page.open()
+    page.open_inside()
     page.until(lambda: "up to date" in page.row("payments"))
     for question in ("", "?stream=order_changes", "?view=replications", "?replication=shop", "?view=objects"):
         page.open(question)
@@ -262,7 +268,7 @@ def test_an_empty_store_says_what_to_do_next(page: Page) -> None:
 
 
 def test_a_streams_details_have_its_history_window_and_targets(page: Page) -> None:
-    page.open()
+    page.open_inside()
     page.press("tr[data-stream=order_changes] th a", Keys.ENTER)
     assert page.label("#plot") == "The offset rose from version 0 to 24; the source is at 29."
     assert len(page.chrome.find_elements(By.CSS_SELECTOR, "#plot circle")) == 13
@@ -275,7 +281,7 @@ def test_a_streams_details_have_its_history_window_and_targets(page: Page) -> No
 
 
 def test_a_link_leads_to_a_window_and_the_window_to_its_run(page: Page) -> None:
-    page.open(f"?dag_id={DAG}&run_id=payments__0&task_id=deliver_payments")  # as of a task that names no stream
+    page.open_inside(f"?dag_id={DAG}&run_id=payments__0&task_id=deliver_payments")  # as of a task that names no stream
     page.until(lambda: "payments" in page.reads("#where"))
     assert "the window you came for" in page.reads("tr.asked")
     page.click("tr.asked a.out")
@@ -293,7 +299,7 @@ def test_what_changes_is_seen_without_a_reload(page: Page, monitored: Monitored)
 
 
 def test_the_page_is_dark_where_airflow_is(page: Page) -> None:
-    page.open()
+    page.open_inside()
     colour = "return getComputedStyle(document.body).backgroundColor"
     page.one("tr[data-stream]")
     seen = {}
@@ -324,7 +330,7 @@ def test_replications_are_a_view_of_their_own(page: Page) -> None:
 def test_a_replication_shows_its_alerts_its_objects_and_how_far_a_backfill_is(
     page: Page, replicated: MonitoredReplications
 ) -> None:
-    page.open("?replication=shop")
+    page.open_inside("?replication=shop")
     page.wears("light")
     page.until(lambda: page.objects() == list(WORST_FIRST))
     assert page.progress() == ("progressbar", "Backfill of shop.customers", "43")
@@ -368,7 +374,7 @@ def test_where_nothing_is_replicated_the_streams_are_all_there_is(page: Page) ->
 
 
 def test_objects_of_every_kind_are_a_view_of_their_own_with_the_worst_first(page: Page) -> None:
-    page.open()
+    page.open_inside()
     page.press("#view-objects", Keys.ENTER)
     page.until(lambda: len(page.every_object()) == 15)
     assert page.every_object()[:3] == ["replicated_table shop/shop.payments", "stream clicks", "stream stock"]
@@ -418,7 +424,7 @@ def test_the_page_breaks_none_of_its_own_rules(page: Page) -> None:
     page.chrome.get_log("browser")
     views = (("?stream=order_changes", "#plot"), ("?replication=shop", "progress"), ("?view=objects", "#by-state"))
     for question, there in views:
-        page.open(question)
+        page.open_inside(question)
         page.one(there)
     said = [entry["message"] for entry in page.chrome.get_log("browser") if "/tidemark/" in entry["message"]]
     assert [message for message in said if "can escape its sandboxing" not in message] == []  # Airflow's frame

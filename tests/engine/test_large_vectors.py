@@ -30,7 +30,8 @@ Counted = set[tuple[object, ...]]
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ViewLake]:
     home, quick = tmp_path_factory.mktemp("large"), spark.newSession()
-    quick.conf.set("spark.sql.codegen.wholeStage", "true")  # which small tables do not pay for
+    for name, value in (("wholeStage", "true"), ("factoryMode", "FALLBACK")):
+        quick.conf.set(f"spark.sql.codegen.{name}", value)  # which small tables do not pay for
     with Workspace(home.as_uri(), "large") as workspace:
         quick.sql("CREATE DATABASE large_vectors")
         lake = ViewLake(quick, home / "tables", workspace, "large_vectors")

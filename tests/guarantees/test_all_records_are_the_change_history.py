@@ -1,7 +1,7 @@
 """Four writers change three tables while the change stream is captured, splits and merges; three groups read it.
 
 Each group gets every change of the tables' histories, once, each key's in order, though some of its chunks fail at
-first. 24 commits, 400 by `make test-all`.
+first. 12 commits, 400 by `make test-all`.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def _as_change(transaction: str, kind: str, mod: Any) -> tuple[str, str, str, st
 
 
 @pytest.mark.timeout(5400)
-@pytest.mark.parametrize("commits", some((24, 400), now=(24,)))
+@pytest.mark.parametrize("commits", some((12, 400), now=(12,)))
 def test_every_group_gets_the_whole_history_once(soak: Soak, commits: int) -> None:
     TAKEN.clear()
     if commits < 100:
