@@ -14,10 +14,18 @@ import pytest
 
 from tests.waiting import LATER, REASON, RUN_NOW
 
-__all__ = ["ALL_TIERS", "is_quick", "nightly", "selected", "some", "some_rows", "tier_of", "wait_of"]
+__all__ = ["ALL_TIERS", "LONG", "is_quick", "nightly", "selected", "some", "some_rows", "tier_of", "wait_of"]
 
 ALL_TIERS: pytest.StashKey[list[dict[str, Any]]] = pytest.StashKey()  # of every test that was collected
 QUICK = ("unit", "control", "architecture")  # folders whose tests belong to `make test-quick`, but for PostgreSQL
+LONG = (
+    "tests/architecture/test_docs.py::test_the_site_builds_without_a_warning_and_its_navigation_has_the_four_kinds",
+    "tests/architecture/test_layers.py::test_each_side_can_be_imported_without_the_packages_of_the_other",
+    "tests/architecture/test_wheel.py",
+    "tests/control/test_replications_at_random.py",
+    "tests/unit/lake/test_corrupt_logs.py",
+    "tests/unit/triggers/test_waiting.py::test_it_survives_the_triggerer_and_keeps_its_deadline",
+)  # and for these, which are a third of their time
 
 
 def nightly(reason: str, proven_by: str | None = None) -> pytest.MarkDecorator:
@@ -59,7 +67,7 @@ def wait_of(item: pytest.Item) -> pytest.MarkDecorator | None:
 
 def is_quick(item: pytest.Item) -> bool:
     """Whether a test belongs to `make test-quick`: it is marked so, or needs neither Spark nor a server."""
-    if item.get_closest_marker("nightly"):
+    if item.get_closest_marker("nightly") or item.nodeid.startswith(LONG):
         return False
     needed = getattr(item, "fixturenames", ())
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
@@ -68,6 +76,6 @@ def is_quick(item: pytest.Item) -> bool:
 
 
 def tier_of(item: pytest.Item) -> dict[str, Any]:
-    """What the check of tiers looks at: `id`, and of a test that waits for `make test-all` its mark's facts."""
-    mark = item.get_closest_marker("nightly")
-    return {"id": item.nodeid, "nightly": mark is not None, **(mark.kwargs if mark else {})}
+    """What the check of tiers looks at: `id`, `quick`, and of a test that waits for `make test-all` its mark."""
+    mark, quick = item.get_closest_marker("nightly"), item.get_closest_marker("quick")
+    return {"id": item.nodeid, "quick": quick is not None, "nightly": mark is not None, **(mark.kwargs if mark else {})}

@@ -73,7 +73,6 @@ def test_a_new_stream_has_nothing_to_deliver_and_no_jvm_is_started_to_learn_it(
     assert (event["from"], event["to"], event["rows"]) == (1, 1, 0)
 
 
-@pytest.mark.quick
 def test_every_way_to_write_delivers_each_change_once_and_announces_it(
     run_dag: RunDag, source: str, lake: Lake, warm_spark: Path, hook: TidemarkHook
 ) -> None:
@@ -96,6 +95,7 @@ def test_every_way_to_write_delivers_each_change_once_and_announces_it(
     assert done.events("a")[0]["lag"] >= 0
 
 
+@pytest.mark.quick
 def test_a_cleared_run_delivers_nothing_and_announces_the_stored_result_again(
     run_dag: RunDag, source: str, lake: Lake, no_spark: Path, hook: TidemarkHook, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.tiers import ALL_TIERS
+from tests.tiers import ALL_TIERS, LONG
 from tests.waiting import LATER, RUN_NOW
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,14 @@ def test_each_mark_says_why_and_names_a_proof_that_make_test_runs(tiers: list[di
     waiting = [test for test in tiers if test["nightly"]]
     assert [test["id"] for test in waiting if not test["reason"]] == []
     assert [test for test in waiting if test["proven_by"] and proof_of(test) not in now] == []
+
+
+def test_what_make_test_quick_runs_make_test_runs(tiers: list[dict[str, Any]]) -> None:
+    assert [test["id"] for test in tiers if test["quick"] and test["nightly"]] == []
+
+
+def test_names_of_long_tests_are_those_of_tests(tiers: list[dict[str, Any]]) -> None:
+    assert [name for name in LONG if not any(test["id"].startswith(name) for test in tiers)] == []
 
 
 def test_tests_that_stand_for_a_file_are_in_it(tiers: list[dict[str, Any]]) -> None:

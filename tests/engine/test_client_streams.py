@@ -102,7 +102,6 @@ def bench(spark, tmp_path):
     bench.lake.close()
 
 
-@pytest.mark.quick
 def test_R1_R2_R31_R40_streams_start_now_are_independent_and_agree_on_row_ids(bench):
     bench.create("s")
     bench.run("INSERT INTO {t} VALUES (3, 'c')")
@@ -217,6 +216,7 @@ def test_R9_R91_bad_sources_are_named(bench, tmp_path):
         bench.create("x", mode="insert_only")
 
 
+@pytest.mark.quick
 def test_R13_R14_R15_a_write_takes_the_whole_window_whatever_its_filter(bench):
     bench.create()
     bench.run("INSERT INTO {t} VALUES (3, 'c'), (4, 'd')")

@@ -98,7 +98,6 @@ def test_nested_columns_and_texts_that_are_too_long_or_say_no_number(world: Worl
     ]
 
 
-@pytest.mark.quick
 def test_spaces_at_the_end_of_a_char_key_make_no_other_key(world: World) -> None:
     """A bad half keeps the other half back, and what the target has under the key is found."""
     world.source("id STRING, v STRING").target("id CHAR(4), v VARCHAR(3), w INT", "w IS NULL OR v <> 'q'")
@@ -170,6 +169,7 @@ def test_of_every_change_the_last_image_of_a_key_counts(world: World) -> None:
     assert done.quarantined == 3
 
 
+@pytest.mark.quick
 def test_the_quarantine_says_of_each_row_why_whose_which_and_when_and_columns_are_added(world: World) -> None:
     mapped = "'delta.columnMapping.mode' = 'name'"
     world.source("id INT, `odd name` INT NOT NULL, n TIMESTAMP_NTZ", properties=f", {mapped}")

@@ -126,7 +126,6 @@ def test_R88_files_that_delta_has_forgotten_stay_too(shore: Shore) -> None:
     assert (without.files, shore.rows()) == (0, [*REPLACED, (4, "d", "INSERT")])
 
 
-@pytest.mark.quick
 def test_R88_after_consumption_retention_falls_back(shore: Shore) -> None:
     shore.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 10 days')")
     shore.create()
@@ -165,6 +164,7 @@ def test_R10_R88_initial_rows_and_views_are_read_past_the_retention_of_delta(sho
     shore.sql(f"DROP VIEW {view}")
 
 
+@pytest.mark.quick
 def test_R84_what_an_outside_vacuum_took_is_said_at_the_next_look_and_never_without_need(shore: Shore) -> None:
     """What came and went inside the window is not needed by its net change, but by each of its steps."""
     shore.create("net")

@@ -78,7 +78,6 @@ def test_of_a_full_reload_only_what_really_changed_shows(
     assert shown(client) == []
 
 
-@pytest.mark.quick
 def test_updates_deletes_and_merges_show_what_they_did_and_optimize_nothing(client: Lake, lake: Table) -> None:
     lake.create(**UNTRACKED).sql("INSERT INTO {t} SELECT id, 'a' FROM range(10)", "INSERT INTO {t} VALUES (10, 'a')")
     stream(client, lake)
@@ -269,6 +268,7 @@ def test_partitions_clones_and_wide_reloads_are_read(client: Lake, lake: Table, 
     assert keys_of(client, clone) == {'{"p":"x %","k":0}', '{"p":"x %","k":200000}', '{"p":null,"k":777}'}
 
 
+@pytest.mark.quick
 def test_a_consumption_delivers_once_and_a_clone_keeps_the_keys(client: Lake, lake: Table) -> None:
     lake.create(**UNTRACKED).sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'a')")
     mart = f"delta.`{lake.path}_mart`"

@@ -81,7 +81,6 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
     return World(spark, tmp_path)
 
 
-@pytest.mark.quick
 def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
     table = world.table
     with table.transaction():
@@ -291,6 +290,7 @@ def test_an_update_of_a_row_that_the_target_lost_is_an_error(world: World) -> No
     assert world.rows() == []
 
 
+@pytest.mark.quick
 def test_an_append_only_target_has_a_row_for_every_event(world: World) -> None:
     table = world.table
     table.schema = world._schema = schema_of(column("v"), column("n", TypeKind.INTEGER))

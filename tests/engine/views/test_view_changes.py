@@ -29,7 +29,6 @@ def shop(views: ViewLake) -> ViewLake:
     return views
 
 
-@pytest.mark.quick
 def test_a_join_shows_the_difference_of_its_rows_at_both_ends(shop: ViewLake) -> None:
     query = shop.view("v", JOIN)
     shop.sql(
@@ -223,6 +222,7 @@ def test_fields_added_inside_a_column_are_refused_by_name_where_old_rows_are_nee
         views.frame(query)
 
 
+@pytest.mark.quick
 def test_a_base_table_made_anew_ends_the_stream(shop: ViewLake) -> None:
     query = shop.view("v", JOIN)
     windows = shop.windows(query)
