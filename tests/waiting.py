@@ -202,11 +202,6 @@ LATER: dict[str, dict[str, str | None]] = {
         ),
         "test_a_server_that_stops_answering_leaves_the_job_counted_as_running": None,
     },
-    "tests/airflow/test_consume.py": {
-        "test_max_commits_takes_no_more_versions_than_that": (
-            "test_max_rows_ends_the_window_before_the_commit_that_would_exceed_it"
-        ),
-    },
     "tests/airflow/test_monitor_hangs.py": {
         "test_a_store_that_hangs_takes_nothing_of_airflows_with_it[stopped]": (
             "test_a_store_that_hangs_takes_nothing_of_airflows_with_it"

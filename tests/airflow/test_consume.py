@@ -95,7 +95,6 @@ def test_every_way_to_write_delivers_each_change_once_and_announces_it(
     assert done.events("a")[0]["lag"] >= 0
 
 
-@pytest.mark.quick
 def test_a_cleared_run_delivers_nothing_and_announces_the_stored_result_again(
     run_dag: RunDag, source: str, lake: Lake, no_spark: Path, hook: TidemarkHook, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -146,6 +145,7 @@ def test_max_commits_takes_no_more_versions_than_that(
     assert run_dag(four_ways(only="a", dag_id="bounded_a", max_commits=1)).returned("a")["to"] == 5
 
 
+@pytest.mark.quick
 def test_what_a_run_took_is_replayed_into_another_table(run_dag: RunDag, lake: Lake, warm_spark: Path) -> None:
     lake.create("r.orders", "id BIGINT, name STRING", row_tracking=True)
     lake.create("r.mirror", "id BIGINT, name STRING")
