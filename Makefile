@@ -10,9 +10,9 @@ HOME_DIR := $(CURDIR)/.home
 DAYS ?= 1
 WORKERS ?= 3
 SHARD ?= 1/1
-# Where the environment forbids bytecode, each Airflow that starts compiles all of its packages: three times its CPU.
-unexport PYTHONDONTWRITEBYTECODE
 override SHARD := $(subst /, ,$(SHARD))
+# Without bytecode, each Airflow compiles all its packages when it starts, and takes three times the CPU.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q --dist loadfile --no-loadscope-reorder
 
 # Half the CPU of jobs that live for seconds; long ones want the defaults.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -162,6 +163,23 @@ def migrated_database(postgresql: PostgresServer, documented: Documented) -> str
     postgresql.sql(documented.deletes, name)
     postgresql.sql("DELETE FROM tidemark_store", name)  # each copy draws an id of its own
     return name
+
+
+@pytest.fixture
+def sqlite_store(migrated_file: Path, tmp_path: Path) -> str:
+    """The URL of a migrated control store of its own in a file."""
+    shutil.copy(migrated_file, tmp_path / "control.db")
+    return f"sqlite:///{tmp_path}/control.db"
+
+
+@pytest.fixture
+def postgresql_store(postgresql: PostgresServer, migrated_database: str) -> str:
+    """The URL of a migrated control store of its own on PostgreSQL, with the least rights for tasks."""
+    from tidemark.control.store import ControlStore
+
+    database = postgresql.new_database(template=migrated_database)
+    ControlStore(postgresql.url(database)).migrate()  # of a copy it draws the id
+    return postgresql.url(database, user="tidemark")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

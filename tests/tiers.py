@@ -25,7 +25,7 @@ LONG = (
     "tests/control/test_replications_at_random.py",
     "tests/unit/lake/test_corrupt_logs.py",
     "tests/unit/triggers/test_waiting.py::test_it_survives_the_triggerer_and_keeps_its_deadline",
-)  # and for these, which are a third of their time
+)  # except these, which take a quarter of the time of all of them
 
 
 def nightly(reason: str, proven_by: str | None = None) -> pytest.MarkDecorator:
@@ -76,6 +76,6 @@ def is_quick(item: pytest.Item) -> bool:
 
 
 def tier_of(item: pytest.Item) -> dict[str, Any]:
-    """What the check of tiers looks at: `id`, `quick`, and of a test that waits for `make test-all` its mark."""
+    """The facts of a test for the check of tiers: `id`, `quick`, `nightly`, and that mark's arguments."""
     mark, quick = item.get_closest_marker("nightly"), item.get_closest_marker("quick")
     return {"id": item.nodeid, "quick": quick is not None, "nightly": mark is not None, **(mark.kwargs if mark else {})}

@@ -301,10 +301,12 @@ LATER: dict[str, dict[str, str | None]] = {
             "tests/engine/test_client_streams.py"
             "::test_R20_R21_R25_a_transaction_sees_one_window_whatever_is_committed_meanwhile"
         ),
-    }
-    | {
-        f"test_scripts_of_the_source_system_can_be_pasted[{script}]": "test_scripts_of_the_source_system_can_be_pasted"
-        for script in ("basic_stream", "changes", "append_only_and_standard", "show_initial_rows")
+        **{
+            f"test_scripts_of_the_source_system_can_be_pasted[{script}]": (
+                "test_scripts_of_the_source_system_can_be_pasted"
+            )
+            for script in ("basic_stream", "changes", "append_only_and_standard", "show_initial_rows")
+        },
     },
     "tests/properties/test_captured_histories.py": {
         "test_whole_rows_are_those_of_the_snapshot": "test_records_lead_from_each_version_to_the_next",

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,11 +31,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=STORES)
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store_url(request: pytest.FixtureRequest) -> str:
     """The URL of a store of each kind at this release's revision, as its owner has it."""
     if request.param == "sqlite":
-        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "control.db")
-        return f"sqlite:///{tmp_path}/control.db"
+        url: str = request.getfixturevalue("sqlite_store")
+        return url
     server: PostgresServer = request.getfixturevalue("postgresql")
     return server.url(server.new_database(template=request.getfixturevalue("migrated_database")))
 
@@ -51,20 +50,11 @@ def store(store_url: str) -> Iterator[ControlStore]:
 
 
 @pytest.fixture(params=STORES)
-def copied_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControlStore]:
+def copied_store(request: pytest.FixtureRequest) -> Iterator[ControlStore]:
     """A store of each kind that keeps its connections; migrating each would take longer. On PostgreSQL it is opened
     with the least rights, as a task opens it.
     """
-    if request.param == "sqlite":
-        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "control.db")
-        url = f"sqlite:///{tmp_path}/control.db"
-        ControlStore(url).migrate()
-    else:
-        server: PostgresServer = request.getfixturevalue("postgresql")
-        database = server.new_database(template=request.getfixturevalue("migrated_database"))
-        ControlStore(server.url(database)).migrate()  # of a copy it draws the id
-        url = server.url(database, user="tidemark")
-    store = ControlStore(url, keep_connections=True)
+    store = ControlStore(request.getfixturevalue(f"{request.param}_store"), keep_connections=True)
     yield store
     store.close()
 

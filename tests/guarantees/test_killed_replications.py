@@ -41,13 +41,13 @@ def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
     spark: SparkSession, source_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     address, tables, writers = made_source(source_server, KILLED.index(point), TABLES, without=("shift", "swap"))
-    writers.run(30)
+    writers.run(60)
     writers.settle()
-    world = ReplicationWorld(spark, address, tables, tmp_path, max_events=20)
+    world = ReplicationWorld(spark, address, tables, tmp_path, max_events=40)
     try:
         world.turn("first")
         request_backfill(world.store, NAME, [f"{SCHEMA}.lines"], by=world.by())
-        writers.run(30)
+        writers.run(60)
         writers.settle()
         if point.startswith("segment2"):
             writers.empty()
@@ -55,7 +55,7 @@ def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
             killing.setenv(KILL_AT, point)
             died = run_script("killed_replication.py", tmp_path, str(address.port), address.database)
         assert died.returncode == -9, died.stdout[-3000:] + died.stderr[-3000:]
-        writers.run(20)
+        writers.run(40)
         writers.finish()
         world.turn(RUN)
         world.catch_up()

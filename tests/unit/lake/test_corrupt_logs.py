@@ -37,7 +37,7 @@ from tidemark.model.streams import StreamMode
 
 HEAD = 7
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-FUZZ = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Answers(dict[str, Any]):
