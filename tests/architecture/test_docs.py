@@ -32,7 +32,14 @@ KINDS = ["Tutorials", "How-to guides", "Reference", "Explanation"]
 LANGUAGES = {"python", "sql", "postgresql", "bash", "ini", "text", "{include}"}
 FENCE = re.compile(r"^```(\S*).*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n(?:\n(?= {4}))?)+")
-OF_THE_SERVER = ("CREATE ROLE", "CREATE DATABASE", "ALTER SCHEMA", "ALTER DEFAULT PRIVILEGES", "GRANT")  # not sqlglot's
+OF_THE_SERVER = (
+    "CREATE ROLE",
+    "CREATE DATABASE",
+    "CREATE PUBLICATION",
+    "ALTER SCHEMA",
+    "ALTER DEFAULT PRIVILEGES",
+    "GRANT",
+)  # fmt: skip - not sqlglot's
 OURS = re.compile(r"\s*(CREATE|ALTER|DROP|SHOW|DESC)\b.*\b(STREAMS?|EXTERNAL TABLE)\b", re.IGNORECASE)
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

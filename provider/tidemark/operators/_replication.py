@@ -61,6 +61,8 @@ _OPTIONS = (
     "append_only_tables",
     "merge_tables",
     "fetch_rows",
+    "publication",
+    "slot",
 )
 
 
@@ -186,6 +188,8 @@ def _option(name: str, value: Any) -> Any:
         "append_only_tables": lambda: names_of(name, value),
         "merge_tables": lambda: names_of(name, value),
         "fetch_rows": lambda: whole_number_of(name, value),
+        "publication": lambda: str(value).strip(),
+        "slot": lambda: str(value).strip(),
     }
     return read[name]()
 

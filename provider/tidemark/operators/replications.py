@@ -58,7 +58,8 @@ class CreateReplicationOperator(ReplicationOperator):
         see". (templated)
     :param mode: `merge`, a mirror, or `append_only`, a row for every event. (templated)
     :param options: invalid_values, backfill, backfill_exclude, numeric_as, max_events, gives_way_after, without_key,
-        mask_columns, hash_columns, target_table, append_only_tables, merge_tables, fetch_rows. (templated)
+        mask_columns, hash_columns, target_table, append_only_tables, merge_tables, fetch_rows, publication,
+        slot. (templated)
     """
 
     template_fields: Sequence[str] = (

@@ -62,7 +62,8 @@ class SeenTable:
     changes. `columns`: in the order of their numbers. `parts`: of a partitioned table, as `files`.
 
     `went`, `rewritten`: names of partitions of which a copy does not tell since when: dropped or detached, and with
-    other storage.
+    other storage. `entry`: the identity of its entry in a publication that others alter, another after each change of
+    it; None in the replication's own.
     """
 
     name: str
@@ -71,6 +72,7 @@ class SeenTable:
     parts: Mapping[str, SeenPart] = field(default_factory=dict)
     went: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
+    entry: str | None = None
 
     def column(self, number: int | None) -> SeenColumn | None:
         """The column of that number; None if there is none."""

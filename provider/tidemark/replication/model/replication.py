@@ -197,7 +197,8 @@ class ReplicationOptions:
     `without_key`: what the target of a table without a key is, if `mode` is MERGE: MERGE is a mirror, in which each row
     is as often as in the source. `append_only_tables`, `merge_tables`: patterns of tables that have this mode, whatever
     `mode` and `without_key` are; the first wins. `fetch_rows`: rows that a backfill fetches at a time at most; wide
-    rows come in smaller numbers anyway.
+    rows come in smaller numbers anyway. `publication`, `slot`: names of existing ones in the source, which Tidemark
+    neither creates, alters nor drops; None: the replication has its own.
     """
 
     target: str
@@ -216,13 +217,16 @@ class ReplicationOptions:
     append_only_tables: tuple[str, ...] = ()
     merge_tables: tuple[str, ...] = ()
     fetch_rows: int | None = None
+    publication: str | None = None
+    slot: str | None = None
 
 
 @dataclass(frozen=True)
 class Replication:
     """A replication as the store knows it. `captured`: the event log has every transaction that committed before it,
     and its batches up to number `batches`; None before the start. `slot` and `publication` are its own in the source,
-    named after its uid. `system_id`: of the source's cluster, so that another one is noticed.
+    named after its uid, or the existing ones of its options. `system_id`: of the source's cluster, so that another
+    one is noticed.
     """
 
     uid: str

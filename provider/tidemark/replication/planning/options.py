@@ -12,6 +12,8 @@ from tidemark.replication.planning.target_names import require_target_table
 __all__ = ["require_options"]
 
 _LONGEST_WAIT = 86400.0  # seconds for which others may wait for a backfill
+_SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
+_LONGEST_NAME = 63  # bytes of a publication's name
 _NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
 
 
@@ -24,6 +26,7 @@ def require_options(options: ReplicationOptions) -> None:
     if not options.target.strip():
         raise InvalidArgument(argument="target", value=options.target, problem="a schema of the lake, or a place")
     require_target_table(options.target_table)
+    _require_existing(options)
     if options.fetch_rows is not None and options.fetch_rows < 1:
         raise InvalidArgument(argument="fetch_rows", value=options.fetch_rows, problem="one row at least")
     if options.max_events < 1:
@@ -35,6 +38,17 @@ def require_options(options: ReplicationOptions) -> None:
     if not fits:
         problem = "string, or decimal(p,s) with a precision from 1 to 38 and a scale up to it"
         raise InvalidArgument(argument="numeric_as", value=options.numeric_as, problem=problem)
+
+
+def _require_existing(options: ReplicationOptions) -> None:
+    """Names of a publication and a slot that the source can have. Raises InvalidArgument."""
+    publication, slot = options.publication, options.slot
+    if publication is not None and not 1 <= len(publication.encode()) <= _LONGEST_NAME:
+        problem = f"the name of a publication has 1 to {_LONGEST_NAME} bytes"
+        raise InvalidArgument(argument="publication", value=publication, problem=problem)
+    if slot is not None and not _SLOT_NAME.fullmatch(slot):
+        problem = "the name of a slot has 1 to 63 lower-case letters, digits and underscores"
+        raise InvalidArgument(argument="slot", value=slot, problem=problem)
 
 
 def _is_decimal(text: str) -> bool:

@@ -36,7 +36,7 @@ class Source(Protocol):
         """Every table of the catalog, also what is not selected."""
         ...
 
-    def seen(self, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
+    def seen(self, replication: Replication, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
         """What else the catalog has of these tables now, by source id: by it a later look knows what the log does not
         tell. One that is gone has nothing.
         """
@@ -50,7 +50,8 @@ class Source(Protocol):
         self, replication: Replication, selected: Sequence[FoundObject], *, leave: Collection[str] = ()
     ) -> tuple[str, ...]:
         """Have the log say what becomes of these objects, and of no other; but the tables with the ids to `leave` stay
-        as they are. A second run changes nothing; what did change is answered in words. Raises SourceLocked.
+        as they are. An existing publication is never altered. A second run changes nothing; what did change is answered
+        in words. Raises SourceLocked.
         """
         ...
 
@@ -64,7 +65,8 @@ class Source(Protocol):
 
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
         """From now on the log is kept; every transaction that commits at or after the answer can be read. One that is
-        there and is ours is left as it is. Raises SlotBlocked, SlotForeign.
+        there and is ours is left as it is, and an existing one of the options is never made. Raises SlotBlocked,
+        SlotForeign.
         """
         ...
 
@@ -93,11 +95,13 @@ class Source(Protocol):
         ...
 
     def drop_slot(self, replication: Replication) -> bool:
-        """The log is kept no longer. Whether there was one. Raises SlotBusy, SlotForeign."""
+        """The log is kept no longer, but by an existing slot of the options. Whether there was one. Raises SlotBusy,
+        SlotForeign.
+        """
         ...
 
     def drop(self, replication: Replication) -> tuple[str, ...]:
-        """Take away all that was made for it; what there was, in words. A second run finds nothing."""
+        """Take away all that was made for it, and no more; what there was, in words. A second run finds nothing."""
         ...
 
 

@@ -254,7 +254,8 @@ def _complete(
         if known is not None and known.report is not None:
             return BackfillOutcome(replace(from_json(BackfillReport, known.report), found=True))
         return BackfillOutcome(reason=NOT_OURS)
-    one = replicated_objects.by_uid(connection, write.object_uid).object
+    stored = replicated_objects.by_uid(connection, write.object_uid)
+    one, entry = stored.object, None if stored.seen is None else stored.seen.entry
     placed = replicated_objects.place(
         connection,
         one,
@@ -267,7 +268,7 @@ def _complete(
         progress=BackfillProgress(report.rows, report.rows, now),
         at=now,
         by=by,
-        seen=report.seen,
+        seen=None if report.seen is None else replace(report.seen, entry=entry),
     )
     if not placed:
         raise ObjectFailed(

@@ -32,6 +32,7 @@ TAKEN = (
     " renamed, then request a backfill of {name}"
 )
 NEW_BESIDE_HIDDEN = "column {name} is new and replicated as it is, in a table of which other columns are hidden"
+ENTERED_ANEW = "publication {publication} was altered: changes of the table in between may not be in the event log"
 HIDDEN_ANEW = "columns are hashed or masked otherwise than before ({columns}); its rows have them as they were"
 
 
@@ -63,6 +64,7 @@ class CatalogChanges:
         if there and same:
             self._mark_hidden(stored, found)
         if before is not None and now is not None:
+            self._mark_entered_anew(stored, before, now)
             self._mark_unlike(stored, found, before, carried(before, now))
         new = () if before is None or now is None else self._new_beside_hidden(found, before, now)
         parts = () if now is None or _is_empty(stored) else parts_notices(carried(before, now))
@@ -110,6 +112,13 @@ class CatalogChanges:
         transition_object(
             self.connection, self.store, one, act, by=self.by, give_up=copying, needs_backfill=why, called="change"
         )
+
+    def _mark_entered_anew(self, stored: StoredObject, before: SeenTable, now: SeenTable) -> None:
+        """An existing publication may have been without the table between two looks."""
+        if before.entry is not None and now.entry != before.entry:
+            why = ENTERED_ANEW.format(publication=self.replication.publication)
+            again = replicated_objects.by_uid(self.connection, stored.object.uid)
+            missed(self.connection, self.store, self.replication, again, why, by=self.by)
 
     def _mark_hidden(self, stored: StoredObject, found: FoundObject) -> None:
         """Columns that were there at the last look, and are shown otherwise now."""

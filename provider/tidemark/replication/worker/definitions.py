@@ -9,7 +9,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import ReplicationExists, ReplicationRefused
+from tidemark.errors import InvalidArgument, ReplicationExists, ReplicationRefused
 from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import Actor, Replication, ReplicationOptions, ReplicationState, Selection
 from tidemark.replication.planning.hiding import another_secret
@@ -47,7 +47,7 @@ def create_replication(
 
     `event_log`: where its event log is to lie, or what tells that by the new replication's uid. `if_not_exists` keeps
     an existing one as it is, so a second run changes nothing. Raises ReplicationExists, InvalidArgument (a name, a
-    pattern or an option that cannot be).
+    pattern or an option that cannot be, or the slot of another replication).
     """
     require_name(name)
     _require_selection(selection)
@@ -62,8 +62,8 @@ def create_replication(
         selection=selection,
         options=options,
         event_log=event_log if isinstance(event_log, str) else event_log(uid),
-        slot=in_the_source,
-        publication=in_the_source,
+        slot=options.slot or in_the_source,
+        publication=options.publication or in_the_source,
         state=ReplicationState.NOT_STARTED,
         created_at=store.clock(),
     )
@@ -71,6 +71,7 @@ def create_replication(
     def create(connection: sa.Connection) -> Replication:
         existing = replications.lookup(connection, name)
         if existing is None:
+            _require_free_slot(connection, wanted)
             replications.insert(connection, wanted, by=by)
             return wanted
         if not if_not_exists:
@@ -183,6 +184,15 @@ def _name_in_the_source(name: str, uid: str) -> str:
     tail = "_" + uid.replace("-", "")[:8].lower()
     plain = re.sub(r"[^a-z0-9_]", "_", name.lower())
     return f"tidemark_{plain}"[: LONGEST_SOURCE_NAME - len(tail)] + tail
+
+
+def _require_free_slot(connection: sa.Connection, wanted: Replication) -> None:
+    """Two replications that read one slot would each lose what the other captures. Raises InvalidArgument."""
+    for one in replications.live(connection):
+        other = one.replication
+        if (other.source_conn_id, other.slot) == (wanted.source_conn_id, wanted.slot):
+            problem = f"replication {other.name} reads this slot; a slot has one reader"
+            raise InvalidArgument(argument="slot", value=wanted.slot, problem=problem)
 
 
 def _require_selection(selection: Selection) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.replication.model.replication import Actor, FoundObject, Replication
+from tidemark.replication.model.replication import Actor, FoundObject, ObjectState, Replication
 from tidemark.replication.planning.lifecycle import ObjectAct
 from tidemark.replication.planning.selection import is_backfilled
 from tidemark.replication.store import object_writes, replicated_objects
@@ -17,6 +17,7 @@ from tidemark.replication.worker.transitions import transition_object
 
 __all__ = ["mark_unpublished", "missed"]
 
+UNCAPTURED = "it was not captured for a while; what happened meanwhile is not in the event log"
 UNPUBLISHED = "its publication did not have it for a while; what happened meanwhile is not in the event log"
 
 
@@ -29,18 +30,23 @@ def mark_unpublished(
     by: Actor,
 ) -> None:
     """Mark the objects that are about to be published and are not: `published` and `selected` by their ids in the
-    source. To be called before they are: once they are published, nothing tells that they were not. A second run before
-    that marks them again.
+    source. To be called before they are: once they are published, nothing tells that they were not. An existing
+    publication has an object also while it is unsupported, and not captured. A second run before that marks them again.
     """
-    added = {one.source_id for one in selected if one.unsupported is None} - set(published)
+    supported = {one.source_id for one in selected if one.unsupported is None}
+    added, others = supported - set(published), replication.options.publication is not None
 
     def mark(connection: sa.Connection) -> None:
         for stored in replicated_objects.of_replication(connection, replication.uid):
             one = stored.object
-            if one.source_id in added and one.selected and not one.gone:
+            if not one.selected or one.gone:
+                continue
+            if one.source_id in added:
                 missed(connection, store, replication, stored, UNPUBLISHED, by=by)
+            elif others and one.state is ObjectState.UNSUPPORTED and one.source_id in supported:
+                missed(connection, store, replication, stored, UNCAPTURED, by=by)
 
-    if added:
+    if added or others:
         store.write(mark)
 
 

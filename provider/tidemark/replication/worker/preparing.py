@@ -81,7 +81,7 @@ def prepare(
     except TidemarkError as error:
         lifecycle.settle(store, name, error=error, by=by)
         raise
-    tables = source.seen([one for one in discovery.selected if one.unsupported is None])
+    tables = source.seen(replication, [one for one in discovery.selected if one.unsupported is None])
     registered = register(store, name, discovery.everything, targets=targets, by=by, tables=tables)
     replication = get_replication(store, name)
     warnings = (*discovery.warnings, *source.alerts(replication))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tidemark.errors import SlotAhead, SlotBusy, SlotForeign, SlotLost, SourceSetBack
+from tidemark.errors import SlotAhead, SlotBusy, SlotForeign, SlotLost, SourceRefused, SourceSetBack
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.replication import START, LogPosition
 from tidemark.replication.planning.positions import lsn_of, lsn_text, position_of_lsn
@@ -37,9 +37,11 @@ __all__ = [
     "Snapshot",
     "advance_slot",
     "create_slot",
+    "creation_of",
     "current_position",
     "drop_slot",
     "emit_heartbeat",
+    "existing_slot",
     "exported_snapshot",
     "has_changes",
     "losses_named",
@@ -187,6 +189,28 @@ def create_slot(address: SourceAddress, name: str, *, patience: timedelta, bound
                 "SELECT (lsn - '0/0')::bigint FROM pg_create_logical_replication_slot(%s, %s)", (name, PLUGIN)
             )
             return position_of_lsn(cursor.fetchone()[0])
+
+
+def existing_slot(address: SourceAddress, name: str) -> LogPosition:
+    """Up to where a slot was moved that somebody else keeps: every transaction that commits at or after that can be
+    read. Raises SourceRefused if there is none or it has lost its log, SlotForeign if it cannot be read here.
+    """
+    with connect(address) as connection:
+        status = slot_status(connection, name)
+        if not status.exists or status.lost:
+            raise SourceRefused(
+                source=source_of(connection),
+                what=f"replication slot {name}",
+                problem="it has lost its log" if status.exists else "it does not exist",
+                remedy=f"Create it, then try again: {creation_of(status)}",
+            )
+        return require_ours(status, idle=False)
+
+
+def creation_of(status: SlotStatus) -> str:
+    """The statement that makes the slot anew."""
+    gone = f"SELECT pg_drop_replication_slot({literal(status.name)}); " if status.exists else ""
+    return f"{gone}SELECT pg_create_logical_replication_slot({literal(status.name)}, {literal(PLUGIN)})"
 
 
 def advance_slot(connection: psycopg2.extensions.connection, name: str, to: LogPosition) -> LogPosition:

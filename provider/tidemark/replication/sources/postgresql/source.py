@@ -14,6 +14,7 @@ from tidemark.replication.planning.positions import parse_lsn, position_of_lsn
 from tidemark.replication.sources.postgresql import publication, slots, validation
 from tidemark.replication.sources.postgresql.catalog import CatalogTable, discover, server_facts
 from tidemark.replication.sources.postgresql.connection import connect
+from tidemark.replication.sources.postgresql.existing_publication import existing_publication
 from tidemark.replication.sources.postgresql.failures import source_text
 from tidemark.replication.sources.postgresql.fingerprints import seen_tables
 from tidemark.replication.sources.postgresql.publication import LOCK_PATIENCE, PublishedTable
@@ -54,10 +55,17 @@ class PostgresSource:
             found = discover(connection, numeric_as=numeric_as)
         return tuple(_found(one) for one in found if one.by_default or _is_named(replication.selection, one))
 
-    def seen(self, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
+    def seen(self, replication: Replication, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
         """By OID, as one statement after the other finds it."""
         with connect(self._address) as connection:
-            return seen_tables(connection, (int(one.source_id) for one in found))
+            tables = seen_tables(connection, (int(one.source_id) for one in found))
+            if replication.options.publication is None:
+                return tables
+            entries = existing_publication(connection, replication.publication).tables
+        return {
+            oid: replace(table, entry=entries[int(oid)].entry if int(oid) in entries else "")
+            for oid, table in tables.items()
+        }
 
     def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[SourceProblem, ...]:
         """Of the server, the rights and the tables, each with the statement that mends it."""
@@ -79,6 +87,8 @@ class PostgresSource:
         self, replication: Replication, selected: Sequence[FoundObject], *, leave: Collection[str] = ()
     ) -> tuple[str, ...]:
         """The statements that were run. Raises ObjectNotReplicable; SourceLocked where a table stays locked."""
+        if replication.options.publication is not None:
+            return ()
         with connect(self._address) as connection:
             return publication.ensure_publication(
                 connection,
@@ -90,6 +100,8 @@ class PostgresSource:
 
     def locked(self, replication: Replication, selected: Sequence[FoundObject]) -> frozenset[str]:
         """Those that stand in a queue for one are locked, too."""
+        if replication.options.publication is not None:
+            return frozenset()
         with connect(self._address) as connection:
             found = publication.locked_tables(connection, replication.publication, _to_publish(selected))
         return frozenset(map(str, found))
@@ -97,12 +109,18 @@ class PostgresSource:
     def published(self, replication: Replication) -> frozenset[str]:
         """Not those of which somebody filters rows or columns, and none where not all kinds of changes are there."""
         with connect(self._address) as connection:
+            if replication.options.publication is not None:
+                return frozenset(map(str, existing_publication(connection, replication.publication).whole))
             state = publication.publication_state(connection, replication.publication)
         tables = state.tables if state.plain else {}
         return frozenset(str(oid) for oid, (_, listed) in tables.items() if listed is None)
 
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
-        """Raises SlotBlocked, SlotForeign, SlotLost."""
+        """Raises SlotBlocked, SlotForeign, SlotLost; SourceRefused if an existing slot is to be read and is not there,
+        or has lost its log.
+        """
+        if replication.options.slot is not None:
+            return slots.existing_slot(self._address, replication.slot)
         bound = timedelta(seconds=replication.options.gives_way_after)
         return slots.create_slot(self._address, replication.slot, patience=patience, bound=bound)
 
@@ -142,17 +160,23 @@ class PostgresSource:
 
     def drop_slot(self, replication: Replication) -> bool:
         """Raises SlotForeign, SlotBusy."""
+        if replication.options.slot is not None:
+            return False
         with connect(self._address) as connection:
             return slots.drop_slot(connection, replication.slot)
 
     def drop(self, replication: Replication) -> tuple[str, ...]:
         """Slot first: what it holds cannot be decoded without the publication."""
+        options = replication.options
+        slot, published = f"replication slot {replication.slot}", f"publication {replication.publication}"
         with connect(self._address) as connection:
-            slot = slots.drop_slot(connection, replication.slot)
-            published = publication.drop_publication(connection, replication.publication)
+            gone = options.slot is None and slots.drop_slot(connection, replication.slot)
+            hidden = options.publication is None and publication.drop_publication(connection, replication.publication)
         return (
-            *((f"dropped replication slot {replication.slot}",) if slot else ()),
-            *((f"dropped publication {replication.publication}",) if published else ()),
+            *((f"dropped {slot}",) if gone else ()),
+            *((f"kept {slot}, which keeps the log until somebody reads or drops it",) if options.slot else ()),
+            *((f"dropped {published}",) if hidden else ()),
+            *((f"kept {published}",) if options.publication else ()),
         )
 
 

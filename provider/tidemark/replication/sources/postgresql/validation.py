@@ -15,9 +15,14 @@ from tidemark.replication.model.replication import Hinders, ReplicationOptions
 from tidemark.replication.planning.selection import mode_of
 from tidemark.replication.planning.target_names import columns_in_the_way, table_of
 from tidemark.replication.sources.postgresql.catalog import CatalogTable, ServerFacts, server_facts
+from tidemark.replication.sources.postgresql.existing_publication import (
+    ExistingPublication,
+    PublishedEntry,
+    existing_publication,
+)
 from tidemark.replication.sources.postgresql.names import literal, qualified, quoted
 from tidemark.replication.sources.postgresql.publication import PublicationState, publication_state
-from tidemark.replication.sources.postgresql.slots import SlotStatus, require_ours, slot_status
+from tidemark.replication.sources.postgresql.slots import SlotStatus, creation_of, require_ours, slot_status
 
 if TYPE_CHECKING:
     import psycopg2
@@ -89,12 +94,18 @@ def validate(
         what = f"is PostgreSQL {facts.version // 10000}, older than {OLDEST_VERSION // 10000}"
         return (Problem("The server", what, "Upgrade the server."),)
     status, published = slot_status(connection, slot), publication_state(connection, publication)
+    existing = None if options.publication is None else existing_publication(connection, publication)
     return (
         *_server_problems(facts, status),
-        *_right_problems(connection, facts, published),
+        *_right_problems(connection, facts, published, existing),
         *_slot_problems(facts, status, published, publication),
-        *_publication_problems(facts, published, publication),
-        *_table_problems(connection, facts, tables, published),
+        *(
+            _publication_problems(facts, published, publication)
+            if existing is None
+            else _existing_publication_problems(existing, publication, tables)
+        ),
+        *(_missing_slot(status) if options.slot is not None else ()),
+        *_table_problems(connection, facts, tables, published, existing),
         *_name_problems(tables, options.target_table),
         *_own_column_problems(tables, options),
     )
@@ -119,7 +130,10 @@ def _server_problems(facts: ServerFacts, status: SlotStatus) -> Iterator[Problem
 
 
 def _right_problems(
-    connection: psycopg2.extensions.connection, facts: ServerFacts, published: PublicationState
+    connection: psycopg2.extensions.connection,
+    facts: ServerFacts,
+    published: PublicationState,
+    existing: ExistingPublication | None,
 ) -> Iterator[Problem]:
     with connection.cursor() as cursor:
         cursor.execute(_RIGHTS)
@@ -128,7 +142,7 @@ def _right_problems(
     if not rights.replication:
         remedy = f"GRANT rds_replication TO {user}" if rights.managed else f"ALTER ROLE {user} REPLICATION"
         yield Problem(f"Role {facts.user}", "may not read the log", remedy)
-    if not rights.create and not published.exists:
+    if not rights.create and not published.exists and existing is None:
         remedy = f"GRANT CREATE ON DATABASE {quoted(facts.database)} TO {user}"
         yield Problem(f"Role {facts.user}", f"may not create a publication in database {facts.database}", remedy)
 
@@ -151,6 +165,42 @@ def _slot_problems(
         yield Problem(f"Replication slot {status.name}", what, remedy, Hinders.REPLICATION)
 
 
+def _missing_slot(status: SlotStatus) -> Iterator[Problem]:
+    """Told behind the publication, without which the log of an older slot could not be decoded."""
+    if not status.exists:
+        yield Problem(f"Replication slot {status.name}", "does not exist", creation_of(status), Hinders.REPLICATION)
+
+
+def _existing_publication_problems(
+    existing: ExistingPublication, name: str, tables: Sequence[CatalogTable]
+) -> Iterator[Problem]:
+    if not existing.exists:
+        listed = ", ".join(f"ONLY {qualified(table.name)}" for table in tables if table.problem is None)
+        remedy = f"CREATE PUBLICATION {quoted(name)} FOR TABLE {listed} WITH (publish_via_partition_root = true)"
+        yield Problem(f"Publication {name}", "does not exist", remedy, Hinders.REPLICATION)
+        return
+    if not existing.complete:
+        what = "does not publish all of insert, update, delete and truncate"
+        remedy = f"ALTER PUBLICATION {quoted(name)} SET (publish = 'insert, update, delete, truncate')"
+        yield Problem(f"Publication {name}", what, remedy, Hinders.REPLICATION)
+    for table in tables:
+        if table.problem is None:
+            yield from _unpublished(table, existing.tables.get(table.oid), quoted(name))
+
+
+def _unpublished(table: CatalogTable, entry: PublishedEntry | None, publication: str) -> Iterator[Problem]:
+    alter, only = f"ALTER PUBLICATION {publication}", f"ONLY {qualified(table.name)}"
+    if entry is None and table.parted:
+        remedy = f"{alter} SET (publish_via_partition_root = true); -- and: {alter} ADD TABLE {only}"
+        yield _of_table(table, f"is not published under its own name by publication {publication}", remedy)
+    elif entry is None:
+        yield _of_table(table, f"is not in publication {publication}", f"{alter} ADD TABLE {only}")
+    elif not entry.whole:
+        without = "some of its rows" if entry.filtered else f"its columns {', '.join(entry.lacking)}"
+        remedy = f"{alter} DROP TABLE {only}; {alter} ADD TABLE {only}"
+        yield _of_table(table, f"is published by publication {publication} without {without}", remedy)
+
+
 def _publication_problems(facts: ServerFacts, published: PublicationState, name: str) -> Iterator[Problem]:
     if published.exists and not published.alterable:
         remedy = f"ALTER PUBLICATION {quoted(name)} OWNER TO {quoted(facts.user)}"
@@ -165,6 +215,7 @@ def _table_problems(
     facts: ServerFacts,
     tables: Sequence[CatalogTable],
     published: PublicationState,
+    existing: ExistingPublication | None,
 ) -> Iterator[Problem]:
     with connection.cursor() as cursor:
         cursor.execute(_TABLE_RIGHTS, ([table.oid for table in tables],))
@@ -175,13 +226,15 @@ def _table_problems(
         elif table.oid not in rights:
             yield _of_table(table, "was dropped", "Take it out of the replication.", Hinders.BACKFILL)
         else:
-            yield from _rights_to(table, facts, rights[table.oid], published)
+            usage, owned, filtered, unreadable = rights[table.oid]
+            publishable = owned or table.oid in published.tables or existing is not None
+            yield from _rights_to(table, facts, (usage, publishable, filtered, unreadable))
 
 
 def _rights_to(
-    table: CatalogTable, facts: ServerFacts, rights: tuple[bool, bool, bool, list[str]], published: PublicationState
+    table: CatalogTable, facts: ServerFacts, rights: tuple[bool, bool, bool, list[str]]
 ) -> Iterator[Problem]:
-    usage, owned, filtered, unreadable = rights
+    usage, publishable, filtered, unreadable = rights
     name, user = qualified(table.name), quoted(facts.user)
     if not usage:
         remedy = f"GRANT USAGE ON SCHEMA {quoted(table.name.schema)} TO {user}"
@@ -192,7 +245,7 @@ def _rights_to(
         which = "" if len(hidden) == len(wanted) else f"({', '.join(map(quoted, hidden))}) "
         remedy = f"GRANT SELECT {which}ON {name} TO {user}"
         yield _of_table(table, f"may not be read by {facts.user}", remedy, Hinders.BACKFILL)
-    if not owned and table.oid not in published.tables:
+    if not publishable:
         remedy = f"GRANT {quoted(table.owner)} TO {user}; -- or: ALTER TABLE {name} OWNER TO {user}"
         yield _of_table(table, f"belongs to {table.owner}: only its owner may publish it", remedy)
     if filtered:
