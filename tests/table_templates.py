@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 import uuid
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,30 +16,39 @@ from tidemark.lake.delta_log import DeltaLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["put_table"]
+__all__ = ["put_made", "put_table"]
 
 _HOME = tempfile.TemporaryDirectory(prefix="tidemark-templates-", ignore_cleanup_errors=True)
-_MADE: dict[tuple[str, ...], Path] = {}
+_MADE: dict[Hashable, Path] = {}
 
 
 def put_table(spark: SparkSession, path: Path, *statements: str) -> None:
-    """The table that `statements` make at `path`, which they name {t}.
+    """The table that `statements` make at `path`, which they name {t}; see `put_made`."""
 
-    A copy is a table of its own: it has another id, its commits are of now. A session with settings of its own runs
-    the statements itself.
+    def make() -> None:
+        for statement in statements:
+            spark.sql(statement.replace("{t}", "delta.`" + str(path).replace("`", "``") + "`"))
+
+    put_made(spark, path, statements, make)
+
+
+def put_made(spark: SparkSession, path: Path, key: Hashable, make: Callable[[], object]) -> None:
+    """The table at `path` that `make` made when it was called first for this `key`.
+
+    A copy is a table of its own: it has another id, its commits are of now. A session with settings of its own makes
+    the table itself.
     """
     from pyspark.sql import SparkSession
 
     shared = spark is SparkSession._instantiatedSession
-    template = _MADE.get(statements) if shared else None
+    template = _MADE.get(key) if shared else None
     if template is not None:
         _copy(template, path)
         return
-    for statement in statements:
-        spark.sql(statement.replace("{t}", "delta.`" + str(path).replace("`", "``") + "`"))
+    make()
     if shared:
-        _MADE[statements] = Path(_HOME.name) / str(len(_MADE))
-        shutil.copytree(path, _MADE[statements], ignore=shutil.ignore_patterns(".*.crc"))
+        _MADE[key] = Path(_HOME.name) / str(len(_MADE))
+        shutil.copytree(path, _MADE[key], ignore=shutil.ignore_patterns(".*.crc"))
 
 
 def _copy(template: Path, path: Path) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
 
 DAGS = Path(__file__).parents[2] / "dags"
-IN_ONE_SPARK = "tests/airflow/test_examples.py::test_a_mirror_begins_with_the_rows_and_goes_on_with_the_records"
+IN_ONE_SPARK = "tests/airflow/test_examples.py::test_records_are_kept_and_delivered_again_after_a_reset"
 FOUR_HOURS = {"days": 4 / 24}
 
 pytestmark = [pytest.mark.airflow]

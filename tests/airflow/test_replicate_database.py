@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.airflow]
-IN_ONE_SPARK = "tests/airflow/test_examples.py::test_a_shops_database_is_replicated_held_recovered_and_let_go"
+IN_ONE_SPARK = (
+    "tests/airflow/test_replicate_group.py::test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended"
+)
 ONE, TWO = ["shop.visits"], ["shop.order_items", "shop.visits"]
 RunDag = Callable[..., Outcome]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.table_templates import put_made
 from tidemark.delivery.driver.exactly_once import Delivering
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.statements import PlannedWrite, Statement, TransactionKey, WriteAs
@@ -41,7 +42,12 @@ def statement(
 
 def make(spark: Any, path: Path, rows: Sequence[Any], schema: str = "id BIGINT, v STRING") -> str:
     """A Delta table with these rows; returns its URI."""
-    spark.createDataFrame(list(rows), schema).write.format("delta").save(str(path))
+    put_made(
+        spark,
+        path,
+        ("made", repr(rows), schema),
+        lambda: spark.createDataFrame(list(rows), schema).write.format("delta").save(str(path)),
+    )
     return DeltaLog.open(str(path)).uri
 
 

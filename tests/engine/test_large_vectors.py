@@ -1,4 +1,6 @@
-"""Scattered changes in a file of 2 million rows: the rows to read are named by vectors too large for a log."""
+"""Scattered changes in a file of half a million rows, and of 2 million in `make test-all`: vectors too large for a log
+name the rows to read.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,20 @@ from tidemark.model.streams import ACTION, COMMIT_VERSION, IS_UPDATE, BaseWindow
 
 pytestmark = pytest.mark.spark
 
-ROWS = 2_000_000
+ROWS = [500_000, 2_000_000]
 LOADED, DELETED, UPDATED, INSERTED, RESTORED = range(1, 6)  # versions
 COLUMNS = ("id", "v")
 Counted = set[tuple[object, ...]]
 
 
+@pytest.fixture(scope="module", params=ROWS)
+def rows(request: pytest.FixtureRequest) -> int:
+    """Of the file."""
+    return int(request.param)
+
+
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ViewLake]:
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, rows: int) -> Iterator[ViewLake]:
     home, quick = tmp_path_factory.mktemp("large"), spark.newSession()
     for name, value in (("wholeStage", "true"), ("factoryMode", "FALLBACK")):
         quick.conf.set(f"spark.sql.codegen.{name}", value)  # which small tables do not pay for
@@ -37,10 +45,10 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         lake = ViewLake(quick, home / "tables", workspace, "large_vectors")
         lake.table("t", "id BIGINT, v BIGINT")
         lake.sql(
-            f"INSERT INTO {{db}}.t SELECT id, id AS v FROM range(0, {ROWS}, 1, 1)",
+            f"INSERT INTO {{db}}.t SELECT id, id AS v FROM range(0, {rows}, 1, 1)",
             "DELETE FROM {db}.t WHERE id % 50 = 0",
             "UPDATE {db}.t SET v = -v WHERE id % 4 = 1",
-            f"INSERT INTO {{db}}.t SELECT id, id AS v FROM range({ROWS}, {ROWS + 1000}, 1, 1)",
+            f"INSERT INTO {{db}}.t SELECT id, id AS v FROM range({rows}, {rows + 1000}, 1, 1)",
             f"RESTORE TABLE {{db}}.t TO VERSION AS OF {LOADED}",
         )
         yield lake
@@ -75,13 +83,13 @@ def difference(lake: ViewLake, start: int, end: int) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def expected(lake: ViewLake) -> Counted:
+def expected(lake: ViewLake, rows: int) -> Counted:
     """Of all commits but the last, which takes them back."""
     found = counted(difference(lake, LOADED, INSERTED))
     assert {kind[:3] for kind in found} == {
-        ("DELETE", False, ROWS // 50),
-        ("DELETE", True, ROWS // 4),
-        ("INSERT", True, ROWS // 4),
+        ("DELETE", False, rows // 50),
+        ("DELETE", True, rows // 4),
+        ("INSERT", True, rows // 4),
         ("INSERT", False, 1000),
     }
     return found
@@ -110,11 +118,11 @@ def test_changes_by_key(lake: ViewLake, log: DeltaLog, expected: Counted) -> Non
     assert shown(read_changes(lake.spark, log, plan, lake.workspace)) == expected
 
 
-def test_every_change_of_every_commit(lake: ViewLake, log: DeltaLog, expected: Counted) -> None:
+def test_every_change_of_every_commit(lake: ViewLake, log: DeltaLog, expected: Counted, rows: int) -> None:
     """No row changes twice, so that all commits together say what the window does."""
-    (page,) = plan_pages(log, LOADED, INSERTED, rows_per_page=2 * ROWS)
-    rows = read_changes(lake.spark, log, page, lake.workspace).withColumn("commit", F.col(COMMIT_VERSION))
-    found = rows.groupBy("commit", ACTION, IS_UPDATE).agg(F.count("*"), F.bit_xor(F.xxhash64(*COLUMNS))).collect()
+    (page,) = plan_pages(log, LOADED, INSERTED, rows_per_page=2 * rows)
+    changes = read_changes(lake.spark, log, page, lake.workspace).withColumn("commit", F.col(COMMIT_VERSION))
+    found = changes.groupBy("commit", ACTION, IS_UPDATE).agg(F.count("*"), F.bit_xor(F.xxhash64(*COLUMNS))).collect()
     assert {row[1:] for row in map(tuple, found)} == expected
     assert {row[:3] for row in map(tuple, found)} == {
         (DELETED, "DELETE", False),
@@ -124,13 +132,13 @@ def test_every_change_of_every_commit(lake: ViewLake, log: DeltaLog, expected: C
     }
 
 
-def test_a_view(lake: ViewLake, log: DeltaLog) -> None:
+def test_a_view(lake: ViewLake, log: DeltaLog, rows: int) -> None:
     lake.sql("CREATE VIEW {db}.v AS SELECT id, v FROM {db}.t WHERE id IS NOT NULL")
     query = lake.resolved("v")
     table = TableRef("t", log.uri, log.state().table_id)
     windows = [BaseWindow(table, LOADED, DELETED)]
     found = read_view_changes(lake.spark, query, windows, StreamMode.STANDARD, NOW, lake.workspace, reader="s")
-    gone = lake.spark.range(0, ROWS, 50).select("id", F.col("id").alias("v"))
+    gone = lake.spark.range(0, rows, 50).select("id", F.col("id").alias("v"))
     deleted = gone.withColumn("action", F.lit("DELETE")).withColumn("is_update", F.lit(False))
     assert shown(found) == counted(deleted)
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.engine.statements import KEY, make, rows_of, statement
+from tests.table_templates import put_table
 from tidemark.errors import from_record
 from tidemark.jobs.files import read_spec, write_result
 from tidemark.jobs.run import run
@@ -32,12 +33,17 @@ class Room:
     def __init__(self, spark, path):
         self.spark, self.path, self.lines = spark, path, []
         source = path / "source"
-        make(spark, source, [(1, "a"), (2, "b")])
-        spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+        put_table(
+            spark,
+            source,
+            "CREATE TABLE {t} (id BIGINT, v STRING) USING delta",
+            "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')",
+            "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
+            "INSERT INTO {t} VALUES (3, 'c'), (4, 'd')",
+            "DELETE FROM {t} WHERE id = 2",
+        )
         log = DeltaLog.open(str(source))
-        start = log.head()
-        spark.sql(f"INSERT INTO delta.`{source}` VALUES (3, 'c'), (4, 'd')")
-        spark.sql(f"DELETE FROM delta.`{source}` WHERE id = 2")
+        start = log.head() - 2
         self.window = StreamWindow(
             "uid-1",
             "s",

@@ -2,7 +2,7 @@
 each event of a history is there once.
 
 One process with a JVM of its own dies, as the whole of a worker and its job would; its run is tried again, then others
-follow. One point; by `make test-all` every one.
+follow. One point and one table; by `make test-all` every point and three tables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.guarantees.killed_replication import RUN, TABLES
 from tests.guarantees.replication_tables import SCHEMA
 from tests.guarantees.replication_world import NAME, ReplicationWorld, made_source
 from tests.postgresql import LOGICAL, PostgresServer, postgresql_or_skip
-from tests.tiers import nightly, some
+from tests.tiers import nightly, some_rows
 from tidemark.errors import TidemarkError
 from tidemark.failpoints import KILL_AT, REPLICATION_POINTS
 from tidemark.replication.worker.objects import request_backfill
@@ -33,14 +33,20 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.timeout(600)]
 
 KILLED = tuple(REPLICATION_POINTS)
-NOW = ("segment1.written",)
+NOW = ("segment1.written", ("lines",))
+RUNS = [NOW, *((point, TABLES) for point in KILLED)]
 
 
-@pytest.mark.parametrize("point", some(KILLED, NOW))
+@pytest.mark.parametrize(("point", "names"), some_rows(RUNS, [NOW]))
 def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
-    spark: SparkSession, source_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+    spark: SparkSession,
+    source_server: PostgresServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
+    names: tuple[str, ...],
 ) -> None:
-    address, tables, writers = made_source(source_server, KILLED.index(point), TABLES, without=("shift", "swap"))
+    address, tables, writers = made_source(source_server, KILLED.index(point), names, without=("shift", "swap"))
     writers.run(60)
     writers.settle()
     world = ReplicationWorld(spark, address, tables, tmp_path, max_events=40)
@@ -53,7 +59,7 @@ def test_a_run_that_was_killed_is_gone_on_with_and_nothing_is_lost_or_twice(
             writers.empty()
         with monkeypatch.context() as killing:
             killing.setenv(KILL_AT, point)
-            died = run_script("killed_replication.py", tmp_path, str(address.port), address.database)
+            died = run_script("killed_replication.py", tmp_path, str(address.port), address.database, *names)
         assert died.returncode == -9, died.stdout[-3000:] + died.stderr[-3000:]
         writers.run(40)
         writers.finish()

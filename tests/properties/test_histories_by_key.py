@@ -87,9 +87,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         yield room
 
 
-@pytest.mark.parametrize("turn", some(range(10), now=(0,)))
+@pytest.mark.parametrize("turn", some(range(20), now=(0,)))
 @settings(
-    max_examples=4, deadline=None, database=None, print_blob=True,
+    max_examples=2, deadline=None, database=None, print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(tracked=st.booleans(), vectors=st.booleans(), done=steps)

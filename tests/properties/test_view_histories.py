@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.properties.view_trees import Bag, Node, random_tree
-from tests.tiers import some
+from tests.tiers import some_rows
 from tidemark.changes.driver.views.catalog import resolve_view
 from tidemark.changes.driver.views.read import read_view_changes, read_view_rows
 from tidemark.jobs.workspace import Workspace
@@ -28,12 +28,15 @@ pytestmark = pytest.mark.spark
 
 VIEWS_OF_A_LAKE = 10
 TABLES = 3
-COMMITS = 5
+COMMITS, FEW = 5, 2
+NOW_RUN = [(0, FEW), (1, FEW)]  # a seed, and how many commits its tables have
+RUNS = [*NOW_RUN, *((seed, COMMITS) for seed in range(300))]
 NOW = datetime(2026, 3, 29, tzinfo=UTC)
 
 TEXTS = ("NULL", "'a'", "'a'", "'b'", "'A'")
 
 Change = tuple[str, bool, tuple[Any, ...]]
+Lakes: TypeAlias = "Callable[[int, int], list[History]]"
 
 
 @pytest.fixture(scope="module")
@@ -43,31 +46,32 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 
 @pytest.fixture(scope="module")
-def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], list[History]]]:
-    """Tables with histories, by number; the last is kept, for the views that follow."""
-    kept: dict[int, list[History]] = {}
+def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakes]:
+    """Tables with histories, by number and commits; the last is kept, for the views that follow."""
+    kept: dict[tuple[int, int], list[History]] = {}
 
-    def lake(number: int) -> list[History]:
-        if number not in kept:
+    def lake(number: int, commits: int) -> list[History]:
+        if (number, commits) not in kept:
             dropped(spark, kept)
-            kept[number] = made(spark, tmp_path_factory.mktemp("tables"), random.Random(number), number)
-        return kept[number]
+            home = tmp_path_factory.mktemp("tables")
+            kept[number, commits] = made(spark, home, random.Random(number), number, commits)
+        return kept[number, commits]
 
     yield lake
     dropped(spark, kept)
 
 
-def dropped(spark: SparkSession, kept: dict[int, list[History]]) -> None:
+def dropped(spark: SparkSession, kept: dict[tuple[int, int], list[History]]) -> None:
     for table in (table for lake in kept.values() for table in lake):
         spark.sql(f"DROP TABLE {table.name}")
     kept.clear()
 
 
-@pytest.mark.parametrize("seed", some(range(300), now=range(2)))
+@pytest.mark.parametrize(("seed", "commits"), some_rows(RUNS, NOW_RUN))
 def test_a_view_shows_the_difference_of_its_own_rows(
-    seed: int, spark: SparkSession, workspace: Workspace, lakes: Callable[[int], list[History]]
+    seed: int, commits: int, spark: SparkSession, workspace: Workspace, lakes: Lakes
 ) -> None:
-    lake = lakes(seed // VIEWS_OF_A_LAKE)
+    lake = lakes(seed // VIEWS_OF_A_LAKE, commits)
     chance = random.Random(seed)
     beyond = seed % 2 == 1
     depth = chance.choice([1, 2, 2, 3])
@@ -178,7 +182,7 @@ class History:
         return [((row_id,), row) for row_id, row in found.items()]  # type: ignore[misc]
 
 
-def made(spark: SparkSession, home: Path, chance: random.Random, seed: int) -> list[History]:
+def made(spark: SparkSession, home: Path, chance: random.Random, seed: int, commits: int) -> list[History]:
     """Tables with random histories, and the rows of all their versions in one query."""
     lake = [History(spark, f"base_{seed}_{number}", home / f"t{number}", chance) for number in range(TABLES)]
     for table in lake:
@@ -189,8 +193,8 @@ def made(spark: SparkSession, home: Path, chance: random.Random, seed: int) -> l
             f"('delta.enableRowTracking' = 'true', 'delta.enableDeletionVectors' = '{vectors}')"
         )
         table.sql(f"INSERT INTO {{t}} VALUES {rows(chance, 5)}")
-        for _ in range(4 * COMMITS):
-            if table.version < COMMITS:
+        for _ in range(4 * commits):
+            if table.version < commits:
                 act(table)
     for table in lake:
         table.versions = [{} for _ in range(table.version + 1)]

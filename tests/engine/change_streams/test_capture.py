@@ -101,6 +101,7 @@ def test_a_record_says_what_its_columns_are_and_where_they_stand(lake: Lake, wor
     ]
 
 
+@pytest.mark.quick
 def test_only_watched_columns_make_updates(lake: Lake, workspace: Workspace) -> None:
     lake.create("k INT, v STRING, w INT, g INT GENERATED ALWAYS AS (w + 1)")
     some = on_one_table(lake, workspace, columns=("v",))
@@ -259,7 +260,6 @@ def test_mod_types_transactions_and_ttl_deletes_are_left_out_where_the_stream_sa
     assert found == {1: ("nightly", False, 1), 3: ("", True, 1), 4: ("", False, 2), 5: ("", False, 1)}
 
 
-@pytest.mark.quick
 def test_a_schema_change_shows_from_its_commit_on(lake: Lake, workspace: Workspace) -> None:
     lake.create("k INT, v STRING", delta__columnMapping__mode="name", delta__enableTypeWidening="true")
     captured = on_one_table(lake, workspace)

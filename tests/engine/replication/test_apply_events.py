@@ -142,6 +142,7 @@ class Died(Exception):
     """Stands for the end of the process."""
 
 
+@pytest.mark.quick
 def test_an_attempt_that_dies_anywhere_is_finished_by_the_next(world: World) -> None:
     table = world.table
     with table.transaction():
@@ -290,7 +291,6 @@ def test_an_update_of_a_row_that_the_target_lost_is_an_error(world: World) -> No
     assert world.rows() == []
 
 
-@pytest.mark.quick
 def test_an_append_only_target_has_a_row_for_every_event(world: World) -> None:
     table = world.table
     table.schema = world._schema = schema_of(column("v"), column("n", TypeKind.INTEGER))
