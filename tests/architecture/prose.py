@@ -6,6 +6,7 @@ of code, comments and the tables of arguments, which come from docstrings, are n
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,16 @@ from markdown_it import MarkdownIt
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-__all__ = ["FIRST_WORDS", "LONGEST", "WORDS", "Finding", "Sentence", "broken_rules", "sentences_of_page"]
+__all__ = [
+    "FIRST_WORDS",
+    "LONGEST",
+    "WORDS",
+    "Finding",
+    "Sentence",
+    "broken_rules",
+    "sentences_of_docstrings",
+    "sentences_of_page",
+]
 
 LONGEST = 22  # words
 FIRST_WORDS = {
@@ -140,3 +150,13 @@ def _sentences_of_block(token: Token, line: int, kind: str) -> Iterator[Sentence
             ahead = len(sentence) - len(sentence.lstrip())
             yield Sentence(line + whole.count("\n", 0, begin + ahead), " ".join(sentence.split()), kind)
         begin = stop
+
+
+def sentences_of_docstrings(source: str) -> Iterator[Sentence]:
+    """The sentences of all docstrings of a module. A result in braces counts as code, `:param` as a line of its own."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node) or ""
+            prose = re.sub(r"\[?\{[^}]*\}\]?", "`code`", re.sub(r"^ *:param", "\n:param", text, flags=re.MULTILINE))
+            first = node.body[0].lineno if text else 1
+            yield from (Sentence(first, one.text, one.kind) for one in sentences_of_page(prose))

@@ -1,4 +1,4 @@
-"""The prose of the pages keeps the mechanical rules: short sentences, the reader's words, the subject first."""
+"""The prose of pages and docstrings keeps the mechanical rules: short sentences, known words, the subject first."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.prose import FIRST_WORDS, LONGEST, broken_rules, sentences_of_page
+from tests.architecture.prose import FIRST_WORDS, LONGEST, broken_rules, sentences_of_docstrings, sentences_of_page
 
 ROOT = Path(__file__).parents[2]
 PROSE = ("*.md", "provider/CHANGELOG.md", "provider/docs/**/*.md")
 """The pages that are checked, as globs from the top of the repository."""
 
+FACES = ("client", "notifications", "operators", "sensors", "task_groups", "triggers")
+"""The packages that DAG files and notebooks import; their docstrings are checked."""
+
 ALLOWED: dict[str, str] = {}
 """Sentences that may break a rule, word for word, and the reason."""
 
 PAGES = sorted({page for glob in PROSE for page in ROOT.glob(glob)})
+MODULES = sorted(one for face in FACES for one in (ROOT / "provider" / "tidemark" / face).rglob("*.py"))
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
@@ -30,6 +34,13 @@ def test_the_sentences_of_a_page_keep_the_rules(page: Path) -> None:
     name = page.relative_to(ROOT).as_posix()
     report = "\n".join(finding.report(name) for finding in found)
     assert not found, f"rewrite these sentences, or allow one in {Path(__file__).name} with its reason:\n{report}"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.relative_to(ROOT).as_posix())
+def test_the_docstrings_of_what_users_import_keep_the_rules(module: Path) -> None:
+    sentences = sentences_of_docstrings(module.read_text(encoding="utf-8"))
+    found = [finding for sentence in sentences for finding in broken_rules(sentence)]
+    assert not found, "\n".join(finding.report(module.relative_to(ROOT).as_posix()) for finding in found)
 
 
 def test_every_glob_finds_pages() -> None:

@@ -30,7 +30,7 @@ _SHOWN = 3
 class SparkTables:
     """Finds tables by name for one Spark session and opens their logs.
 
-    As a function it is what begin and extend ask for: a registered table is opened by its path, a name is resolved.
+    As a function it serves `begin` and `extend`: a registered table is opened by its path, a name is resolved.
     """
 
     def __init__(self, spark: SparkSession, lake_root: str | None, options: Mapping[str, str]) -> None:
@@ -49,7 +49,7 @@ class SparkTables:
         return by_name(self.locate, self._options), beside(self._options), *below, self._in_the_catalog
 
     def locate(self, name: str) -> tuple[str, Addressing]:
-        """Where the table lies and how its name leads there.
+        """The table's path and the origin of its name.
 
         Raises TableNotFound; NotADeltaTable, for views too; AmbiguousTableName for a name that is two tables.
         """
@@ -65,7 +65,7 @@ class SparkTables:
         return location, Addressing.CATALOG
 
     def _below_the_root(self, name: TableName) -> tuple[str, Addressing]:
-        """Where a name leads that the catalog does not know. Raises TableNotFound."""
+        """The path of a name that the catalog does not know. Raises TableNotFound."""
         if self._lake_root is None or name.only_in_catalog:
             near = self._near(name.text)
             hint = f"Did you mean {' or '.join(near)}?" if near else "No name in Spark's catalog is like it."

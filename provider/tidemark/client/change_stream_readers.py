@@ -41,7 +41,7 @@ SinkFunction = Callable[["DataFrame", Any], Any]
 
 @dataclass(frozen=True)
 class Consumed:
-    """What `consume_partitions` has done: chunks that were read, rows that the sink took, partitions that finished.
+    """The result of `consume_partitions`: chunks that were read, rows that the sink took, partitions that finished.
 
     `low_watermark`: all records before it are delivered. `left`: partitions with work, of a group that pauses.
     """
@@ -61,8 +61,8 @@ class ReadersOfChangeStreams:
     def capture(
         self, name: str, *, max_commits: int | None = None, max_rows: int | None = None, **limits: Any
     ) -> CaptureResult | None:
-        """Take what was committed to the watched tables since the last capture into the change stream's log, as one
-        batch, by a job on this Spark; None where nothing is new.
+        """Capture the commits of the watched tables since the last capture, as one batch of the change stream's log, by
+        this Spark. None if nothing is new.
 
         `max_commits`, `max_rows`: bounds of the batch. `limits`: allowed_skew, split_rows, merge_rows. A second run
         takes what is new since; a batch that is open is done first, as it was written ahead. Raises
@@ -80,8 +80,8 @@ class ReadersOfChangeStreams:
         )
 
     def expire_change_log(self, name: str) -> LogExpired:
-        """Take records that are older than the retention out of the change stream's log, by a job on this Spark where
-        there are any, and what the store noted of them. VACUUM of the log removes its files.
+        """Remove records that are older than the retention from the change stream's log, and their rows from the store.
+        A job runs on this Spark if there are any. VACUUM of the log removes its files.
 
         A consumer group that has not read them finds PartitionExpired. A second run finds less to remove. Raises
         ChangeStreamNotFound.
@@ -101,7 +101,7 @@ class ReadersOfChangeStreams:
         as_json: bool = False,
     ) -> DataFrame:
         """READ_<name>: the ChangeRecords of a partition in [start, end]. Without a token they name the partitions that
-        exist at start; with the token "ALL" the records of all partitions follow, children after their parents.
+        exist at start. With the token "ALL" the records of all partitions follow, children after their parents.
 
         Times are datetimes with a zone, or their ISO 8601 texts. It ends with what is captured, as a batch does not
         wait. `as_json`: a JSON text a row, as `read_json_<name>`; otherwise `show`, and the rows that are collected,
@@ -139,13 +139,13 @@ class ReadersOfChangeStreams:
         low_watermark: datetime | str | None = None,
         net: bool = False,
     ) -> DataFrame:
-        """Transactions put together from all partitions, those in [start, end] below the low watermark: of a consumer
-        group, or this one, or else all that is published. The next question begins there. Times as in
+        """Transactions from all partitions, those in [start, end] below a low watermark: the given one, or that of a
+        consumer group. Without either, all published transactions. The next question begins there. Times as in
         `read_change_stream`.
 
         One row each: commit_timestamp, server_transaction_id, transaction_tag, is_system_transaction,
-        number_of_records_in_transaction, and `records` in their order, or with `net` the `changes` that they come to,
-        by key. A transaction must fit into a task's memory. Raises, before a row is handed out, TransactionIncomplete,
+        number_of_records_in_transaction, and `records` in their order. With `net` it has the net `changes` by key
+        instead. A transaction must fit into a task's memory. Raises, before a row is handed out, TransactionIncomplete,
         ChangeStreamNotFound, ConsumerGroupNotFound, InvalidArgument, OutOfRange.
         """
         context = self._context
@@ -168,8 +168,8 @@ class ReadersOfChangeStreams:
         )
 
     def change_stream_partitions(self, name: str, consumer_group: str | None = None) -> PartitionTable:
-        """All partitions of a change stream, parents before children, as a table of one line each: token, keys,
-        parents, children, state, start, end, watermark. With a consumer group: its states and its watermarks.
+        """All partitions of a change stream, parents before children, a line each: token, keys, parents, children,
+        state, start, end, watermark. With a consumer group: its states and its watermarks.
 
         Partitions that ended before what has expired are forgotten. Raises ChangeStreamNotFound, ConsumerGroupNotFound.
         """
@@ -178,8 +178,8 @@ class ReadersOfChangeStreams:
     def create_consumer_group(
         self, stream: str, group: str, *, start: datetime | str = "earliest", if_not_exists: bool = False
     ) -> ConsumerGroup:
-        """Readers with a progress of their own, from a time on (a datetime with a zone, or its ISO 8601 text),
-        "earliest" or "now".
+        """Readers with their own progress, from a point on: a datetime with a zone, its ISO 8601 text, "earliest" or
+        "now".
 
         With `if_not_exists` a second run changes nothing. Raises ChangeStreamNotFound, ConsumerGroupExists, OutOfRange,
         InvalidArgument.
@@ -191,12 +191,12 @@ class ReadersOfChangeStreams:
         return groups.pause_group(self._context.store, stream, group)
 
     def resume_consumer_group(self, stream: str, group: str) -> ConsumerGroup:
-        """Go on after a pause. Raises as `pause_consumer_group`."""
+        """Resume after a pause. Raises as `pause_consumer_group`."""
         return groups.resume_group(self._context.store, stream, group)
 
     def reset_consumer_group(self, stream: str, group: str, *, start: datetime | str) -> ConsumerGroup:
-        """Begin anew at `start`: sinks get again what they had of it. Raises what `create_consumer_group` raises,
-        ConsumerGroupNotFound.
+        """Start again at `start`: sinks get the records from there on again. Raises what `create_consumer_group`
+        raises, ConsumerGroupNotFound.
         """
         return groups.reset_group(self._context.store, stream, group, as_group_start(start))
 
@@ -226,12 +226,12 @@ class ReadersOfChangeStreams:
     ) -> Consumed:
         """Plan, read and commit, wave after wave, until nothing of what is captured is left for the group.
 
-        `write_as`: append (each record a row of `target`), merge (the changes applied to `target`), or a function
-        of a module, itself or as `module:function`, that gets (records, chunk). Each chunk reaches a table once, a
-        function at least once, with the same bounds. `table`: only its records. `max_chunks`: of a wave, `max_rows`: of
-        a chunk. A second run goes on where the first one was. Raises PartitionsFailed after the others were read,
-        ChangeStreamNotFound, ConsumerGroupNotFound, PartitionExpired, TargetNotFound, TargetNotDelta, MissingMergeKey,
-        InvalidArgument.
+        `write_as`: append (each record a row of `target`), merge (the changes applied to `target`), or a function that
+        gets (records, chunk). It is a function of a module, itself or as `module:function`. Each chunk reaches a table
+        once, a function at least once, with the same bounds. `table`: only its records. `max_chunks`: of a wave,
+        `max_rows`: of a chunk. A second run continues where the first one ended. Raises PartitionsFailed after the
+        others were read, ChangeStreamNotFound, ConsumerGroupNotFound, PartitionExpired, TargetNotFound, TargetNotDelta,
+        MissingMergeKey, InvalidArgument.
         """
         sink = _sink(self._context, stream, write_as, target=target, table=table, keys=keys)
         return _consume(self._context, stream, group, sink, max_chunks, max_rows)

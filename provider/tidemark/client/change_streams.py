@@ -25,7 +25,7 @@ Watch = str | Sequence[str] | Mapping[str, Sequence[str] | None]
 
 
 class ChangeStreamsOfALake(ReadersOfChangeStreams):
-    """The part of `Lake` that defines change streams. Their names are found whatever their case."""
+    """The part of `Lake` that defines change streams. Their names are found in any case."""
 
     _context: ClientContext
 
@@ -72,13 +72,13 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         enable_row_tracking: bool = False,
         **options: Any,
     ) -> ChangeStream:
-        """Other tables in place of those that it watches, unless `watch` is left out, and other values of these
-        options; None puts one back to its default. Both hold from the next capture on.
+        """Watch other tables, unless `watch` is left out, and set these options; None restores a default. Both hold
+        from the next capture on.
 
-        A table that stays goes on where it is captured; one in `restart` (a table, or a list of them) from its newest
-        version on, and what was committed between is not captured: the way past a version that cannot be. A batch that
-        is open is discarded, unless the log has it. Without `restart` a second run changes nothing. Raises
-        ChangeStreamNotFound and what `create_change_stream` raises.
+        A table that stays continues at its captured version. A table in `restart` (a table, or a list) continues from
+        its newest version on, and the commits between are not captured. This is the way past a version that cannot be
+        captured. A batch that is open is discarded, unless the log has it. Without `restart` a second run changes
+        nothing. Raises ChangeStreamNotFound and what `create_change_stream` raises.
         """
         return defining.alter(
             self._context.store,
@@ -92,8 +92,8 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         )
 
     def suspend_change_stream(self, name: str) -> ChangeStream:
-        """Watch nothing any more, until `alter_change_stream` says what. What was captured can be read on; what was
-        committed since the last capture is not captured. Raises ChangeStreamNotFound.
+        """Watch nothing any more, until `alter_change_stream` says what. Captured records can still be read; commits
+        since the last capture are not captured. Raises ChangeStreamNotFound.
         """
         return definitions.suspend(
             self._context.store, name, open_log=partial(DeltaLog.open, options=self._context.options)
@@ -110,9 +110,9 @@ class ChangeStreamsOfALake(ReadersOfChangeStreams):
         return definitions.get_change_stream(self._context.store, name)
 
     def tables_left_out(self, name: str) -> tuple[LeftOut, ...]:
-        """The tables of the lake, as it is now, that a change stream FOR ALL does not watch, and why: no key, no row
-        tracking, written by one of its own groups. Mended, the next capture takes a table up. None for a change stream
-        of tables that were named. Raises ChangeStreamNotFound.
+        """The tables of the lake that a change stream FOR ALL does not watch now, and the reasons. These are: no key,
+        no row tracking, written by one of its own groups. Once the reason is gone, the next capture adds the table.
+        None for a change stream of tables that were named. Raises ChangeStreamNotFound.
         """
         stream = definitions.get_change_stream(self._context.store, name)
         return tables_left_out(self._context.store, stream, lake_tables(self._context))

@@ -35,9 +35,9 @@ def connect(
 ) -> Lake:
     """Streams from a notebook, a script or a test.
 
-    `control_store`: SQLAlchemy URL; an SQLite one creates itself. `lake_root`: where `schema.table` leads if Spark's
-    catalog does not know it, and where `_tidemark/` keeps what is in work (default: a temporary directory). `clock`
-    gives aware UTC times. `who` stands in the history of what is moved by hand (default: the user's name). Raises
+    `control_store`: SQLAlchemy URL; an SQLite one creates itself. `lake_root`: the root of `schema.table` if Spark's
+    catalog does not know it, and of the working directory `_tidemark/` (default: a temporary directory). `clock` gives
+    aware UTC times. `who` is the actor in the history of manual moves (default: the user's name). Raises
     StoreUnreachable and StoreNotMigrated at the first use.
     """
     options = dict(storage_options or {})
@@ -63,6 +63,6 @@ def connect(
 
 
 def _exchange(root: str) -> str:
-    """Where jobs look whether they are cancelled: the client runs them itself, so it need not be on a store."""
+    """The place at which jobs look for a cancel: the client runs them itself, so it need not be on a store."""
     on_a_store = "://" in root and not root.startswith("file:")
     return tempfile.mkdtemp(prefix="tidemark-jobs-") if on_a_store else f"{root}/jobs"

@@ -1,4 +1,4 @@
-"""What a connected client works with."""
+"""The parts of a connected client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ClientContext:
 
     @property
     def runtime(self) -> Runtime:
-        """What steps on the worker's side act through."""
+        """The runtime of steps on the worker's side."""
         return Runtime(self.store, self.run, self.paths, self.tables, self.limits)
 
     def run(self, spec: JobSpec) -> JobResult:
@@ -49,7 +49,7 @@ class ClientContext:
         return run_job(self.spark, spec, options=self.options, clock=self.store.clock, say=logger.info)
 
     def without_secrets(self, text: str) -> str:
-        """The text without the values of the storage options, some of which are keys."""
+        """The text without the values of the storage options, since some are keys."""
         for value in self.options.values():
             if len(str(value)) >= SHORTEST_SECRET:
                 text = text.replace(str(value), "***")

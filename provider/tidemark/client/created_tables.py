@@ -31,8 +31,8 @@ def create_and_fill(
     """Create the table without rows, with the columns of its query, then insert the query's rows; both happen once.
 
     `read` runs the query, `fill` an INSERT as a transaction. A second run after a failure finds its own empty table and
-    fills it. Answers None where the table exists and IF NOT EXISTS stands in the text: the stream is not read then.
-    Raises SqlCompilationError for a table that exists, and what `fill` raises.
+    fills it. Answers None if the table exists and the text has IF NOT EXISTS: the stream is not read then. Raises
+    SqlCompilationError for a table that exists, and what `fill` raises.
     """
     name = sql_name(table.name)
     if not _is_left_empty(context, name, table):

@@ -1,4 +1,4 @@
-"""What `show_streams` and `describe_stream` say (R130)."""
+"""The answers of `show_streams` and `describe_stream` (R130)."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ MODES = {mode: mode.name for mode in StreamMode} | {StreamMode.STANDARD: "DEFAUL
 class StreamDescription:
     """One stream; the first fifteen attributes are the columns of SHOW STREAMS (R130).
 
-    `name` is the whole name; what stands before its last dots is database_name and schema_name, too (R12).
+    `name` is the whole name; the parts before its last dots are database_name and schema_name, too (R12).
     `stale_after`: until then what the stream needs is kept; None where the source is gone (R132). `stale` is true after
     it, and where the stream cannot be read any more, for `invalid_reason`. A storage that refuses or does not answer is
-    an `invalid_reason` too, and tells nothing of staleness. `offset_version`: up to it, it has been consumed.
-    `keys`: columns that identify rows in place of row ids. `origin`: which knew the table's name: path, lake root or
-    catalog. `path`: where the table is, "" for a view. `staleness` tells the forecast from what is so: after
-    `stale_after` the stream may still be read; `lost_version` is the first version whose changes cannot be any more.
-    `bytes_kept`: of data files that the table has no more and the stream needs; `bytes_past_retention` of them are past
-    the table's own retention, so that only streams keep them. `health`: how its consumptions went.
+    an `invalid_reason` too, and tells nothing of staleness. `offset_version`: up to it, it has been consumed. `keys`:
+    columns that identify rows in place of row ids. `origin`: which knew the table's name: path, lake root or catalog.
+    `path`: where the table is, "" for a view. `staleness` separates the forecast from the fact: after `stale_after` the
+    stream may still be readable. `lost_version` is the first version whose changes cannot be read any more.
+    `bytes_kept`: of removed data files that the stream needs. `bytes_past_retention` of them are past the table's own
+    retention, so that only streams keep them. `health`: how its consumptions went.
     """
 
     created_on: datetime
@@ -109,7 +109,7 @@ def _unknown(stored: Stream, problem: str, now: datetime) -> StreamDescription:
 def describe(
     stream: Stream, status: StreamStatus | None, *, now: datetime, invalid_reason: str | None
 ) -> StreamDescription:
-    """`status`: None where a table is not there any more. `invalid_reason`: why the stream cannot be read."""
+    """`status`: None if a table does not exist any more. `invalid_reason`: why the stream cannot be read."""
     seen = None if status is None or isinstance(status.problem, SourceRecreated) else status
     kept = None if seen is None else seen.kept
     database, schema, _ = name_parts(stream.name)

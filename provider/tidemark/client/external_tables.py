@@ -17,7 +17,7 @@ __all__ = ["ExternalTables"]
 
 
 class ExternalTables:
-    """What `lake.external_tables` is. Names are found whatever their case; a directory may be its own name."""
+    """The attribute `lake.external_tables`. Names are found in any case; a directory may be its own name."""
 
     def __init__(self, context: ClientContext) -> None:
         self._context = context

@@ -51,7 +51,7 @@ INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_
 
 
 class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
-    """What `connect` returns. Stream names are found whatever their case (R12)."""
+    """The result of `connect`. Stream names are found in any case (R12)."""
 
     def __init__(self, context: ClientContext) -> None:
         self._context = context
@@ -74,19 +74,18 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         beyond_snowflake: bool = False,
         keys: Sequence[str] = (),
     ) -> StreamDescription:
-        """A stream on the Delta table, view or external table `on`, its offset at the current version or at the given
-        point (R1, R8).
+        """A stream on the Delta table, view or external table `on`, at the current version or at the given point (R1,
+        R8).
 
         `mode`: standard, append_only, or every_change: what each commit did, with METADATA$COMMIT_VERSION and
         METADATA$COMMIT_TIMESTAMP; insert_only for an external table (R4, R5). `show_initial_rows`: the rows of the
-        start point come first (R10).
-        `enable_row_tracking` turns it on where it is off, by up to three commits, before the offset is taken (R3).
-        `beyond_snowflake`: the view may group, and join with outer, semi and anti joins (R70). `keys`: columns that
-        tell a table's rows apart in place of row ids, for full reloads and without row tracking; standard only.
-        With `if_not_exists` a second run changes nothing. Raises StreamExists, InvalidArgument, TableNotFound,
-        NotADeltaTable, RowTrackingDisabled, UnsupportedTableFeature, StreamOnStream, TrackingInterrupted (R8g),
-        VersionNotFound, StreamNotFound, TransactionOpen, ViewRefused (R70), ViewTextMissing, ViewNotUnderstood,
-        ExternalTableNotFound.
+        start point come first (R10). `enable_row_tracking` turns it on where it is off, by up to three commits, before
+        the offset is taken (R3). `beyond_snowflake`: the view may group, and join with outer, semi and anti joins
+        (R70). `keys`: columns that tell a table's rows apart in place of row ids, for full reloads and without row
+        tracking; standard only. With `if_not_exists` a second run changes nothing. Raises StreamExists,
+        InvalidArgument, TableNotFound, NotADeltaTable, RowTrackingDisabled, UnsupportedTableFeature, StreamOnStream,
+        TrackingInterrupted (R8g), VersionNotFound, StreamNotFound, TransactionOpen, ViewRefused (R70), ViewTextMissing,
+        ViewNotUnderstood, ExternalTableNotFound.
         """
         if or_replace and if_not_exists:
             raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
@@ -116,9 +115,9 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         """The stream's unread rows up to now; reading never advances it (R16).
 
         Columns: those of the source in its current schema, METADATA$ACTION (INSERT or DELETE), METADATA$ISUPDATE
-        (boolean), METADATA$ROW_ID (string), as R27 to R31; of every change, METADATA$COMMIT_VERSION and …_TIMESTAMP.
-        Raises StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted, VersionVacuumed,
-        IncompatibleSchemaChange, KeyColumnChanged.
+        (boolean), METADATA$ROW_ID (string), as R27 to R31. A stream of every change adds METADATA$COMMIT_VERSION and
+        METADATA$COMMIT_TIMESTAMP. Raises StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted,
+        VersionVacuumed, IncompatibleSchemaChange, KeyColumnChanged.
         """
         context = self._context
         (head,) = look_at_sources(context.store, (name,), context.tables, UNBOUNDED)
@@ -253,7 +252,7 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         before: Point | None = None,
         end: Point | None = None,
     ) -> DataFrame:
-        """What a stream with that window would show, without an offset (R110–R114).
+        """The rows that a stream with that window would show, without an offset (R110–R114).
 
         `information`: default or append_only. `end`, inclusive, is now where left out. Columns as in `stream`.
         """
@@ -277,8 +276,7 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         end: Point | None = None,
         rows_per_page: int = ROWS_PER_PAGE,
     ) -> Iterator[DataFrame]:
-        """Each change that each commit made, not only the net: pages of whole commits, in their order, to be read one
-        after the other.
+        """Each change of each commit, not only the net: pages of whole commits in their order.
 
         A page reads `rows_per_page` rows at most, or one commit. Columns as in `stream`, then METADATA$COMMIT_VERSION
         (bigint) and METADATA$COMMIT_TIMESTAMP (timestamp). `at`, `before`, `end` as in `changes`.
@@ -303,8 +301,8 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
     ) -> StreamDescription:
         """Another stream with the definition and the place of `name`, from now on independent of it (R11).
 
-        With a point its place is there instead. Raises StreamNotFound, StreamExists, and what `create_stream` raises
-        for a point.
+        With a point its offset is that point instead. Raises StreamNotFound, StreamExists, and what `create_stream`
+        raises for a point.
         """
         stored = followed(self._context.store, name, self._context.tables)
         offsets = stored.bases
@@ -332,11 +330,11 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
     def sql(self, text: str) -> DataFrame:
         """One statement in the SQL of the source system, or Spark's, with streams known by their names.
 
-        CREATE, ALTER, DROP, SHOW and DESCRIBE STREAM, CHANGES, AT | BEFORE and the system functions of streams are
-        understood; a query of a stream reads it (R16), a write that reads one is a transaction of its own and advances
-        it (R13, R21), everything else is Spark's. CREATE STREAM turns row tracking on where it is off, as there (R3).
-        Answers have the columns of the source system; a statement that has none, a status. Raises SqlCompilationError
-        with the place in the text, StatementRefused, and what the client's methods raise.
+        It understands CREATE, ALTER, DROP, SHOW and DESCRIBE STREAM, CHANGES, AT | BEFORE and the system functions of
+        streams. A query of a stream reads it (R16). A write that reads one is a transaction of its own and advances it
+        (R13, R21). Everything else is passed to Spark. CREATE STREAM turns row tracking on where it is off, as there
+        (R3). Answers have the columns of the source system; a statement that has none, a status. Raises
+        SqlCompilationError with the place in the text, StatementRefused, and what the client's methods raise.
         """
         return run_sql(self, self._context, text, self._variables)
 

@@ -20,7 +20,7 @@ class LeftOpen(ShownObjects):
         """Finish the transaction that was submitted on the stream and left, with its stored plan; what it delivered.
 
         None: no transaction is open on the stream, or it was never submitted and is given back. Raises StreamNotFound,
-        StreamLocked while its holder may be alive, and whatever kept it from being finished.
+        StreamLocked while its holder may be alive, and the error that prevents its end.
         """
         context = self._context
         ended = finish(

@@ -1,4 +1,4 @@
-"""What a name leads to, in the words of CREATE STREAM (R9)."""
+"""The kind of object that a name leads to, in the words of CREATE STREAM (R9)."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class Stream:
-    """Where another stream stands; with its own name and or_replace: recreate without losing the place."""
+    """The offset of another stream. With its own name and `or_replace` a stream is recreated and keeps its offset."""
 
     name: str
 
@@ -78,7 +78,7 @@ def as_moment(argument: str, when: datetime | str | None) -> datetime | None:
 
 
 def as_group_start(start: datetime | str) -> datetime | Literal["earliest", "now"]:
-    """Where a consumer group begins: `earliest`, `now`, or what `as_moment` takes. Raises InvalidArgument."""
+    """The start of a consumer group: `earliest`, `now`, or an argument of `as_moment`. Raises InvalidArgument."""
     named = start.strip().lower() if isinstance(start, str) else ""
     if named == "earliest":
         return "earliest"
@@ -101,7 +101,7 @@ def _time(point: object) -> datetime | None:
 
 
 def version_at(log: DeltaLog, point: Version | Timestamp | Offset, *, now: datetime, before: bool) -> int:
-    """The version that lies just behind the point: `at` includes what happened at it, `before` does not (R8, R112).
+    """The version of the point: `at` includes a commit at that moment, `before` does not (R8, R112).
 
     Raises InvalidArgument, VersionNotFound (R8f).
     """

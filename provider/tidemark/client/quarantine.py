@@ -12,8 +12,8 @@ __all__ = ["make_quarantine"]
 
 
 def make_quarantine(context: ClientContext, name: str | None) -> str:
-    """The URI of the table, "" for no name. A name that is not there becomes a table under the lake root, without one
-    or with a catalog in Spark's. A second run finds it.
+    """The URI of the table, "" for no name. An unknown name becomes a table under the lake root. Without a lake root,
+    or with a catalog in the name, it becomes a table of Spark's catalog. A second run finds it.
     """
     if name is None:
         return ""

@@ -1,4 +1,4 @@
-"""Streams that go on after their table was made anew or moved, from a notebook."""
+"""Streams that continue after their table was recreated or moved, from a notebook."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class StreamsThatGoOn:
         enable_row_tracking: bool = False,
         force: bool = False,
     ) -> StreamDescription:
-        """Put a stream that cannot be read any more onto the table, or view, that lies at its source's name or path
-        now, or at `on`, at its newest version; with its name, mode, comment and history, which says who and why.
+        """Put an unreadable stream onto the newest version of another source: `on`, or the one at its source's name or
+        path. It keeps its name, mode, comment and history, which says who and why.
 
-        `keys`: from now on it compares by them, and the next window is the difference between the last state that it
-        knew and the new table; possible where CREATE OR REPLACE kept the log. `show_initial_rows`: the next window has
-        the new table's rows. With `force` also a stream that can still be read. Exactly once counts anew: for targets
-        it is another stream. Raises RebaseRefused, TransactionOpen, InvalidArgument, and what `create_stream` raises.
+        `keys`: it compares by them from now on. The next window is the difference between its last known state and the
+        new table. This needs the log, which CREATE OR REPLACE keeps. `show_initial_rows`: the next window has the new
+        table's rows. With `force` also a stream that can still be read. For targets it is another stream: exactly once
+        starts again from here. Raises RebaseRefused, TransactionOpen, InvalidArgument, and what `create_stream` raises.
         """
         context = self._context
         old = get_stream(context.store, name)
@@ -67,7 +67,7 @@ class StreamsThatGoOn:
 
     def relocate_stream(self, name: str, *, to: str, why: str = "") -> StreamDescription:
         """Follow a table that was renamed or moved: the stream keeps its place and all else (R90). A second call
-        changes nothing. Raises RelocationRefused where another table lies there, TableNotFound, NotADeltaTable.
+        changes nothing. Raises RelocationRefused if another table is at that place, TableNotFound, NotADeltaTable.
         """
         context = self._context
         moved = relocate_stream(context.store, name, context.tables.reference(to), who=context.who, why=why)

@@ -10,7 +10,7 @@ __all__ = ["ShownObjects"]
 
 
 class ShownObjects:
-    """The part of `Lake` that lists objects of every kind, whichever subject they belong to."""
+    """The part of `Lake` that lists objects of every kind and subject."""
 
     _context: ClientContext
 

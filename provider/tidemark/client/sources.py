@@ -1,4 +1,4 @@
-"""What streams and CHANGES read, a Delta table or a view with its base tables, and where points lie in its history."""
+"""The sources of streams and CHANGES (a Delta table, or a view with its base tables), and their versions at a time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ONLY_INSERT_ONLY = "streams on external tables must set mode='insert_only' (R6);
 
 @dataclass(frozen=True)
 class Source:
-    """What is read under a name: one table, or a view. A view's `ref` has no path, and its text's digest for an id."""
+    """The source under a name: one table, or a view. A view's `ref` has no path, and its text's digest for an id."""
 
     ref: TableRef
     tables: tuple[TableRef, ...]
@@ -117,7 +117,7 @@ def is_table(context: ClientContext, name: str) -> bool:
 
 
 def source_of(stream: StoredStream) -> Source:
-    """What a stream reads."""
+    """The source of a stream."""
     return Source(stream.source, tuple(base.table for base in stream.bases), stream.view, stream.keys)
 
 
@@ -129,8 +129,8 @@ def offsets_now(context: ClientContext, source: Source) -> tuple[BaseOffset, ...
 def offsets_at(
     context: ClientContext, source: Source, reader: str, *, at: Point | None, before: Point | None
 ) -> tuple[BaseOffset, ...]:
-    """Each table's version at the point, now if none is given (R8); that version is there, and row tracking is on in
-    it, or it has the key columns.
+    """Each table's version at the point, by default now (R8). That version exists, and has row tracking or the key
+    columns.
 
     Raises InvalidArgument, VersionNotFound (R8f), TrackingInterrupted (R8g), StreamNotFound (R8b).
     """

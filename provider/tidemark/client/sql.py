@@ -114,7 +114,7 @@ class _Streams:
         return self._status(f"Stream {name} successfully created.", *create.notices)
 
     def _source_of(self, create: CreateStream) -> str:
-        """What the stream is to read, if it is of the kind that the statement says (R9)."""
+        """The source of the stream, if it is of the kind that the statement says (R9)."""
         source = external_table_name(create.source) if create.kind in FILES else sql_name(create.source)
         found = kind_of(self._context, source)
         as_said = found == create.kind or (found == ObjectKind.EXTERNAL_TABLE and create.kind in FILES)

@@ -1,4 +1,4 @@
-"""Queries and writes in which streams, CHANGES, AT | BEFORE and the system functions stand beside what Spark knows."""
+"""Queries and writes that use streams, CHANGES, AT | BEFORE and the system functions beside Spark's names."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = T
     """Spark runs the text, with streams known by their names.
 
     A query reads them; a write that reads one is a transaction of its own, and advances it (R13 to R16). Raises
-    StatementRefused where a stream stands in a statement that can do neither.
+    StatementRefused if a statement that can do neither names a stream.
     """
     known = {stream.name.casefold(): stream.name for stream in list_streams(context.store)}
     try:

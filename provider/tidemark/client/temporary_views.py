@@ -1,4 +1,4 @@
-"""Temporary views that are there while a text is analysed; what was analysed does without them."""
+"""Temporary views that exist while a text is analysed; the analysed plan does not need them."""
 
 from __future__ import annotations
 

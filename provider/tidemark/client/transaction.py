@@ -50,12 +50,12 @@ __all__ = ["LakeTransaction"]
 class LakeTransaction:
     """Use as `with lake.transaction() as tx:`; it commits at the end, and rolls back on an exception.
 
-    Every read of a stream gives (offset, start of the transaction], however often and whatever others commit (R20,
-    R21). A write is checked and stored when it is asked for, locks the streams that it reads (R23), and runs at the
-    commit, in order: before it no target has a trace. Columns, keys and SQL are checked then; what only the rows show,
-    keys that are not unique and broken constraints, comes at the commit. Each write reaches its target once. Reading
-    alone moves no offset (R16); each stream that a write names moves to the start of the transaction, or none does
-    (R22). A transaction that was submitted on such a stream and left, by whomever, is finished first.
+    Every read of a stream gives the same window (offset, start of the transaction], also after commits of others (R20,
+    R21). A write is checked and stored when it is asked for, and locks the streams that it reads (R23). It runs at the
+    commit, in order: before that no target has a trace. Columns, keys and SQL are checked then. Keys that are not
+    unique and broken constraints show in the rows only, so their errors come at the commit. Each write reaches its
+    target once. Reading alone moves no offset (R16). Each stream that a write names moves to the start of the
+    transaction, or none does (R22). A transaction that was submitted on such a stream and left open is finished first.
     """
 
     def __init__(
@@ -125,9 +125,9 @@ class LakeTransaction:
     def append(
         self, stream: str, target: str, *, schema_evolution: str = "fail", quarantine: str | None = None
     ) -> None:
-        """Record an INSERT of all the stream's rows into `target`; those that break a constraint of it go to the table
-        `quarantine`, which is created where it does not exist. Raises TargetDoesNotFit, QuarantineDoesNotFit, and as
-        `sql` does.
+        """Record an INSERT of all the stream's rows into `target`. Rows that break a constraint of it go to the table
+        `quarantine`, which is created if it does not exist. Raises TargetDoesNotFit, QuarantineDoesNotFit, and as `sql`
+        does.
         """
         self._require_open()
         evolution = SchemaEvolution(schema_evolution)
@@ -144,8 +144,8 @@ class LakeTransaction:
         quarantine: str | None = None,
     ) -> None:
         """Record a MERGE of the stream into `target` by `keys`: per key the INSERT image, else the DELETE. A key whose
-        INSERT image breaks a constraint stays as it is there, and all its rows go to the table `quarantine`. Raises
-        MissingMergeKey, and as `append` does; AmbiguousMergeKey comes at the commit.
+        INSERT image breaks a constraint stays unchanged in the target, and all its rows go to the table `quarantine`.
+        Raises MissingMergeKey, and as `append` does; AmbiguousMergeKey comes at the commit.
         """
         self._require_open()
         evolution = SchemaEvolution(schema_evolution)
@@ -162,8 +162,8 @@ class LakeTransaction:
     def commit(self) -> CommitResult | None:
         """Run the recorded writes and move the offsets; None where nothing was written, and then nothing moves.
 
-        On failure all is rolled back: what no target has yet is shut out and the streams are free again (R18). Where
-        one target has its part already, the transaction stays pinned; the next one on its streams, or `Lake.finish`,
+        On failure all is rolled back: what no target has yet is shut out and the streams are free again (R18). If one
+        target has its part already, the transaction stays pinned. The next one on its streams, or `Lake.finish`,
         finishes it.
         """
         self._require_open()
@@ -271,8 +271,8 @@ class LakeTransaction:
         ]
 
     def _lock(self, name: str) -> StreamWindow:
-        """The window that the stream is held at, which is the one that was read, if it was. What another transaction
-        has submitted on it and left is finished before (step 4).
+        """The window that the stream is held at, which is the one that was read, if it was. A transaction that another
+        process has submitted and left is finished before (step 4).
         """
         context = self._context
         held = extend(
@@ -328,9 +328,9 @@ class LakeTransaction:
 
 
 def _ends_now(context: ClientContext, reads: Collection[str] | None) -> dict[str, tuple[int, ...]]:
-    """By the uid of each stream the newest version of each of its tables: of all streams, or of those that are read.
+    """The newest version of each table, by the uid of the stream: of all streams, or of those that are read.
 
-    Where a table cannot be read now, it is the offset: its readers learn so. So it is for one that does not answer in
+    If a table cannot be read now, it is the offset: its readers get the error. So it is for one that does not answer in
     time, unless its stream is sure to be read.
     """
 
@@ -353,7 +353,7 @@ def _ends_now(context: ClientContext, reads: Collection[str] | None) -> dict[str
 
 
 class _LogUntil(DeltaLog):
-    """The log as it was when `until` was the head, so that a stream is locked at the window that was read (R21)."""
+    """The log as of the time when `until` was the head. So a stream is locked at the window that was read (R21)."""
 
     def __init__(self, log: DeltaLog, until: int) -> None:
         super().__init__(log.storage)

@@ -25,10 +25,10 @@ class StaleStreamNotifier(BaseNotifier):
     and again, or do not move although they have changes.
 
     It is for callbacks of tasks and DAGs, and for deadlines (`AsyncCallback(StaleStreamNotifier, kwargs={…})`). In the
-    triggerer it checks streams in a thread. It logs a warning, and passes the result to the notifier `tell`, whose
-    templates know `stale_message` (a text, one line per stream) and `stale_streams` (StreamRisk, the least time first).
-    It reports nothing if no stream is at risk, except with `always`, as for a deadline that a watch of streams has
-    missed: the message then begins with the late run. A second call checks and reports again.
+    triggerer it checks streams in a thread. It logs a warning, and passes the result to the notifier `tell`. The
+    templates of that have `stale_message` (a text, one line per stream) and `stale_streams` (StreamRisk, the least time
+    first). It reports nothing if no stream is at risk, except with `always`, as for a missed deadline of a watch of
+    streams. The message then begins with the late run. A second call checks and reports again.
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)

@@ -87,8 +87,8 @@ def taken_over(store: ControlStore, result: CommitResult) -> tuple[CommitResult,
 
 
 def tell_lag(hook: TidemarkHook, result: CommitResult) -> None:
-    """Tell the metrics how many versions each source is ahead, if anybody listens; a lake that is not there now is
-    no reason to fail.
+    """Report to the metrics how many versions each source is ahead, if anybody listens. An unreachable lake is no
+    failure.
     """
     if not metrics.wanted():
         return
@@ -103,8 +103,7 @@ def tell_lag(hook: TidemarkHook, result: CommitResult) -> None:
 
 
 def facts_of(result: CommitResult) -> dict[str, Any]:
-    """What was delivered, in plain values: {stream, from, to, initial_rows, rows, quarantined, serial, lag,
-    committed_at}.
+    """The delivery in plain values: {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}.
 
     `lag` in seconds. Several streams: {windows: [the same for each], rows, quarantined, serial, committed_at}.
     """
@@ -120,7 +119,7 @@ def facts_of(result: CommitResult) -> dict[str, Any]:
 
 
 def is_empty(result: CommitResult) -> bool:
-    """Whether nothing was there to deliver: no statement ran, though offsets may have passed idle versions."""
+    """Whether there was nothing to deliver: no statement ran, though offsets may have passed idle versions."""
     return not result.evidence
 
 

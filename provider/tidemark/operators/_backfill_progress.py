@@ -1,4 +1,4 @@
-"""How far a backfill is: what its job leaves beside its result, and a line in the task's log when it has moved on."""
+"""The progress of a backfill: its job writes it beside its result, and the task logs a line when it has changed."""
 
 from __future__ import annotations
 

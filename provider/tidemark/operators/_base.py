@@ -1,4 +1,4 @@
-"""What every operator shares: the connection, the run's identity, and how a time or version is written."""
+"""The common part of every operator: the connection, the run's identity, and how a time or version is written."""
 
 from __future__ import annotations
 
@@ -82,8 +82,9 @@ class TidemarkOperator(BaseOperator):
 
 
 def failures_counted(argument: str, *, consuming: bool = True) -> Callable[[Execute], Execute]:
-    """For `execute`: an attempt that ends in an error of ours, or runs out of time, is told to Airflow's metrics, with
-    the streams that `argument` names, and, where it was `consuming` them, counted in the control store.
+    """For `execute`: an attempt that ends in an error of Tidemark, or runs out of time, is reported to Airflow's
+    metrics. The report has the streams that `argument` names. If the task was `consuming` them, the control store
+    counts the failure.
     """
 
     def around(execute: Execute) -> Execute:
@@ -132,18 +133,18 @@ def _count_in_store(operator: Any, named: Sequence[str], context: Context, error
 
 class LineageMixin:
     """For operators that write: what Airflow's OpenLineage provider asks them. Nothing of it can fail the task: the
-    provider reports what goes wrong here and goes on.
+    provider reports an error here and continues.
 
     It asks in a fork of the task's process, so what `execute` has read of the connection is used again. Before the task
-    it is told nothing: there is no window yet, and the fork would have to talk to the task's supervisor.
+    nothing is reported. There is no window yet, and the fork would have to talk to the task's supervisor.
     """
 
     def planned_lineage(self) -> Lineage | None:
-        """What the task is to read and write, by name."""
+        """The names of what the task is to read and write."""
         raise NotImplementedError
 
     def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
-        """What it read and wrote, with versions, columns and rows; None where nothing was to be done."""
+        """The tables that it read and wrote, with versions, columns and rows; None if there was nothing to do."""
         raise NotImplementedError
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
@@ -155,7 +156,7 @@ class LineageMixin:
         return self.delivered_lineage(key_of_task) or self.planned_lineage()
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Lineage | None:
-        """As far as it came: an output without a version is not written. The provider adds the error."""
+        """The part that was done: an output without a version is not written. The provider adds the error."""
         return self.get_openlineage_facets_on_complete(task_instance)
 
 
@@ -172,12 +173,12 @@ def key_of(context: Context, task_id: str | None = None) -> TransactionKey:
 
 
 def owner_of(context: Context) -> str:
-    """Who holds a lease: this attempt, so that the next one of the same key can tell itself apart."""
+    """The holder of a lease: this attempt, so that the next one of the same key can tell itself apart."""
     return f"{key_of(context)}#{context['ti'].try_number}@{os.uname().nodename}:{os.getpid()}"
 
 
 def python_path_of(operator: BaseOperator) -> tuple[str, ...]:
-    """Where the DAG file lies: functions beside it can be imported by the job."""
+    """The directory of the DAG file, so that the job can import functions beside it."""
     return (str(Path(operator.dag.fileloc).parent),)
 
 
@@ -191,7 +192,7 @@ def flag_of(argument: str, value: bool | str) -> bool:
 
 
 def one_of(words: Sequence[str], argument: str, value: object) -> str:
-    """One of the words, whatever its case. Raises InvalidArgument."""
+    """One of the words, in any case. Raises InvalidArgument."""
     word = str(value).strip().lower()
     if word not in words:
         raise InvalidArgument(argument=argument, value=value, problem=f"it must be one of {', '.join(words)}")

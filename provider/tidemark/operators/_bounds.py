@@ -1,4 +1,4 @@
-"""How much a window takes, as operators are told."""
+"""The limits of a window, as arguments of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a DAG file says in so many words is checked when it is parsed, and so shows as an import error."""
+"""Constants of a DAG file are checked when it is parsed, and so show as an import error."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_options(operator: Any, read: Callable[[str, Any], object]) -> None:
 
 
 def check_bounds(operator: Any) -> None:
-    """`max_commits`, `max_rows` and `until`, as far as they are constants. Raises InvalidArgument."""
+    """Check `max_commits`, `max_rows` and `until` if they are constants. Raises InvalidArgument."""
     from tidemark.operators._bounds import bound_of
 
     given = {name: getattr(operator, name, None) for name in ("max_commits", "max_rows", "until")}
@@ -62,7 +62,7 @@ def check_bounds(operator: Any) -> None:
 
 
 def check_write(operator: Any) -> None:
-    """The arguments of a write, as far as they are constants; no table is looked at.
+    """Check the arguments of a write that are constants; no table is read.
 
     A value that is not known yet counts as one that fits. Raises InvalidArgument, StatementRefused.
     """
@@ -107,7 +107,7 @@ def _check_request(given: Mapping[str, Any], ends: Sequence[str] = ()) -> None:
 
 
 def _fitting(write_as: str) -> Mapping[str, Any]:
-    """What stands for values that are not known yet."""
+    """A placeholder for values that are not known yet."""
     return {
         "stream": "stream",
         "target": "target",
@@ -125,7 +125,7 @@ def _given_by_group(known: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_sql(request: WriteRequest, known: Mapping[str, Any]) -> None:
-    """The statement is read if it stands in the file; which table it writes is seen where the tables are."""
+    """The statement is parsed if it is a constant of the file. Its target is resolved later, beside the tables."""
     if "sql" in known:
         parsed_sql(request, request.streams if known.get("stream") else None)
     if len(request.targets) > 1:

@@ -12,7 +12,7 @@ __all__ = ["drop_old_history"]
 
 
 def drop_old_history(operator: Any) -> None:
-    """For some seconds, if no other task did lately. What goes wrong is a warning: the task's own work is done."""
+    """For some seconds, if no other task did lately. A failure is a warning: the task's own work is done."""
     try:
         keep = operator.hook.settings.keep_history
         if keep is None:

@@ -61,7 +61,7 @@ def create_quarantine(
 ) -> None:
     """Runs a CREATE_QUARANTINE job where the table is asked for and not there. A second run finds it.
 
-    `check`: refuses the writes, of which only the quarantine is not there, before the job would start.
+    `check` refuses the writes before the job starts; only their quarantine does not exist yet.
     """
     name = request.quarantine
     if name is None:
@@ -77,7 +77,7 @@ def create_quarantine(
 
 
 def resolve_view(runtime: Runtime, name: str, *, beyond_snowflake: bool, key: TransactionKey) -> ResolvedView:
-    """What Spark's catalog says of the view, and its base tables. Raises the errors of the RESOLVE_VIEW job."""
+    """The view as Spark's catalog has it, and its base tables. Raises the errors of the RESOLVE_VIEW job."""
     return runtime.run_job(RESOLVE_VIEW, ViewRequest(name, beyond_snowflake), key=key)
 
 
@@ -103,7 +103,7 @@ def vacuum(runtime: Runtime, plan: VacuumPlan, *, dry_run: bool, key: Transactio
 
 
 def explain(runtime: Runtime, streams: Sequence[str], *, key: TransactionKey, bound: Bound) -> dict[str, Any]:
-    """What the next window of each stream would read; opens no transaction, and runs no job where nothing is new.
+    """The next window of each stream, as it would be read. No transaction is opened, and no job runs if nothing is new.
 
     {"windows": [{stream, from, to, initial_rows}], "reads": what the job found, by stream, or {}}.
     """

@@ -1,4 +1,4 @@
-"""What the tasks of readers share: names of runs, limits and the sink, parsed as templates render them."""
+"""The common part of the tasks of readers: names of runs, limits and the sink, parsed as templates render them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ __all__ = ["TaskLimits", "check_sink", "number_of", "run_of", "sink_of", "target
 
 
 def run_of(context: Context) -> str:
-    """The DAG run, and how often it was cleared: a partition that failed in it is not handed out again in it, but is
-    when the run is cleared.
-    """
+    """The DAG run, and how often it was cleared. A partition that failed in it is not handed out before a clear."""
     key = key_of(context)
     cleared = getattr(context.get("dag_run"), "clear_number", 0) or 0
     return f"{key.dag_id}/{key.run_id}" + (f"#{cleared}" if cleared else "")
@@ -72,7 +70,7 @@ def task_limits(
 
 
 def check_sink(write_as: Any, target: Any, keys: Any) -> None:
-    """What goes together as a sink, as far as it is constants. Raises InvalidArgument."""
+    """Check the arguments of a sink that are constants. Raises InvalidArgument."""
     from tidemark.change_streams.planning.sinks import keys_of_sink, kind_of_sink
 
     if is_constant([write_as, target]):

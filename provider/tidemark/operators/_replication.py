@@ -1,4 +1,4 @@
-"""What the operators of replications share: how names are given, who acts, and where things lie."""
+"""The common part of the operators of replications: how names are given, who acts, and the places of tables."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ class ReplicationOperator(TidemarkOperator):
 
 @dataclass(frozen=True)
 class Transfer:
-    """What a task has moved, for lineage. `tables`: of the source, where `address` is there; else `read` was read."""
+    """The data that a task has moved, for lineage. `tables`: those of the source, if `address` is set; else `read` was
+    read.
+    """
 
     written: str
     rows: int
@@ -110,7 +112,7 @@ def by_of(context: Context, why: str = "") -> Actor:
 
 
 def default_outlets(replication: str) -> list[AssetAlias]:
-    """The alias of the replication's objects, where its name is written out; a templated name has none: outlets are
+    """The alias of the replication's objects, if its name is a constant. A templated name has none, since outlets are
     known at parse time.
     """
     return [] if "{{" in replication else [AssetAlias(replicated_alias(replication))]
@@ -153,7 +155,7 @@ def selection_of(include: Names, exclude: Names) -> Selection:
 
 
 def options_of(target: str, mode: str, given: Mapping[str, Any] | None) -> ReplicationOptions:
-    """Raises InvalidArgument for an option that is not there, and for a value that is none of its own."""
+    """Raises InvalidArgument for an unknown option, and for a value that it does not take."""
     from tidemark.replication.model.replication import ReplicationOptions, WriteMode
     from tidemark.replication.planning.options import require_options
 
@@ -204,8 +206,8 @@ def _one_of(argument: str, value: Any, kind: Any) -> Any:
 
 
 def targets_of(hook: TidemarkHook, store: ControlStore, name: str) -> Callable[[ObjectName], TableRef]:
-    """Where a new object is written: to its table in the replication's target, by default `schema_table`. It need not
-    exist, so it has no id yet. Raises InvalidArgument for a place with a password in it.
+    """The target of a new object: its table in the replication's target, by default `schema_table`. It need not exist,
+    so it has no id yet. Raises InvalidArgument for a place with a password in it.
     """
     from tidemark.model.streams import Addressing, TableRef
     from tidemark.replication.planning.target_names import table_of

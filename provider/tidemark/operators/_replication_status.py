@@ -1,4 +1,4 @@
-"""How a replication stands, in plain values for XCom, logs and sensors."""
+"""The status of a replication, in plain values for XCom, logs and sensors."""
 
 from __future__ import annotations
 

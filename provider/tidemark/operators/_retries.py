@@ -1,4 +1,4 @@
-"""Which errors a retry cannot help: they fail the task at once, whatever `retries` says."""
+"""The errors that a retry cannot help: they fail the task at once, for any number of `retries`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ __all__ = ["PERMANENT", "retry_policy"]
 
 
 def retry_policy() -> ExceptionRetryPolicy:
-    """Fails at once for what only a person can mend; a lock, a dead job or an unreachable store is tried again."""
+    """Fails at once for an error that only a person can correct. A lock, a dead job or an unreachable store is tried
+    again.
+    """
     names: list[type[BaseException] | str] = [f"{kind.__module__}.{kind.__qualname__}" for kind in PERMANENT]
     reason = "Trying again cannot help; see the message."
     return ExceptionRetryPolicy([RetryRule(exception=names, action=RetryAction.FAIL, reason=reason)])

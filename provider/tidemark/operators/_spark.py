@@ -16,7 +16,9 @@ __all__ = ["SparkOperator"]
 
 
 class SparkOperator(TidemarkOperator):
-    """An operator whose jobs end with the task: killed, cleared or out of time. What they left is in its own words."""
+    """An operator whose jobs end with the task: killed, cleared or out of time. Each has words of its own for the
+    transaction that is left.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -25,10 +27,10 @@ class SparkOperator(TidemarkOperator):
     def runtime(
         self, *, functions: bool = False, source: SourceAddress | None = None, packages: Sequence[str] = ()
     ) -> Runtime:
-        """What the steps of this task act through; ask inside `execute`.
+        """The runtime of this task's steps; to be called inside `execute`.
 
-        `functions`: what lies beside the DAG file can be imported by jobs. `source`: the database that they read;
-        `packages`: jars that they need. Raises SparkNotFound at once where no job could be run.
+        `functions`: jobs can import the modules beside the DAG file. `source`: the database that they read; `packages`:
+        jars that they need. Raises SparkNotFound at once where no job could be run.
         """
         from tidemark.hooks.spark_job import SparkJob
 
@@ -43,5 +45,5 @@ class SparkOperator(TidemarkOperator):
             self._job.cancel()
 
     def on_kill(self) -> None:
-        """End the job that runs; the next attempt goes on from what is stored."""
+        """End the job that runs; the next attempt continues from the stored state."""
         self.cancel_job()

@@ -68,7 +68,7 @@ class StreamDefinitions:
         self._find_table = find
 
     def run(self, statement: StreamStatement) -> str:
-        """What was done, in the words of the source system. Raises StatementRefused for what only shows."""
+        """The result in the words of the source system. Raises StatementRefused for what only shows."""
         if isinstance(statement, CreateStream):
             return self._create(statement)
         if isinstance(statement, CloneStream):
@@ -115,7 +115,7 @@ class StreamDefinitions:
         return " ".join((f"Stream {name} successfully created.", *create.notices))
 
     def _kept(self, create: CreateStream | CloneStream) -> str | None:
-        """What to say where the stream that is there stays: IF NOT EXISTS, or this run has made it (R7)."""
+        """The answer if an existing stream stays: IF NOT EXISTS, or this run has created it (R7)."""
         existing = self._find(create.name.text)
         if existing is None or (isinstance(create, CreateStream) and create.or_alter):
             return None

@@ -18,16 +18,16 @@ __all__ = ["BackfillTableOperator"]
 
 
 class BackfillTableOperator(SparkOperator):
-    """Puts a watched table's rows of one version into a target, and creates the consumer group whose records are
-    those of the versions after it: no gap and no overlap.
+    """Puts a watched table's rows of one version into a target. It also creates the consumer group whose records are
+    those of the later versions: no gap and no overlap.
 
-    The target has exactly these rows then. Once there, they are written no second time, whatever the group has
-    delivered since, and no Spark starts; a second run says `found`. Until then a new group is handed out nothing. Put
-    it in front of `change_stream_partitions` with a merge. Returns {table, version, rows, found, start}. Raises
+    The target has exactly these rows then. Rows that were written are not written again, also after deliveries of the
+    group. A second run starts no Spark and says `found`. Until then a new group is handed out nothing. Put it in front
+    of `change_stream_partitions` with a merge. Returns {table, version, rows, found, start}. Raises
     ChangeStreamNotFound, TargetNotFound, TargetNotDelta, TargetDoesNotFit, SplitUnreadable, InvalidArgument.
 
     :param change_stream: its name. (templated)
-    :param consumer_group: the group that reads on from there; it is created where it is not there. (templated)
+    :param consumer_group: the group that reads from there on; it is created if it does not exist. (templated)
     :param table: the watched table. (templated)
     :param target: the table that is filled. (templated)
     :param overwrite: rows that the target has may go. (templated)
@@ -54,7 +54,7 @@ class BackfillTableOperator(SparkOperator):
         check_constants(self, overwrite=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was put there: the version, its rows, and whether an earlier run had done it."""
+        """The version, its rows, and whether an earlier run had done it."""
         from tidemark.change_streams.model.backfill import BackfillAsk
         from tidemark.change_streams.worker.backfill import begin_backfill, finish_backfill
         from tidemark.operators._jobs import backfill_table

@@ -23,10 +23,10 @@ __all__ = ["CaptureChangesOperator"]
 class CaptureChangesOperator(SparkOperator):
     """Captures what was committed to the watched tables since the last capture, as one batch of the log.
 
-    The batch is written ahead: a retry, a clear, or a second capture at the same time does the same batch, and it
-    stands in the log once. Where nothing is new no JVM starts; heartbeats go on. Returns {change_stream, batch,
-    published_until, transactions, records, rows, opened, closed, unsplittable, found, left_out}; `left_out`: tables of
-    FOR ALL that cannot be watched. Raises ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction,
+    The batch is recorded before it is written. A retry, a clear, or a second capture at the same time does the same
+    batch, and the log has it once. If nothing is new, no JVM starts; heartbeats continue. Returns {change_stream,
+    batch, published_until, transactions, records, rows, opened, closed, unsplittable, found, left_out}; `left_out`:
+    tables of FOR ALL that cannot be watched. Raises ChangeStreamNotFound, WatchedTableChanged, KeyTwiceInTransaction,
     InvalidArgument.
 
     :param change_stream: its name. (templated)
@@ -73,7 +73,7 @@ class CaptureChangesOperator(SparkOperator):
         )
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What the batch brought; of nothing new only {change_stream, batch: None, left_out}."""
+        """The report of the batch; if nothing is new only {change_stream, batch: None, left_out}."""
         from tidemark.change_streams.worker.capture import capture
         from tidemark.change_streams.worker.definitions import get_change_stream
         from tidemark.change_streams.worker.watching import find_new_tables

@@ -32,7 +32,7 @@ class _WithOptions(TidemarkOperator):
     keys: Keys | None
 
     def _check_watch(self, *, new: bool) -> None:
-        """`watch`, and `keys` of it, as far as they are constants. Raises InvalidArgument."""
+        """Check `watch` and its `keys` if they are constants. Raises InvalidArgument."""
         from tidemark.change_streams.planning.definition import TableAsk, parse_keys, parse_watch, require_asked
 
         ends = self.template_ext
@@ -54,19 +54,19 @@ class _WithOptions(TidemarkOperator):
 
 
 class CreateChangeStreamOperator(_WithOptions):
-    """Creates a change stream, or keeps the one of that name, whatever it watches. No Spark.
+    """Creates a change stream, or keeps the one of that name with all that it watches. No Spark.
 
     Each table is watched from its newest version on. `ALL` leaves those out that cannot be watched, such as one without
     key, with a warning. Returns {change_stream, everything, tables, created, left_out}; `left_out`: tables that `ALL`
-    cannot watch. Raises ChangeStreamRefused for a table or column that is named and cannot be watched, such as a table
-    without key, a fourth change stream on a table, an eleventh at all, and a bad option;
+    cannot watch. Raises ChangeStreamRefused for a named table or column that cannot be watched, such as a table without
+    key. The same for a fourth change stream on a table, an eleventh in all, and a bad option. Also raises
     RowTrackingDisabled, UnsupportedTableFeature, InvalidArgument. Nothing is written then.
 
     :param change_stream: its name: a letter, then letters, digits and underscores. (templated)
-    :param watch: `ALL`, a table, a list of tables, or a mapping of tables to columns (None: all of them; an empty list:
-        the key alone); None watches nothing: it is suspended. (templated)
-    :param keys: the primary key of each table that does not say its own in the property `tidemark.primaryKey`: a
-        mapping of tables to columns; for one table its columns. (templated)
+    :param watch: `ALL`, a table, a list of tables, or a mapping of tables to columns. In a mapping None means all
+        columns, and an empty list the key alone. None watches nothing: it is suspended. (templated)
+    :param keys: the primary key of tables without the property `tidemark.primaryKey`: a mapping of tables to columns.
+        For a single table: its columns. (templated)
     :param options: `retention_period` (`1d` to `30d`), `value_capture_type`, `exclude_insert`, `exclude_update`,
         `exclude_delete`, `exclude_ttl_deletes`, `allow_txn_exclusion`. (templated)
     :param initial_partitions: into how many partitions the keys are divided at first, 1,024 at most; load splits and
@@ -121,12 +121,12 @@ class CreateChangeStreamOperator(_WithOptions):
 
 
 class AlterChangeStreamOperator(_WithOptions):
-    """Lets a change stream watch other tables, suspends it, or sets options anew. No Spark.
+    """Lets a change stream watch other tables, suspends it, or sets its options. No Spark.
 
-    It holds from the next capture on: capture before, so that nothing that a table has waiting is taken by the new
-    list. A table that stays in `watch` goes on where it is captured. A batch that is open is discarded, unless the log
-    has it: what it would have had of the tables that stay comes with the next capture. Raises ChangeStreamNotFound, and
-    what CreateChangeStreamOperator raises.
+    It applies from the next capture on. Capture before it, so that the new list takes nothing that a table has waiting.
+    A table that stays in `watch` continues at its captured version. An open batch is discarded, unless the log has it.
+    The next capture takes its changes of the tables that stay. Raises ChangeStreamNotFound, and what
+    CreateChangeStreamOperator raises.
 
     :param change_stream: its name, in any case. (templated)
     :param watch: what it watches from now on, in place of all before, as in CreateChangeStreamOperator; None: what it
@@ -134,8 +134,8 @@ class AlterChangeStreamOperator(_WithOptions):
     :param keys: the primary key of tables that come new and do not say their own. (templated)
     :param options: those that change; None puts one back to its default. (templated)
     :param suspend: watch nothing; what was captured can be read on. (templated)
-    :param restart: a table, or a list of them, to be watched from the newest version on; what was committed between is
-        not captured. The way past a version that cannot be captured. (templated)
+    :param restart: a table, or a list of them, to be watched from the newest version on. The commits in between are not
+        captured. The way past a version that cannot be captured. (templated)
     """
 
     template_fields: Sequence[str] = ("change_stream", "watch", "keys", "options", "suspend", "restart", "conn_id")

@@ -36,29 +36,29 @@ __all__ = ["ConsumeStreamOperator"]
 class ConsumeStreamOperator(LineageMixin, SparkOperator):
     """Delivers what is new in a stream to its target, or to several, exactly once.
 
-    The run owns its window: a retry goes on where the last attempt stopped, a retry or a clear after the commit
-    delivers nothing and announces the stored result again. An empty window commits without a Spark job. Every
-    outlet's event carries {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}, which is also
-    the return value.
+    The run owns its window: a retry continues where the last attempt stopped. A retry or a clear after the commit
+    delivers nothing and announces the stored result again. An empty window commits without a Spark job. Every outlet's
+    event carries {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}, which is also the
+    return value.
 
     :param stream: the stream; several for `sql` and functions. (templated)
-    :param target: the table that is written, by path or as `schema.table`; several for a function; may be left out for
-        `sql`. (templated)
+    :param target: the table that is written, by path or as `schema.table`. A function may have several, and `sql` none.
+        (templated)
     :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
         (templated)
     :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)
-    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table; a name that ends in `.sql` is a
-        file of it. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. A text that ends in `.sql` is the
+        name of a file. (templated)
     :param tables: further tables that a function reads. (templated)
     :param schema_evolution: `fail`, or `add` the columns that the target lacks. (templated)
-    :param quarantine: the table for rows of an append or merge that break a constraint of the target, created where it
-        does not exist; see "Quarantine bad rows". (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target. It is created if
+        it does not exist; see "Quarantine bad rows". (templated)
     :param targets: several targets that one Spark job writes, in place of the arguments above. Each is a dictionary of
         those: `target`, `write_as`, `keys`, `sql`, `tables`, `schema_evolution`, `quarantine`, and `stream` if it reads
         only one of several. (templated)
     :param max_commits: take at most this many versions of each source. (templated)
-    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them;
-        one commit is taken at least. (templated)
+    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them.
+        The window has one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param dry_run: say what would be read, touch nothing. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
@@ -151,7 +151,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     def _writes(
         self, runtime: Runtime, requests: Sequence[WriteRequest], bound: Bound, context: Context
     ) -> list[PlannedWrite]:
-        """What is to be written; a quarantine that does not exist is created, once all columns are known to fit."""
+        """The planned writes. A quarantine that does not exist is created, once all columns are known to fit."""
         from tidemark.streams.worker.fitting import require_columns_of_writes
 
         streams, hook = streams_of(requests), self.hook

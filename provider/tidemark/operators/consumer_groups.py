@@ -22,7 +22,7 @@ _ACTIONS = ("pause", "resume", "reset")
 
 
 class CreateConsumerGroupOperator(TidemarkOperator):
-    """Creates a consumer group of a change stream, or keeps the one that is there, and its progress.
+    """Creates a consumer group of a change stream, or keeps an existing one and its progress.
 
     A second run changes nothing. Returns {change_stream, consumer_group, start}. Raises ChangeStreamNotFound,
     OutOfRange, InvalidArgument.
@@ -58,12 +58,12 @@ class CreateConsumerGroupOperator(TidemarkOperator):
 
 
 class AlterConsumerGroupOperator(TidemarkOperator):
-    """Pauses a consumer group, lets it go on, or sets it back, whereupon it is another group of the same name.
+    """Pauses, resumes or resets a consumer group. After a reset it is another group of the same name.
 
-    A paused group is handed out nothing; what was handed out goes on. After `reset` the records from `start` on are
-    delivered again: sinks take them for those of another application, which is what a reset is for. A second run of
-    pause or resume changes nothing, one of reset sets it back again. Returns {change_stream, consumer_group, action}.
-    Raises ChangeStreamNotFound, ConsumerGroupNotFound, OutOfRange, InvalidArgument.
+    A paused group gets no new chunks; open chunks continue. After `reset` the records from `start` on are delivered
+    again. To sinks they are those of another application, which is the purpose of a reset. A second run of pause or
+    resume changes nothing, one of reset sets it back again. Returns {change_stream, consumer_group, action}. Raises
+    ChangeStreamNotFound, ConsumerGroupNotFound, OutOfRange, InvalidArgument.
 
     :param change_stream: its name. (templated)
     :param consumer_group: which group. (templated)
@@ -92,7 +92,7 @@ class AlterConsumerGroupOperator(TidemarkOperator):
             _start_for(one_of(_ACTIONS, "action", action), start)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was done."""
+        """The act that was done."""
         from tidemark.change_streams.worker.groups import pause_group, reset_group, resume_group
 
         action, store = one_of(_ACTIONS, "action", self.action), self.hook.open_store()
@@ -111,7 +111,7 @@ def _start_or_none(argument: str, value: datetime | str | None) -> GroupStart | 
 
 
 def _start_for(action: str, start: datetime | str | None) -> GroupStart | None:
-    """Where a reset begins; None for what is none. Raises InvalidArgument."""
+    """The point at which a reset begins; None without a reset. Raises InvalidArgument."""
     if (action == "reset") != bool(start):
         raise InvalidArgument(argument="start", value=start, problem="a reset needs it, and nothing else has it")
     return _start_or_none("start", start)

@@ -15,12 +15,12 @@ __all__ = ["ExpireChangeLogOperator"]
 
 
 class ExpireChangeLogOperator(SparkOperator):
-    """Takes records that are older than the change stream's retention out of its log, and out of the control store what
-    was noted of them.
+    """Removes records that are older than the change stream's retention from its log, and their rows from the control
+    store.
 
-    Where nothing is old enough no JVM starts. First no plan hands them out any more, then the log loses them, then the
-    store forgets them; a retry does what is left. A consumer group that has not read them finds PartitionExpired when
-    it plans, and is reset by somebody. Raises ChangeStreamNotFound.
+    If nothing is old enough, no JVM starts. First no plan hands them out any more, then the log loses them, then the
+    store forgets them. A retry does the rest. A consumer group that has not read them finds PartitionExpired when it
+    plans, and is reset by somebody. Raises ChangeStreamNotFound.
 
     :param change_stream: its name. (templated)
     """

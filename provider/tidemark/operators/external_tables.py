@@ -22,10 +22,10 @@ __all__ = ["RefreshExternalTableOperator"]
 class RefreshExternalTableOperator(SparkOperator):
     """Notes which files a directory has now, so that insert-only streams see what came since the last time (R66).
 
-    The external table is made by the first run, its first files with it; CreateStreamOperator with mode `insert_only`
-    makes a stream on it. Spark writes the list, so this starts a job. A second run commits nothing where nothing has
-    changed. Raises ExternalTableExists if the table was made in other words, TableNotFound where the directory is not
-    there, FilesHaveNoSchema, FileFormatNotInstalled, InvalidArgument.
+    The first run creates the external table with its first files. CreateStreamOperator with mode `insert_only` creates
+    a stream on it. Spark writes the list, so this starts a job. A second run commits nothing where nothing has changed.
+    Raises ExternalTableExists if the table was created with other arguments, TableNotFound if the directory does not
+    exist, FilesHaveNoSchema, FileFormatNotInstalled, InvalidArgument.
 
     :param external_table: its name; streams are made on this name. (templated)
     :param location: the directory; None for a table that exists. (templated)

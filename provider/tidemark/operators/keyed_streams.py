@@ -15,21 +15,20 @@ __all__ = ["CreateKeyedStreamOperator"]
 
 
 class CreateKeyedStreamOperator(CreateStreamOperator):
-    """Creates a stream on a Delta table that compares rows by key columns and not by row ids, or keeps the one that is
-    there, and its place.
+    """Creates a stream on a Delta table that compares rows by key columns, or keeps an existing one and its offset.
 
-    For a table that is loaded anew as a whole, of which only what really changed should show, and for one that may not
-    be altered: row tracking may be off, and nothing is changed on the table. Its mode is `standard`; METADATA$ROW_ID is
-    the table's id, a colon, and the key as canonical JSON. Keys have to be unique: where a changed row's key stands
-    twice in a version, the consumption fails with KeyNotUnique and delivers nothing.
+    It suits a table that is reloaded as a whole, since it shows real changes only. It also suits a table that may not
+    be altered. Row tracking may be off, and nothing is changed on the table. Its mode is `standard`; METADATA$ROW_ID is
+    the table's id, a colon, and the key as canonical JSON. Keys must be unique. If a version has a changed row's key
+    twice, the consumption fails with KeyNotUnique and delivers nothing.
 
-    A second run finds the stream and changes nothing. Raises InvalidArgument for a column that is not there or of a
-    type that does not compare exactly, StreamExists if a stream of that name reads another table or by other keys, and
-    otherwise what CreateStreamOperator raises.
+    A second run finds the stream and changes nothing. Raises InvalidArgument for an unknown column, or one of a type
+    that does not compare exactly. Raises StreamExists if a stream of that name reads another table or by other keys,
+    and all that CreateStreamOperator raises.
 
     :param stream: name of the stream. (templated)
-    :param on: the table that it reads: a path, `schema.table` under the lake root, or `catalog.schema.table` of Spark's
-        catalog, which a job asks for. (templated)
+    :param on: the table that it reads: a path, `schema.table` under the lake root, or `catalog.schema.table`. A job
+        asks Spark's catalog for the latter. (templated)
     :param keys: the columns that identify a row, one name or several. (templated)
     :param show_initial_rows: the first consumption delivers the rows that the table has at the stream's start.
         (templated)

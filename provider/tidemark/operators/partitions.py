@@ -27,17 +27,17 @@ __all__ = [
 class PlanPartitionsOperator(TidemarkOperator):
     """Says what a consumer group is to read next: the list over which `ReadPartitionOperator` is expanded.
 
-    A partition is handed out when all of its parents are finished, in chunks whose bounds are written ahead; open
+    A partition is handed out when all of its parents are finished, in chunks whose bounds are recorded first. Open
     chunks of an earlier run come first, unchanged. Chunks of partitions that lie side by side share a task. A partition
-    that failed in this run waits for the next one; a paused group, and a new one whose backfill is not done, hand out
-    nothing. A second run returns the open
-    chunks again. The limit of Airflow on mapped tasks is kept before anything is written. Returns [{range, chunks}].
-    Raises ChangeStreamNotFound, ConsumerGroupNotFound, PartitionTokenInvalid, InvalidArgument.
+    that failed in this run waits for the next one. A paused group hands out nothing, and neither does a new one before
+    its backfill is done. A second run returns the open chunks again. The limit of Airflow on mapped tasks is kept
+    before anything is written. Returns [{range, chunks}]. Raises ChangeStreamNotFound, ConsumerGroupNotFound,
+    PartitionTokenInvalid, InvalidArgument.
 
     :param change_stream: its name. (templated)
     :param consumer_group: whose progress it is. (templated)
     :param max_chunks: hand out at most so many chunks; None: as many as mapped tasks can take. (templated)
-    :param max_rows: end a chunk before it has more rows than this, as far as the log's segments allow. (templated)
+    :param max_rows: end a chunk before it has more rows than this, if the log's segments allow it. (templated)
     :param chunks_per_task: read so many chunks in one task, for one start of Spark. (templated)
     :param rows_per_task: as long as they have no more rows than this together. (templated)
     :param token: only this partition. (templated)
@@ -121,12 +121,12 @@ class ReadPartitionOperator(SparkOperator):
     """Reads the chunks of one bundle and brings them to a sink, each exactly once; expanded over what
     `PlanPartitionsOperator` returns.
 
-    A chunk is one commit of the target, with the chunk's own transaction number and a mark that is read back, so a
-    retry, a clear and a late double write it no second time; a chunk that the sink has starts no job. `append` writes
+    A chunk is one commit of the target, with the chunk's own transaction number and a mark that is read back. So a
+    retry, a clear and a late double do not write it again. A chunk that the sink has starts no job. `append` writes
     each data change record as a row, the fields that the target has columns of. `merge` applies the changes to the
     rows: inserts, updates of the modified columns, deletes. A function `module:function(records, chunk)` gets a
-    DataFrame of records and a `ChunkFacts`, **at least once**: its identity is the same at each attempt, and what the
-    function makes of that is its own. The map index shows the bundle's range of keys.
+    DataFrame of records and a `ChunkFacts`, **at least once**. The identity in the facts is the same at each attempt,
+    so it can recognize a repetition. The map index shows the bundle's range of keys.
 
     A chunk that fails does not stop its siblings; the task fails after them, and only the failed ones are tried again.
     Returns {range, chunks, rows, found}. Raises TargetNotFound, TargetNotDelta, TargetDoesNotFit, MissingMergeKey,
@@ -166,7 +166,7 @@ class ReadPartitionOperator(SparkOperator):
         check_sink(self.write_as, self.target, self.keys)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """{range, chunks, rows, found}: `rows` that the sinks took, `found` chunks that were there already."""
+        """{range, chunks, rows, found}: `rows` that the sinks took, `found` chunks that they had already."""
         from tidemark.change_streams.model.sinks import Bundle
         from tidemark.change_streams.worker.reading import read_chunks
         from tidemark.model.codec import from_plain
@@ -236,7 +236,7 @@ class FinishPartitionsOperator(TidemarkOperator):
     """The end of a run: fails it where a partition failed, and says what is left for the next one.
 
     Returns {left, paused, low_watermark, lag_seconds}; `left`: partitions with work for another run; `paused`: by hand,
-    or until the backfill is done. A second run says it anew. Raises PartitionsFailed, ChangeStreamNotFound,
+    or until the backfill is done. A second run reports it again. Raises PartitionsFailed, ChangeStreamNotFound,
     ConsumerGroupNotFound.
 
     :param change_stream: its name. (templated)
@@ -251,7 +251,7 @@ class FinishPartitionsOperator(TidemarkOperator):
         self.consumer_group = consumer_group
 
     def execute(self, context: Context) -> Mapping[str, Any]:
-        """What is left."""
+        """The chunks that are left."""
         from tidemark.change_streams.worker.groups import group_status
         from tidemark.change_streams.worker.waves import finish
 

@@ -1,4 +1,4 @@
-"""Letting a stream go on after its table was made anew."""
+"""Letting a stream continue after its table was recreated."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ __all__ = ["RebaseStreamOperator"]
 
 
 class RebaseStreamOperator(SparkOperator):
-    """Puts a stream that cannot be read any more onto the table that lies at its source's place now, or at `on`, at its
-    newest version. Name, mode, comment, counts and history stay; the history says who did it, why, and what was left.
+    """Puts an unreadable stream onto the newest version of a table: `on`, or the table at its source's place. Name,
+    mode, comment, counts and history stay; the history says who did it, why, and what was left.
 
-    What the stream has not read of its old table is given up, unless `keys` let it be compared. For targets it is
-    another stream: exactly once counts anew. A retry or a clear finds it re-based and changes nothing.
+    The unread changes of its old table are lost, unless `keys` let the tables be compared. For targets it is another
+    stream: exactly once starts again from here. A retry or a clear finds it re-based and changes nothing.
 
-    Raises RebaseRefused where it can still be read, was only moved, cannot be compared by key or reads a view;
-    TransactionOpen while a transaction holds it; RowTrackingDisabled, UnsupportedTableFeature, TableNotFound and
+    Raises RebaseRefused if it can still be read, was only moved, cannot be compared by key or reads a view. Raises
+    TransactionOpen while a transaction holds it. Raises RowTrackingDisabled, UnsupportedTableFeature, TableNotFound and
     NotADeltaTable for a table that cannot have a stream.
 
     :param stream: name of the stream. (templated)
     :param why: the reason, for the stream's history; it may not be empty. (templated)
     :param on: another table: a path, `schema.table` under the lake root, or `catalog.schema.table` of Spark's catalog;
         None: where the source lay. (templated)
-    :param keys: compare by these columns from now on, and deliver the difference to the last known state first, where
-        CREATE OR REPLACE kept the log. (templated)
+    :param keys: compare by these columns from now on. If CREATE OR REPLACE kept the log, the difference to the last
+        known state is delivered first. (templated)
     :param show_initial_rows: deliver the rows of the new table first. (templated)
     :param force: also if the stream can still be read: what it has not read is lost. (templated)
     """
@@ -98,7 +98,9 @@ class RebaseStreamOperator(SparkOperator):
         return facts_of_stream(rebased.after, created=False)
 
     def _table(self, old: Stream) -> TableRef:
-        """What lies there now. Raises RebaseRefused for a stream on a view, which only Spark understands."""
+        """The table that is at that place now. Raises RebaseRefused for a stream on a view, which only Spark
+        understands.
+        """
         from tidemark.streams.worker.catalog import asking_the_catalog
 
         if old.view is not None:

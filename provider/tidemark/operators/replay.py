@@ -23,26 +23,26 @@ __all__ = ["ReplayWindowOperator"]
 class ReplayWindowOperator(SparkOperator):
     """Delivers what an earlier run took from a stream again, into another table, exactly once; no offset moves.
 
-    For a target that came later, or that must be made anew: as long as the source keeps the files and commits of that
-    window (by default 7 and 30 days). The stream may go on meanwhile, and so may other replays. A retry finds what is
+    For a target that came later, or that must be recreated. The source must still have the files and commits of that
+    window (by default 7 and 30 days). The stream and other replays may run at the same time. A retry finds what is
     written; after the end it delivers nothing again.
 
-    Raises TransactionNotFound for a run that committed nothing of the stream, InvalidArgument for a target that has the
-    window already, StreamStale or VersionVacuumed where the window can no longer be read.
+    Raises TransactionNotFound for a run that committed nothing of the stream, and InvalidArgument for a target that has
+    the window already. Raises StreamStale or VersionVacuumed if the window can no longer be read.
 
     :param stream: name of the stream. (templated)
     :param run: the run id that Airflow shows, or dag/run/task/map index where that stands for several. (templated)
-    :param target: the table that is written, another one than the run wrote; several for a function; may be left out
-        for `sql`. (templated)
+    :param target: the table that is written, another one than the run wrote. A function may have several, and `sql`
+        none. (templated)
     :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
         (templated)
     :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)
-    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table; a name that ends in `.sql` is a
-        file of it. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the stream like a table. A text that ends in `.sql` is the
+        name of a file. (templated)
     :param tables: further tables that a function reads. (templated)
     :param schema_evolution: `fail`, or `add` the columns that the target lacks. (templated)
-    :param quarantine: the table for rows of an append or merge that break a constraint of the target, created where it
-        does not exist; see "Quarantine bad rows". (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target. It is created if
+        it does not exist; see "Quarantine bad rows". (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -79,7 +79,7 @@ class ReplayWindowOperator(SparkOperator):
 
     @failures_counted("stream", consuming=False)
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was delivered again: {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}."""
+        """The repeated delivery: {stream, from, to, initial_rows, rows, quarantined, serial, lag, committed_at}."""
         from tidemark.streams.worker.replay import find_run, replay, require_replayable
 
         hook = self.hook

@@ -27,15 +27,15 @@ __all__ = ["CaptureEventsOperator"]
 
 
 class CaptureEventsOperator(SparkOperator, ReplicationOperator):
-    """Captures what the source has committed up to now, then stops: its events come into the event log, each once, and
-    the source's log lets go of them.
+    """Captures what the source has committed up to now, then stops. The event log gets each event once, and the
+    source's log releases it.
 
-    The position stands in the same commit as the events, so a retry goes on where the log ends. Where nothing was
-    committed to the selected tables no JVM starts, and the position moves on. Nothing is captured while the replication
-    is draining or paused. While another run's capture has the slot it ends as skipped: that one, and the next run, take
-    what there is. Returns {replication, captured, transactions, events, objects, lag_bytes}: `events` of all
-    `objects`. Raises ReplicationNotFound, SlotLost, SlotAhead, SlotForeign, SlotBusy, SourceIsAnother, SourceSetBack,
-    SourceUnreachable, SourceRefused, EventLogChanged.
+    The same commit has the position and the events, so a retry continues where the log ends. If nothing was committed
+    to the selected tables, no JVM starts, and the position moves. Nothing is captured while the replication is draining
+    or paused. While another run's capture has the slot it ends as skipped: that one, and the next run, take what there
+    is. Returns {replication, captured, transactions, events, objects, lag_bytes}: `events` of all `objects`. Raises
+    ReplicationNotFound, SlotLost, SlotAhead, SlotForeign, SlotBusy, SourceIsAnother, SourceSetBack, SourceUnreachable,
+    SourceRefused, EventLogChanged.
 
     :param replication: its name. (templated)
     :param skip_when_empty: end as skipped when nothing is new. (templated)
@@ -55,7 +55,7 @@ class CaptureEventsOperator(SparkOperator, ReplicationOperator):
         return None if self._transfer is None else self._transfer.lineage()
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was captured; of nothing new {replication, captured, transactions: 0, events: 0, …}."""
+        """The report of the capture; if nothing is new {replication, captured, transactions: 0, events: 0, …}."""
         from tidemark.hooks.source_connection import source_address
         from tidemark.replication.sources.open import open_source
         from tidemark.replication.worker.definitions import get_replication

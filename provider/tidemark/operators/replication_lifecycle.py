@@ -82,20 +82,20 @@ class ResumeReplicationOperator(ReplicationOperator):
 
 
 class RecoverReplicationOperator(ReplicationOperator):
-    """Lets a replication that failed go on from an explicit position; one that failed for good goes on by nothing else.
-    No Spark.
+    """Lets a failed replication continue from an explicit position. After a permanent failure there is no other way. No
+    Spark.
 
-    What was committed before the position and was not captured is lost, so every object needs a backfill, and gets one
-    by the next run where it is backfilled by itself; those that `keep` names go on as they are. `now` drops its slot
-    and makes a new one, and is refused where only the last run failed: nothing is lost then, and the next one tries
-    again by itself. A position can only be one that the slot still has. A second run changes nothing for a position;
-    `now` is another time then. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused,
-    ObjectNotFound, ObjectNotReplicable, SlotLost, SlotBlocked, SlotBusy, SlotForeign, SourceUnreachable, SourceRefused,
+    Commits before the position that were not captured are lost, so every object needs a backfill. The next run does
+    those that happen without a request. The objects that `keep` names continue as they are. `now` drops its slot and
+    creates a new one. It is refused if only the last run failed: nothing is lost then, and the next run tries again. A
+    position can only be one that the slot still has. A second run changes nothing for a position; `now` is another time
+    then. Returns {replication, state, captured}. Raises ReplicationNotFound, ReplicationRefused, ObjectNotFound,
+    ObjectNotReplicable, SlotLost, SlotBlocked, SlotBusy, SlotForeign, SourceUnreachable, SourceRefused,
     InvalidArgument.
 
     :param replication: its name. (templated)
-    :param position: `now`, or a position as the source writes it, and tasks tell it: `16/B374D848`; as it is stored
-        will do, too. (templated)
+    :param position: `now`, or a position as the source and tasks write it: `16/B374D848`. The stored form works, too.
+        (templated)
     :param keep: `schema.table` of objects that are not backfilled again. (templated)
     :param why: a reason, which the history keeps. (templated)
     """
@@ -111,7 +111,7 @@ class RecoverReplicationOperator(ReplicationOperator):
         check_constants(self, position=_require_position, keep=names_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Where it goes on."""
+        """The position from which it continues."""
         from tidemark.replication.worker.definitions import get_replication
         from tidemark.replication.worker.recovering import recover_from
 

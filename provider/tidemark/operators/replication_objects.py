@@ -50,7 +50,7 @@ class _OfObject(SparkOperator, ReplicationOperator):
         self._transfer: Transfer | None = None
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
-        """What was read and written; None where nothing was."""
+        """The tables that were read and written; None if there was nothing to do."""
         return None if self._transfer is None else self._transfer.lineage()
 
     def _object(self) -> ReplicatedObject:
@@ -71,7 +71,7 @@ class _OfObject(SparkOperator, ReplicationOperator):
 
 
 class BackfillObjectOperator(_OfObject):
-    """Copies one object as of one exact position of the source's log, while the source and its capture go on.
+    """Copies one object as of one exact position of the source's log, while the source is written and captured.
 
     It runs where a backfill was requested, failed, or was begun by this run; else it ends as skipped and says why. Rows
     and percent are said in the task's log and kept in the control store. A target that is ahead already never goes
@@ -94,7 +94,7 @@ class BackfillObjectOperator(_OfObject):
         check_constants(self, partitions=number_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was copied."""
+        """The report of the copy."""
         from tidemark.hooks.source_connection import source_address
         from tidemark.model.spark import POSTGRESQL_PACKAGE
         from tidemark.operators._backfill_progress import read_progress
@@ -134,18 +134,18 @@ class ApplyEventsOperator(_OfObject):
     """Applies what was captured of one object to its target: in the order of commits, folded by key, each event once.
 
     The range is written ahead; each piece of it is one commit with a mark that is read back. So a retry, a clear and a
-    late double apply nothing twice. Where nothing is new no JVM starts; an object that cannot go on until it is
-    backfilled, or that another run applies now, ends as skipped and says why. Returns {replication, object, from, to,
-    events, rows, segments, found, lag_seconds, needs_backfill}; `needs_backfill`: why only a backfill goes on from
-    there. Raises ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn,
-    TargetLost, TargetNotDelta, ReplicationRefused, EventLogChanged.
+    late double apply nothing twice. If nothing is new, no JVM starts. An object that needs a backfill first, or that
+    another run applies now, ends as skipped and says why. Returns {replication, object, from, to, events, rows,
+    segments, found, lag_seconds, needs_backfill}; `needs_backfill`: why only a backfill can continue from there. Raises
+    ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetLost,
+    TargetNotDelta, ReplicationRefused, EventLogChanged.
 
     :param replication: its name. (templated)
     :param object_name: `schema.table` in the source. (templated)
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was applied; of nothing new the same with `events` 0."""
+        """The report of the apply; if nothing is new the same with `events` 0."""
         from tidemark.replication.worker.apply import run_apply
         from tidemark.replication.worker.concurrent_runs import find_concurrent_runs
         from tidemark.replication.worker.definitions import get_replication
@@ -188,13 +188,13 @@ class ApplyEventsOperator(_OfObject):
 
 
 class RequestBackfillOperator(ReplicationOperator):
-    """Requests backfills of single objects, begins them anew, or stops them. No Spark.
+    """Requests, restarts or stops backfills of single objects. No Spark.
 
     `start` has the next run backfill them; one that is under way is left alone, which `restart` begins again. `stop`
     ends them; a stopped one begins from the start when it is requested again. The same objects a second time change
-    nothing. Without objects it ends as skipped, so it may stand in front of every run. Returns {replication, action,
-    objects: {name: state}}. Raises ReplicationNotFound, ObjectNotFound, ObjectNotReplicable, InvalidArgument; nothing
-    is requested then.
+    nothing. Without objects it ends as skipped, so it may precede every run. Returns {replication, action, objects:
+    {name: state}}. Raises ReplicationNotFound, ObjectNotFound, ObjectNotReplicable, InvalidArgument; nothing is
+    requested then.
 
     :param replication: its name. (templated)
     :param objects: `schema.table`, a list of them, or as text separated by commas. (templated)

@@ -41,25 +41,25 @@ class CreateReplicationOperator(ReplicationOperator):
     """Defines a replication of chosen tables of a database, or keeps the one of that name. No Spark; nothing is made in
     the source before it is prepared.
 
-    One that exists takes this selection, `invalid_values`, `max_events`, `gives_way_after`, `fetch_rows`,
-    `mask_columns` and `hash_columns` from now on; the rest stays as it was made. `hash_columns` needs the extra
-    `hash_secret` of the source's connection.
+    An existing replication takes this selection from now on, and of the options `invalid_values`, `max_events`,
+    `gives_way_after`, `fetch_rows`, `mask_columns` and `hash_columns`. The rest stays as it was created. `hash_columns`
+    needs the extra `hash_secret` of the source's connection.
 
     Raises InvalidArgument for a name, a pattern, an option or a connection that cannot be; nothing is written then.
     Returns {replication, state, created}.
 
     :param replication: its name. (templated)
     :param source_conn_id: Airflow connection of type `postgres`. (templated)
-    :param target: a schema of the lake, or a path; `schema.table` goes to its table `schema_table`, or to the one that
-        `target_table` of the options names. (templated)
+    :param target: a schema of the lake, or a path. `schema.table` goes to its table `schema_table`, or to the table
+        that the option `target_table` names. (templated)
     :param include: patterns of what is replicated, `schema`, `schema.table` or `schema.table.column`, with `*`; nothing
         given: every table. (templated)
-    :param exclude: patterns of what is not; a table stays out when it is renamed, too, see "Columns that nobody may
+    :param exclude: patterns of what is not replicated. A renamed table stays excluded, see "Columns that nobody may
         see". (templated)
     :param mode: `merge`, a mirror, or `append_only`, a row for every event. (templated)
     :param options: invalid_values, backfill, backfill_exclude, numeric_as, max_events, gives_way_after, without_key,
-        mask_columns, hash_columns, target_table, append_only_tables, merge_tables, fetch_rows, publication,
-        slot. (templated)
+        mask_columns, hash_columns, target_table, append_only_tables, merge_tables, fetch_rows, publication, slot.
+        (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -144,12 +144,12 @@ class CreateReplicationOperator(ReplicationOperator):
 
 
 class PrepareReplicationOperator(ReplicationOperator):
-    """Before each run: validates and starts a replication that has not started, publishes what its selection names now,
-    and says which objects the run has something to do for: the list over which the object tasks are expanded. No Spark.
+    """Before each run: validates and starts a replication that has not started, and publishes what its selection names
+    now. Returns the objects that the run has work for: the list over which the object tasks are expanded. No Spark.
 
-    The first run makes the publication and the slot, in that order; each failure of the validation comes with the
-    statement that mends it, and nothing is made then. A paused replication ends it as skipped. A second run finds all
-    done. Returns a list of `schema.table`. Raises ReplicationNotFound, ReplicationInvalid, ReplicationRefused,
+    The first run creates the publication and the slot, in that order. Each failure of the validation has the statement
+    that corrects it, and nothing is created then. A paused replication ends it as skipped. A second run finds all done.
+    Returns a list of `schema.table`. Raises ReplicationNotFound, ReplicationInvalid, ReplicationRefused,
     ObjectNotReplicable, SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack,
     SourceUnreachable, SourceRefused, InvalidArgument.
 
@@ -201,16 +201,16 @@ class PrepareReplicationOperator(ReplicationOperator):
 
 
 class FinishReplicationOperator(ReplicationOperator):
-    """The end of a run: says how the replication and each object stand, and pauses one that is drained. No Spark.
+    """The end of a run: reports the state of the replication and each object, and pauses a drained one. No Spark.
 
-    The source is asked about its slot in every state, since it keeps its log for one that is paused, too; one that is
-    away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects: {name:
-    {state, applied, lag_seconds, behind, needs_backfill, problem, notices, rows, percent}}}. A second run says it anew.
-    Raises ReplicationNotFound; BackfillNeeded where that is wanted.
+    The source is asked about its slot in every state, since it keeps its log for a paused replication, too. A source
+    that is away is an alert, no error. Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects:
+    {name: {state, applied, lag_seconds, behind, needs_backfill, problem, notices, rows, percent}}}. A second run
+    reports it again. Raises ReplicationNotFound; BackfillNeeded where that is wanted.
 
     :param replication: its name. (templated)
-    :param fail_on_needs_backfill: fail where an object gets no more changes until it is backfilled, and nobody has
-        requested that yet; else it is an alert. (templated)
+    :param fail_on_needs_backfill: fail if an object waits for a backfill that nobody has requested; else it is an
+        alert. (templated)
     """
 
     template_fields: Sequence[str] = ("replication", "fail_on_needs_backfill", "conn_id")
@@ -222,7 +222,7 @@ class FinishReplicationOperator(ReplicationOperator):
         check_constants(self, fail_on_needs_backfill=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """How it stands now."""
+        """The current status."""
         from tidemark.errors import BackfillNeeded
         from tidemark.operators._replication_status import in_words, report_status
         from tidemark.replication.model.replication import ObjectState

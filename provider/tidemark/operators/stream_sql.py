@@ -43,12 +43,12 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
     """Runs one statement: CREATE, ALTER or DROP STREAM or CHANGE STREAM; SELECT of system functions; or a write that
     reads a stream.
 
-    The first two need no JVM and answer with rows: `[{"status": …}]`, or those of the query. A write goes the way of
-    ConsumeStreamOperator: the run owns its window, each change arrives once, an empty window starts no Spark, and the
-    answer is what was delivered. What this run has created is kept when it is tried again or cleared, also by OR
-    REPLACE; row tracking that is off is turned on, by a job (R3). Of a change stream say IF NOT EXISTS and IF EXISTS,
-    so that a retry succeeds. Anything else is refused, with what to use instead. Raises SqlCompilationError with the
-    place in the text, and for change streams what CreateChangeStreamOperator raises.
+    The first two need no JVM and answer with rows: `[{"status": …}]`, or those of the query. A write is a consumption
+    as by ConsumeStreamOperator. The run owns its window, each change arrives once, and an empty window starts no Spark.
+    The answer is the delivery. A retry or a clear keeps what this run has created, also by OR REPLACE. A job turns on
+    row tracking if it is off (R3). Of a change stream say IF NOT EXISTS and IF EXISTS, so that a retry succeeds.
+    Anything else is refused, with what to use instead. Raises SqlCompilationError with the place in the text, and for
+    change streams what CreateChangeStreamOperator raises.
 
     :param sql: the statement; a name that ends in `.sql` is a file of it. (templated)
     :param stream: the streams that a write reads, so that their assets are the task's outlets; may be left out.
@@ -198,7 +198,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
 
 
 def _statement_of(argument: str, sql: str) -> ChangeStreamStatement | StreamStatement | ParsedStatement:
-    """What the text says: a definition, a query, or a write. Raises SqlCompilationError, StatementRefused,
+    """The parsed text: a definition, a query, or a write. Raises SqlCompilationError, StatementRefused,
     InvalidArgument.
     """
     from tidemark.change_streams.planning.sql.parse import parse_change_stream_sql

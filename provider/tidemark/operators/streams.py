@@ -25,19 +25,19 @@ __all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator"
 
 
 class CreateStreamOperator(SparkOperator):
-    """Creates a stream on a Delta table or an external table, or keeps the one that is there, and its place.
+    """Creates a stream on a Delta table or an external table, or keeps an existing one and its offset.
 
-    For a table without row tracking, or one that is loaded anew as a whole, see `CreateKeyedStreamOperator`.
+    For a table without row tracking, or one that is reloaded as a whole, see `CreateKeyedStreamOperator`.
 
-    A second run finds the stream and changes nothing. Raises StreamExists if a stream of that name reads another
-    table or in another mode; RowTrackingDisabled, UnsupportedTableFeature, TableNotFound, NotADeltaTable,
-    StreamOnStream, ExternalTableNotFound for what cannot have a stream.
+    A second run finds the stream and changes nothing. Raises StreamExists if a stream of that name reads another table
+    or in another mode. Raises RowTrackingDisabled, UnsupportedTableFeature, TableNotFound, NotADeltaTable,
+    StreamOnStream or ExternalTableNotFound if the source cannot have a stream.
 
     :param stream: name of the stream. (templated)
-    :param on: the table that it reads: a path, `schema.table` under the lake root, `catalog.schema.table` of Spark's
-        catalog (a job asks for it), or the name of an external table. (templated)
-    :param mode: `standard` (net changes), `append_only` (inserted rows, as they were inserted) or `every_change` (what
-        each commit did, see "Take every change"); `insert_only` for an external table. (templated)
+    :param on: its table: a path, `schema.table` under the lake root, `catalog.schema.table`, or the name of an external
+        table. A job asks Spark's catalog for the third. (templated)
+    :param mode: `standard` (net changes), `append_only` (inserted rows, as they were inserted) or `every_change` (the
+        changes of each commit). An external table has `insert_only`; see "Take every change". (templated)
     :param show_initial_rows: the first consumption delivers the rows that the table has at the stream's start.
         (templated)
     :param at: where to start: a version, or a time with a zone; None is the newest version. (templated)
@@ -160,11 +160,11 @@ class DropStreamOperator(TidemarkOperator):
 class AdvanceStreamOperator(TidemarkOperator):
     """Moves a stream's offset forward without delivering what it passes; who and why are kept in its history.
 
-    Refused with TransactionOpen while a transaction holds the stream. A second run to the same place changes nothing.
-    A stream on a view moves in each of its tables, so it takes `now` or a time: a version would be one table's.
+    Refused with TransactionOpen while a transaction holds the stream. A second run to the same place changes nothing. A
+    stream on a view moves in each of its tables, so it takes `now` or a time. A version belongs to one table.
 
     :param stream: name of the stream. (templated)
-    :param to: `now`, a version, or a time with a zone (the newest version at or before it); for a view `now` or a time.
+    :param to: `now`, a version, or a time with a zone: the newest version at or before it. For a view: `now` or a time.
         (templated)
     :param why: the reason, for the stream's history; it may not be empty. (templated)
     """

@@ -46,15 +46,15 @@ __all__ = [
 class BeginTransactionOperator(SparkOperator):
     """Pins the windows of the streams and writes the whole plan ahead (PROTOCOL steps 1 to 7).
 
-    A second run finds the same windows and plan. Windows without a change commit here, without a job: the writers
-    then have nothing to do, and commit announces it.
+    A second run finds the same windows and plan. Windows without a change commit here, without a job: the writers then
+    have nothing to do, and commit announces it.
 
     :param transaction: what the transaction is called within its run: the id of the group. (templated)
     :param streams: the streams that are consumed together, one name or several; the first is the lead. (templated)
     :param writes: the arguments of every writing task, in the order of the DAG file. (templated)
     :param max_commits: take at most this many versions of each source. (templated)
-    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them;
-        one commit is taken at least. (templated)
+    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them.
+        The window has one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     """
 
@@ -83,8 +83,8 @@ class BeginTransactionOperator(SparkOperator):
 
     @failures_counted("streams")
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """The pinned windows: [{stream, from, to, initial_rows, versions, files, estimated_rows}]; of the last three as
-        far as the logs tell.
+        """The pinned windows: [{stream, from, to, initial_rows, versions, files, estimated_rows}]; the last three as
+        the logs estimate them.
         """
         from tidemark.streams.worker.begin import begin
         from tidemark.streams.worker.fitting import require_columns_of_writes
@@ -131,12 +131,12 @@ class WriteStreamOperator(LineageMixin, SparkOperator):
         (templated)
     :param stream: the stream, one of the group's; None: all of them. (templated)
     :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)
-    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the group's streams like tables; a name that ends in
-        `.sql` is a file of it. (templated)
+    :param sql: an INSERT, MERGE, UPDATE or DELETE that names the group's streams like tables. A text that ends in
+        `.sql` is the name of a file. (templated)
     :param tables: further tables that a function reads. (templated)
     :param schema_evolution: `fail`, or `add` the columns that the target lacks. (templated)
-    :param quarantine: the table for rows of an append or merge that break a constraint of the target, created where it
-        does not exist; see "Quarantine bad rows". (templated)
+    :param quarantine: the table for rows of an append or merge that break a constraint of the target. It is created if
+        it does not exist; see "Quarantine bad rows". (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -276,8 +276,8 @@ class CommitTransactionOperator(TidemarkOperator):
 class RollbackTransactionOperator(TidemarkOperator):
     """Lets go of what begin pinned (PROTOCOL step 17); does nothing once the transaction is committed.
 
-    No offset moves. Where no target has any of it, the windows are free, and a corrected group begins anew. What is
-    written, or may be, stays pinned and is finished by the next transaction, so nothing is delivered twice.
+    No offset moves. If no target has any of it, the windows are free, and a corrected group starts again. A window that
+    is written, or may be, stays pinned. The next transaction finishes it, so nothing is delivered twice.
 
     :param transaction: what begin calls the transaction. (templated)
     """

@@ -21,16 +21,16 @@ __all__ = ["VacuumTableOperator"]
 class VacuumTableOperator(SparkOperator):
     """Runs Delta's VACUUM on a table, and leaves every file that a stream still needs (R88).
 
-    All live streams of the control store that read the table count, through views as well: what they need is kept until
+    All live streams of the control store that read the table count, through views as well. Their files are kept until
     their STALE_AFTER, `max_extension_days` after their offset moved, and not longer. Delta's own retention check stays
     on, and what the table's properties keep is kept. A table without streams is vacuumed as always. A second run finds
     less to remove. Raises TableNotFound, NotADeltaTable, SourceRecreated, InvalidArgument.
 
     :param table: its name or path. (templated)
-    :param max_extension_days: how long an unread stream may hold files back; noted on the table as
-        `tidemark.maxDataExtension`; None: what the table says, else 14 where it has streams. (templated)
-    :param stretch: lengthen Delta's own retention properties while a stream needs it, and put them back when none does;
-        False puts them back now. (templated)
+    :param max_extension_days: how long an unread stream may hold files back. The table's property
+        `tidemark.maxDataExtension` keeps it. None: that property, else 14 if the table has streams. (templated)
+    :param stretch: lengthen Delta's own retention properties while a stream needs it, and restore them when none does.
+        False restores them now. (templated)
     :param dry_run: only say what would be removed; changes nothing. (templated)
     """
 

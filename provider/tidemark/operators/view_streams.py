@@ -24,12 +24,12 @@ __all__ = ["CreateViewStreamOperator"]
 
 
 class CreateViewStreamOperator(SparkOperator):
-    """Creates a stream on a view of Spark's catalog, or keeps the one that is there, and its place (R70–R79).
+    """Creates a stream on a view of Spark's catalog, or keeps an existing one and its offset (R70–R79).
 
-    Spark is asked what the view reads, so this starts a job; the catalog must be one that all jobs see: a metastore, or
-    that of a Spark Connect server. A second run finds the stream and changes nothing. Raises ViewRefused with the place
-    in the text, ViewTextMissing for a temporary view, RowTrackingDisabled for a base table, StreamExists if a stream of
-    that name reads something else.
+    A job asks Spark what the view reads. All jobs must see the catalog: a metastore, or that of a Spark Connect server.
+    A second run finds the stream and changes nothing. Raises ViewRefused with the place in the text, ViewTextMissing
+    for a temporary view, and RowTrackingDisabled for a base table. Raises StreamExists if a stream of that name reads
+    something else.
 
     :param stream: name of the stream. (templated)
     :param on: name of the view in Spark's catalog. (templated)

@@ -1,4 +1,4 @@
-"""What the sensors share: waiting in the triggerer instead of on a worker, and which errors end the wait for good."""
+"""The common part of the sensors: the wait in the triggerer instead of on a worker, and the errors that end it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _GRACE = timedelta(minutes=5)  # that Airflow's own timeout leaves the trigger, 
 class StreamSensor(BaseSensorOperator):
     """A sensor that looks at streams, on the worker or, with `deferrable=True`, in the triggerer.
 
-    Deferred or not, `timeout` counts from the first look of the attempt. Deferred, the deadline is a time of the wall
-    clock that a restart of the triggerer does not move; a storage or a store that does not answer is waited for until
-    then, while on a worker it fails the attempt. Any other error of ours fails the task at once and for good, as no
-    retry helps; `soft_fail`, `never_fail` and `silent_fail` mean what they mean for every sensor.
+    Deferred or not, `timeout` counts from the first look of the attempt. If it is deferred, the deadline is a time of
+    the wall clock, which a restart of the triggerer does not move. Until then it waits for a storage or a store that
+    does not answer. On a worker that fails the attempt. Any other error of Tidemark fails the task at once and for
+    good, as no retry helps. `soft_fail`, `never_fail` and `silent_fail` mean the same as for every sensor.
 
     :param deferrable: wait in the triggerer; default: `[operators] default_deferrable`.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
@@ -47,10 +47,10 @@ class StreamSensor(BaseSensorOperator):
 
     @abstractmethod
     def trigger(self, **waiting: Any) -> WaitTrigger:
-        """What waits in its place; `waiting` are WaitTrigger's own arguments."""
+        """The trigger that waits in its place; `waiting` are WaitTrigger's own arguments."""
 
     def returned(self, value: Any) -> Any:
-        """What the task returns for the value of the trigger's event."""
+        """The task's result for the value of the trigger's event."""
         return value
 
     @useful_line_first

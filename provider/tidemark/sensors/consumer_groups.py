@@ -24,11 +24,11 @@ HOUR = 3600.0
 
 
 class ConsumerGroupStaleSensor(BaseSensorOperator):
-    """Succeeds when a consumer group has used up most of the retention: its low watermark is 80 % of it behind, or has
-    less than `hours_left` hours left before the records that it has not read may be removed.
+    """Succeeds when a consumer group has used up most of the retention: its low watermark is 80 % of it behind. With
+    `hours_left` it succeeds when fewer hours are left before unread records may be removed.
 
     Returns the groups at risk, those with the least time first: [{change_stream, consumer_group, low_watermark,
-    hours_left, lag_seconds, paused, failed}]; `failed` says why partitions of it failed last. Reads the control store,
+    hours_left, lag_seconds, paused, failed}]. `failed` has the last error of its partitions. Reads the control store,
     never starts a JVM. Each look is a fresh one. Raises ChangeStreamNotFound, ConsumerGroupNotFound, InvalidArgument.
 
     :param change_stream: its name; None: all of the control store. (templated)

@@ -45,8 +45,8 @@ class _ReplicationSensor(BaseSensorOperator):
         return super().execute(context)
 
     def _status(self) -> tuple[ReplicationStatus, tuple[ObjectStatus, ...]]:
-        """How it stands, and those of its objects that were asked for, without such as are not replicated: gone,
-        unsupported, or selected no more. Raises ReplicationNotFound, ObjectNotFound.
+        """The status of the replication and of the requested objects, without those that are gone, unsupported or no
+        longer selected. Raises ReplicationNotFound, ObjectNotFound.
         """
         from tidemark.replication.planning.lifecycle import why_no_backfill
         from tidemark.replication.worker.objects import get_object
@@ -62,10 +62,10 @@ class _ReplicationSensor(BaseSensorOperator):
 class BackfillDoneSensor(_ReplicationSensor):
     """Succeeds when every object, or those that are named, is backfilled. Returns their names.
 
-    One whose backfill failed or was stopped is waited for, as the next run may do it, unless `fail_on` names the
-    state; one that needs none, as it began with what was captured, is done. An object that cannot be replicated, is
-    gone, or is not selected any more, is not waited for. Where there is nothing to wait for it is not done. Raises
-    ReplicationNotFound, ObjectNotFound, BackfillInterrupted, InvalidArgument.
+    It also waits for an object whose backfill failed or was stopped, as the next run may do it. `fail_on` names states
+    that fail instead. An object that needs no backfill is done. An object that cannot be replicated, is gone, or is not
+    selected any more, is not waited for. If there is nothing to wait for, it is not done. Raises ReplicationNotFound,
+    ObjectNotFound, BackfillInterrupted, InvalidArgument.
 
     :param replication: its name. (templated)
     :param objects: `schema.table`, or a list of them; None: all. (templated)
@@ -104,13 +104,13 @@ class BackfillDoneSensor(_ReplicationSensor):
 
 
 class ReplicationLagSensor(_ReplicationSensor):
-    """Succeeds when a replication is behind: nothing was captured for longer than `lag_seconds`, more than `lag_bytes`
-    of the source's log lie behind the last capture, or a target shows a state of the source older than `lag_seconds`.
-    With `below` it waits for the opposite: until all of it is within the limits.
+    """Succeeds when a replication is behind: no capture for `lag_seconds`, or more than `lag_bytes` of the source's log
+    since the last one. A target that shows a state of the source older than `lag_seconds` counts, too. With `below` it
+    waits for the opposite: until all of it is within the limits.
 
     Returns {replication, state, captured, lag_seconds, lag_bytes, alerts, objects}. An object that has no target yet
-    counts as behind, and so does the log before the start; one that is not replicated, as it is unsupported, gone, or
-    selected no more, is not looked at. Raises ReplicationNotFound, ObjectNotFound, InvalidArgument.
+    counts as behind, and so does the log before the start. An object that is unsupported, gone or no longer selected
+    does not count. Raises ReplicationNotFound, ObjectNotFound, InvalidArgument.
 
     :param replication: its name. (templated)
     :param lag_seconds: the limit, in seconds; None: none. (templated)

@@ -27,19 +27,19 @@ HOUR = timedelta(hours=1)
 
 
 class StreamStaleSensor(StreamSensor):
-    """Succeeds when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87); where it is
-    asked, also when its consumption fails again and again, or its offset does not move although there are changes.
+    """Succeeds when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87). On request
+    also when its consumption fails again and again, or when its offset does not move although there are changes.
 
-    Returns the streams at risk, those with the least time first: [{stream, table, stale_after, hours_left, behind,
-    reason, staleness, lost_version, bytes_kept, bytes_past_retention, risks, failures_in_row, last_error,
-    unmoved_hours}]; `risks` are of stale, failing and stuck; `reason` says why one cannot be read, and is None for a
-    mere forecast. Reads the control store and logs, never starts a JVM. A lake that does not answer is no alarm but a
-    warning in the log. Works with `deferrable=True` and `mode="reschedule"`; each look is a fresh one.
+    Returns the streams at risk, the least time first: [{stream, table, stale_after, hours_left, behind, reason,
+    staleness, lost_version, bytes_kept, bytes_past_retention, risks, failures_in_row, last_error, unmoved_hours}];
+    (`risks`: of stale, failing, stuck). `reason` says why a stream cannot be read, and is None for a forecast. Reads
+    the control store and logs, never starts a JVM. A lake that does not answer is no alarm but a warning in the log.
+    Works with `deferrable=True` and `mode="reschedule"`; each look is a fresh one.
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)
-    :param failures: tell of a stream when so many attempts to consume it failed in a row; None: not asked. (templated)
-    :param unmoved_hours: tell of a stream when changes have waited so long and its offset stood still; None: not asked.
+    :param failures: report a stream when so many attempts to consume it failed in a row; None: not asked. (templated)
+    :param unmoved_hours: report a stream when changes have waited so long and its offset did not move; None: not asked.
         (templated)
     :param deferrable: wait in the triggerer; None: what `[operators] default_deferrable` says.
     :param conn_id: Airflow connection of type `tidemark`. (templated)
@@ -107,9 +107,7 @@ def limit_of(hours_left: float | str, failures: int | str | None, unmoved_hours:
 
 
 def check_limit(operator: Any) -> None:
-    """Which streams are looked at, and from where on one is at risk, as far as these are constants. Raises
-    InvalidArgument.
-    """
+    """Check the streams and the limits from which on one is at risk, if these are constants. Raises InvalidArgument."""
     check_constants(
         operator, stream=names_of, hours_left=_hours_of, failures=whole_number_of, unmoved_hours=_hours_or_none
     )

@@ -29,9 +29,9 @@ class StreamHasDataSensor(StreamSensor):
     stream that is stale or not there, a recreated or vanished source raise their error at once: waiting would not help.
     Works with `deferrable=True` and `mode="reschedule"`; each look is a fresh one.
 
-    With `exact=True` a Spark job reads what the log calls changed, so a "yes" is one. Changes that prove to be none are
-    passed over, unless a run holds the stream: the offset moves behind them, with this task and "proven empty" in its
-    history, and the wait goes on.
+    With `exact=True` a Spark job reads what the log calls changed, so a "yes" is one. Changes that cancel each other
+    are passed over, unless a run holds the stream. The offset moves past them, with this task and "proven empty" in its
+    history, and the wait continues.
 
     :param stream: name of the stream. (templated)
     :param exact: read the rows before saying yes, and pass over what proves to be no change. (templated)
@@ -69,7 +69,7 @@ class StreamHasDataSensor(StreamSensor):
         return StreamHasDataTrigger(stream=self.stream, **waiting)
 
     def execute_complete(self, context: Context, event: dict[str, Any], end: str | None = None) -> Any:
-        """The log has changes; those that prove to be none are passed over, and the wait goes on until its end."""
+        """The log has changes. If they cancel each other, the sensor passes over them, and waits until its end."""
         found = super().execute_complete(context, event, end)
         if end is None or not flag_of("exact", self.exact) or self._first_look(context):
             return found

@@ -43,10 +43,10 @@ def change_stream_partitions(
     conn_id: str = DEFAULT_CONN_ID,
     **group: Any,
 ) -> TaskGroup:
-    """Captures what is new, then reads all partitions that can be read, as often as there are `waves`: capture, then
-    plan, read and commit for each, then finish.
+    """Captures new changes, then reads all partitions that can be read, in `waves`. The tasks are capture; plan, read
+    and commit for each wave; finish.
 
-    A wave reads the partitions whose parents are finished; the children of a split or merge come with the next wave, or
+    A wave reads the partitions whose parents are finished. The children of a split or merge come with the next wave, or
     the next run. A partition that fails blocks its descendants alone, fails the run at the end, and is taken up by the
     next. Put `max_active_runs=1` on the DAG. `capture`, `plan` and `read` are further arguments of their operators, and
     Airflow's, such as `pool`. `expire` takes what is older than the retention out of the log at last. Raises
@@ -54,7 +54,7 @@ def change_stream_partitions(
 
     :param group_id: id of the task group.
     :param change_stream: its name.
-    :param consumer_group: whose progress it is; it must be there.
+    :param consumer_group: the existing group whose progress it is.
     :param write_as: `append`, `merge`, or a function as `module:function`; see ReadPartitionOperator.
     :param target: the table that append and merge write.
     :param table: only the records of this table, watched now or once; a merge needs it unless exactly one is.

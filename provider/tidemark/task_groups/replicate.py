@@ -34,17 +34,17 @@ def replicate(
     conn_id: str = DEFAULT_CONN_ID,
     **group: Any,
 ) -> TaskGroup:
-    """One run of a replication: prepare, then capture, and for each object its backfill; an apply of an object
-    begins when capture has ended and the object's own backfill has not failed; finish says how all stands.
+    """One run of a replication: prepare, then capture, and for each object its backfill. The apply of an object begins
+    when capture has ended and the object's own backfill has not failed. `finish` reports the state of all.
 
-    An object that fails stops no other. What was captured before is applied though the source cannot be reached,
-    or this run's capture failed. The run fails at the end where a task did.
+    An object that fails stops no other. Earlier captures are applied even if the source cannot be reached, or this
+    run's capture failed. The run fails at the end where a task did.
 
     Put `max_active_runs=3` on the DAG, so that a run captures while others backfill; runs prepare and capture one after
-    another. A backfill that another run has is left to it, and one run always begins none: it is there to capture.
-    `prepare`, `capture`, `backfill`, `apply` and `finish` are further arguments of their operators, and Airflow's,
-    such as `pool`. `request`, arguments of RequestBackfillOperator, has the run begin by requesting backfills, once the
-    replication is prepared; a name that is not there fails the run, and costs it nothing else.
+    another. A backfill of another run is left to that run. One run always begins none, so that it can capture.
+    `prepare`, `capture`, `backfill`, `apply` and `finish` are further arguments of their operators, and Airflow's, such
+    as `pool`. With `request`, arguments of RequestBackfillOperator, the run requests backfills once the replication is
+    prepared. An unknown name fails the run, and has no other effect.
 
     :param group_id: id of the task group.
     :param replication: its name.
@@ -52,9 +52,8 @@ def replicate(
     :param capture: further arguments of CaptureEventsOperator.
     :param backfill: further arguments of BackfillObjectOperator, such as `pool` and `max_active_tis_per_dagrun`.
     :param apply: further arguments of ApplyEventsOperator.
-    :param request: arguments of a RequestBackfillOperator between `prepare` and `objects_to_do`: what the run is to
-        backfill;
-        without it there is no such task.
+    :param request: arguments of a RequestBackfillOperator between `prepare` and `objects_to_do`. None: there is no such
+        task.
     :param finish: further arguments of FinishReplicationOperator, such as `fail_on_needs_backfill`.
     :param conn_id: the Airflow connection of type `tidemark`; the default one need not exist.
     """
@@ -102,8 +101,8 @@ def _of_each_object(
 class _ObjectsToDo(ReplicationOperator):
     """Which objects the run has something to do for, as the control store knows them: also where the source is away.
 
-    One that another run backfills is that run's, with its apply. Where so many runs of the DAG do backfills that
-    only one more may be active, this one begins none: it captures, and applies what is backfilled.
+    An object that another run backfills is left to that run, with its apply. If so many runs of the DAG do backfills
+    that only one more may be active, this run begins none. It captures, and applies events of the other objects.
     """
 
     template_fields = ("replication", "conn_id")

@@ -40,20 +40,20 @@ def stream_transaction(
 ) -> Iterator[TaskGroup]:
     """A task group whose writers deliver the streams' windows together, exactly once.
 
-    The body holds `WriteStreamOperator`s and any other tasks, in any order. When it closes, the plan of all writers
-    is handed to `begin`, so that it is written ahead. `commit` runs when the whole body has succeeded, moves the
-    offsets and owns the outlets; `rollback` runs in any case and is a no-op after a commit. Downstream of the group
-    means after the commit.
+    The body holds `WriteStreamOperator`s and any other tasks, in any order. When it closes, the plan of all writers is
+    handed to `begin`, so that it is written ahead. `commit` runs when the whole body has succeeded, moves the offsets
+    and owns the outlets. `rollback` runs in any case and is a no-op after a commit. Downstream of the group means after
+    the commit.
 
-    Raises InvalidArgument for a body without a writer, for a group without a stream, for a writer whose stream is none
-    of the group's and for one that cannot take all of them, NotYetSupported for mapped writers, whose number is not
-    known ahead.
+    Raises InvalidArgument for a body without a writer and a group without a stream. The same for a writer of a stream
+    that is not in the group, or that cannot take all of them. Raises NotYetSupported for mapped writers, since their
+    number is not known at parse time.
 
     :param group_id: id of the task group; with the run it is the transaction's key.
     :param streams: the streams that are consumed together, one name or several. (templated)
     :param max_commits: take at most this many versions of each source. (templated)
-    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them;
-        one commit is taken at least. (templated)
+    :param max_rows: end the window before the commit that would exceed this many changes, as the log estimates them.
+        The window has one commit at least. (templated)
     :param until: take nothing that was committed after this time, which has a zone. (templated)
     :param skip_when_empty: end as skipped, without an asset event, when nothing is new. (templated)
     :param outlets: assets that get the event of the commit; None: those of the streams.
@@ -90,7 +90,7 @@ def stream_transaction(
 def _plan(
     transaction: TaskGroup, body: Sequence[Any], streams: str | Sequence[str], conn_id: str
 ) -> list[dict[str, Any]]:
-    """The writers' arguments in the order in which they stand in the DAG file; each writer learns its place."""
+    """The writers' arguments in the order of the DAG file; each writer gets its number."""
     _refuse_mapped(transaction, body)
     writers = [task for task in body if isinstance(task, WriteStreamOperator)]
     if is_constant(streams) and not names_of("streams", streams):
@@ -113,7 +113,7 @@ def _plan(
 
 
 def _check_writer(writer: WriteStreamOperator, streams: str | Sequence[str]) -> None:
-    """What the group settles of it, as far as it is constants. Raises InvalidArgument."""
+    """Check the constants among the arguments that the group settles. Raises InvalidArgument."""
     if is_constant([writer.stream, streams]):
         known = {name.casefold() for name in names_of("streams", streams)}
         others = [name for name in names_of("stream", writer.stream) if name.casefold() not in known]
@@ -148,8 +148,8 @@ def _in_mapped_group(task: BaseOperator, transaction: TaskGroup) -> bool:
 
 
 def _wire(begin: BaseOperator, body: Sequence[BaseOperator], commit: BaseOperator, rollback: BaseOperator) -> None:
-    """Begin before every root of the body, every leaf of it before commit; rollback waits for the writers too, since
-    commit fails as soon as one of them does.
+    """`begin` precedes every root of the body, and every leaf precedes `commit`. `rollback` waits for the writers, too,
+    since `commit` fails as soon as one of them does.
     """
     inside = {task.task_id for task in body}
     for task in body:

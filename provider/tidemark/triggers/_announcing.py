@@ -26,7 +26,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Intervals:
-    """`renew_after`: between announcements of the same; `keep_fresh_after`: a stream whose offset stands still."""
+    """`renew_after`: between announcements of the same; `keep_fresh_after`: for a stream whose offset does not move."""
 
     renew_after: timedelta
     keep_fresh_after: timedelta
@@ -46,7 +46,7 @@ class Announced:
 
     @classmethod
     def of(cls, observation: Observation, *, at: datetime, watch: str) -> Announced:
-        """What is announced with this observation."""
+        """The announcement for this observation."""
         stream = observation.stream
         return cls(
             stream.uid,
@@ -64,7 +64,7 @@ class Announced:
 
     @classmethod
     def from_plain(cls, plain: Any) -> Announced | None:
-        """The inverse; None for what another release has written, so that the stream is announced anew."""
+        """The inverse; None for the text of another release, so that the stream is announced again."""
         try:
             found = cls(**{**plain, "at": datetime.fromisoformat(plain["at"])})
         except (TypeError, KeyError, ValueError):
@@ -72,7 +72,7 @@ class Announced:
         return found if found.at.tzinfo is not None else None
 
     def speaks_of(self, observation: Observation) -> bool:
-        """Whether the stream stands where it stood then: nothing has been consumed since, and there is data as then."""
+        """Whether the stream has the same offset as then: nothing was consumed since, and there is data as then."""
         stream = observation.stream
         return (self.uid, self.offset, self.initial_rows, self.has_data) == (
             stream.uid,
@@ -87,8 +87,8 @@ def due(
 ) -> Reason | None:
     """Why the stream is to be announced now; None if it is not.
 
-    Data is announced once for each offset: newer versions are read by the run that was woken, or are left unread by it
-    and announced when the offset has moved. A new watcher (a resumed DAG) announces what is there, once in a minute.
+    Data is announced once for each offset. The run that was woken reads newer versions, too, or they are announced when
+    the offset has moved. A new watcher (a resumed DAG) announces existing data, once in a minute.
     """
     if not observation.has_data:
         since = observation.stream.anchor
@@ -103,7 +103,7 @@ def due(
 
 
 def payload_of(observation: Observation, reason: Reason, *, now: datetime) -> Mapping[str, Any]:
-    """What the event carries, as a hint: {stream, source, offset, head, behind, lag, initial_rows, reason}."""
+    """The event's hint: {stream, source, offset, head, behind, lag, initial_rows, reason}."""
     stream = observation.stream
     return {
         "stream": stream.name,

@@ -1,4 +1,4 @@
-"""What all triggers of a triggerer ask of one connection: in few threads, one store query for many streams."""
+"""The queries of all triggers of a triggerer on one connection: few threads, and one store query for many streams."""
 
 from __future__ import annotations
 
@@ -48,13 +48,12 @@ class _Opened:
 
 
 class SourcePoller:
-    """Asks store and logs of one connection in at most LOG_THREADS + 1 threads, however many streams are watched, and
-    for risk reports on all of them in as many more.
+    """Asks store and logs of one connection in at most LOG_THREADS + 1 threads for any number of watched streams. Risk
+    reports on all of them take as many more.
 
-    Streams that are asked for while the store is being read share the next read. A stream that is asked for while an
-    observation of it is under way gets that answer, so one whose lake hangs holds one thread and no more; all streams
-    on one table hold two at most. Errors come out of the future: those of the connection, the store, and the stream's
-    source.
+    Streams that are asked for while the store is being read share the next read. A stream that is asked for during an
+    observation of it gets that answer. So a stream whose lake hangs holds one thread, and all streams on one table hold
+    two at most. Errors come out of the future: those of the connection, the store, and the stream's source.
     """
 
     def __init__(self, conn_id: str) -> None:
@@ -174,7 +173,7 @@ class SourcePoller:
         return observation
 
     def _when_done(self, done: Future[T], name: str, go_on: Callable[[T], None]) -> None:
-        """Goes on with the result, or hands on what stopped it."""
+        """Continues with the result, or passes on the error that stopped it."""
         if done.cancelled():
             self._answer(name).cancel()
         elif (error := done.exception()) is not None:

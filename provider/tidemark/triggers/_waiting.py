@@ -41,9 +41,9 @@ class WaitTrigger(BaseTrigger):
     """Polls every `poll_interval` seconds until `end`, and fires once.
 
     Its event is {status: "found", value}, {status: "timeout", problem} or {status: "failed", message, error}. `end` is
-    a time of the wall clock, so whoever goes on with the trigger keeps it; it polls even after it, since data may
-    have come in the meantime. Storage or store that do not answer are waited for until then, with a warning in the log;
-    any other error of ours fails at once, or with `keep_on` is logged like them.
+    a time of the wall clock, so another triggerer that continues keeps it. The trigger polls once more after it, since
+    data may have come. Until then it waits for a storage or store that does not answer, with a warning in the log. Any
+    other error of Tidemark fails at once, or with `keep_on` is logged in the same way.
 
     :param end: ISO 8601 with a zone, or an aware datetime.
     :param longest_interval: the interval doubles with each poll up to this; None: it stays.
@@ -71,12 +71,12 @@ class WaitTrigger(BaseTrigger):
 
     @abstractmethod
     def value_of(self, answer: Any) -> Any:
-        """What the task is told, in plain values; None to wait on."""
+        """The value for the task, in plain values; None to wait on."""
 
     @property
     @abstractmethod
     def subject(self) -> str:
-        """What is waited for, as the log calls it."""
+        """The subject of the wait, as the log calls it."""
 
     def waiting(self) -> dict[str, Any]:
         """The part of `serialize` that every such trigger has."""
@@ -89,7 +89,7 @@ class WaitTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event. Whoever cancels leaves no thread and no connection behind."""
+        """One event. A cancel leaves no thread and no connection behind."""
         module = await asyncio.to_thread(import_module, POLLER)
         with module.shared_poller(self.conn_id) as poller:
             payload = await self._wait(poller)
@@ -161,7 +161,7 @@ def pause_until_next(interval: float, who: str) -> float:
 
 
 def seconds_of(argument: str, value: float) -> float:
-    """A time in seconds, as a float whatever it was. Raises InvalidArgument for none."""
+    """A time in seconds, as a float. Raises InvalidArgument for none."""
     try:
         seconds = float(value)
     except (TypeError, ValueError):

@@ -18,11 +18,11 @@ __all__ = ["StreamStaleTrigger"]
 
 
 class StreamStaleTrigger(WaitTrigger):
-    """Fires when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87), and, where it is
-    asked, when its last `failures` consumptions failed, or changes have waited `unmoved_hours` hours.
+    """Fires when a stream cannot be read any more or has less than `hours_left` hours left (R81, R87). On request it
+    also fires when its last `failures` consumptions failed, or when changes have waited `unmoved_hours` hours.
 
-    Value of its event: what StreamStaleSensor returns. `stream`: one name, several, or None for all of the store.
-    A lake that does not answer is no alarm but a warning in the log.
+    Value of its event: what StreamStaleSensor returns. `stream`: one name, several, or None for all of the store. A
+    lake that does not answer is no alarm but a warning in the log.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class StreamHasDataTrigger(WaitTrigger):
         return poller.observe(self.stream)
 
     def value_of(self, answer: Observation) -> dict[str, Any] | None:
-        """Where the stream stands, if it has data."""
+        """The stream's offset and head, if it has data."""
         if not answer.has_data:
             return None
         offset = answer.stream.offset.version

@@ -35,14 +35,14 @@ class StreamDataEventTrigger(BaseEventTrigger):
     """For an AssetWatcher: an event when the stream has data, once for each offset; `tidemark.assets.stream_data_asset`
     makes asset and watcher.
 
-    While the offset stays where it was announced, it is announced again every `renew_after` seconds, unless a
-    transaction holds the stream with a live lease. A stream without data whose offset has not moved for
-    `keep_fresh_after` seconds is announced too, so that an empty run moves it on before it becomes stale. The last
-    announcement is kept in the asset's state store, so a restart repeats nothing; it is written after the event, so one
-    in the wrong moment repeats it rather than losing it.
+    While the offset does not move, it is announced every `renew_after` seconds, unless a transaction holds the stream
+    with a live lease. A stream without data whose offset has not moved for `keep_fresh_after` seconds is announced,
+    too. So an empty run moves it before it becomes stale. The asset's state store keeps the last announcement, so a
+    restart repeats nothing. It is written after the event, so a restart between the two repeats the event and does not
+    lose it.
 
-    Nothing ends it but the removal of the watcher: what is wrong with stream, source or store is written to the
-    triggerer's log, once for each message, and looked at again.
+    Only the removal of the watcher ends it. A problem of stream, source or store is written to the triggerer's log,
+    once for each message, and the trigger tries again.
 
     :param stream: name of the stream; not a template.
     :param poll_interval: seconds between polls.
@@ -80,7 +80,7 @@ class StreamDataEventTrigger(BaseEventTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Events for as long as the watcher is there."""
+        """Events for as long as the watcher exists."""
         module = await asyncio.to_thread(import_module, POLLER)
         self._last = await self._recall()
         with module.shared_poller(self.conn_id) as poller:
@@ -94,12 +94,12 @@ class StreamDataEventTrigger(BaseEventTrigger):
                 await asyncio.sleep(pause_until_next(self.poll_interval, self.stream))
 
     async def on_kill(self) -> None:
-        """The watcher is taken away, as by a pause; the next one announces what is there, even under the same id."""
+        """The watcher is removed, as by a pause. The next one announces existing data, even under the same id."""
         if self._last is not None:
             await self._keep(replace(self._last, watch=""))
 
     async def _poll(self, poller: SourcePoller, last: Announced | None) -> tuple[Announced, dict[str, Any]] | None:
-        """What is to be announced now, and what the event carries."""
+        """The announcement that is due, and its event's payload."""
         try:
             observation = await answer_within(poller.observe(self.stream), LONGEST_POLL)
             now = datetime.now(UTC)
@@ -119,7 +119,7 @@ class StreamDataEventTrigger(BaseEventTrigger):
         return until is not None and until > now
 
     async def _recall(self) -> Announced | None:
-        """What was announced last; None where Airflow has nothing, or does not say: then once more is better."""
+        """The last announcement; None if Airflow has none, or does not answer: then a repetition is better."""
         if self.asset_state_store is None:
             return None
         try:
