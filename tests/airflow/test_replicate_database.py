@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.airflow]
 IN_ONE_SPARK = (
-    "tests/airflow/test_replicate_group.py::test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended"
+    "tests/airflow/test_replicate_group.py"
+    "::test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_applied"
 )
 ONE, TWO = ["shop.visits"], ["shop.order_items", "shop.visits"]
 RunDag = Callable[..., Outcome]

@@ -16,6 +16,7 @@ from tests.postgresql import PostgresServer
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
 from tidemark.operators.replication_objects import RequestBackfillOperator
+from tidemark.operators.replication_retention import ExpireEventLogOperator
 from tidemark.operators.replications import CreateReplicationOperator, DropReplicationOperator
 from tidemark.replication.model.replication import ObjectState, ReplicationState
 from tidemark.task_groups.replicate import replicate
@@ -158,3 +159,6 @@ def test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_applie
     assert spark.read.format("delta").load(shop.status().objects[0].object.target.path).count() == 40
     healed = run_dag(replicating(**create))
     assert (healed.state, shop.status().replication.state) == ("success", ReplicationState.RUNNING)
+    expire = ExpireEventLogOperator(task_id="expire", replication=REPLICATION, keep_days="0")
+    expired = run_dag(_one(expire)).returned("expire")
+    assert (expired["events"] > 0, expired["held"]) == (True, {})

@@ -18,6 +18,7 @@ from tests.engine.replication.event_histories import (
     schema_of,
     write_events,
 )
+from tests.tiers import some
 from tidemark.errors import (
     ObjectFailed,
     ReplicationRefused,
@@ -30,7 +31,14 @@ from tidemark.lake.delta_log import DeltaLog
 from tidemark.replication.driver.apply import apply_events
 from tidemark.replication.model.jobs import ApplyEvents, ApplyReport
 from tidemark.replication.model.marks import parse_object_mark
-from tidemark.replication.model.replication import InvalidValues, LogPosition, TypeKind, UnifiedType, WriteMode
+from tidemark.replication.model.replication import (
+    InvalidValues,
+    LogPosition,
+    TableSchema,
+    TypeKind,
+    UnifiedType,
+    WriteMode,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -168,7 +176,8 @@ def test_an_attempt_that_dies_anywhere_is_finished_by_the_next(world: World) -> 
     assert [mark.segment for mark in marks if mark is not None] == [1, 2, 3]
 
 
-def test_new_columns_come_with_what_rows_of_before_have(world: World) -> None:
+@pytest.mark.parametrize("history", some(["short", "long"], now=["short"]))
+def test_new_columns_come_with_what_rows_of_before_have(world: World, history: str) -> None:
     table = world.table
     first = schema_of(
         column("id", TypeKind.INTEGER, key=True, number=1),
@@ -199,6 +208,13 @@ def test_new_columns_come_with_what_rows_of_before_have(world: World) -> None:
         (4_000_000_000, "d", 9, "p", Decimal("2.25")),
     ]  # fmt: skip
 
+    if history == "long":
+        _drop_and_add(world, second)
+
+
+def _drop_and_add(world: World, second: TableSchema) -> None:
+    """A column that comes again under its name is another one."""
+    table = world.table
     dropped = schema_of(*(one for one in second.columns if one.name != "n"))
     again = schema_of(*dropped.columns, column("n", TypeKind.LONG, number=6))
     table.alter(dropped)
