@@ -65,6 +65,14 @@ def made_source(
     return address, tables, Writers(address, tables, seed, without=without)
 
 
+def _transactions_before(connection: Any, tables: Sequence[SourceTable]) -> set[int]:
+    """Those whose changes of tables without a key a trigger has kept, if there is one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{SCHEMA}.history",))
+        kept = cursor.fetchone() == (True,)
+    return {tx for table in tables if kept and not table.key for tx in history_of(connection, table)}
+
+
 class ReplicationWorld:
     """The replication `r` of all tables at `address`; what it knows and writes lies at `home`, and is found again.
 
@@ -82,7 +90,7 @@ class ReplicationWorld:
         self.said: Callable[[str], None] = lambda _: None  # hears what the jobs say, as they go
         self.expired: list[DataFrame] = []
         with opened(address) as connection:
-            self.before = {tx for table in tables if not table.key for tx in history_of(connection, table)}
+            self.before = _transactions_before(connection, tables)
         create_replication(
             self.store,
             name=NAME,
