@@ -112,7 +112,7 @@ def test_statements_run_in_order_and_a_second_run_finds_them_all(room):
     assert result.error is None
     assert room.rows("mirror") == [(3, "c"), (4, "d")]
     assert room.rows("counts") == [(3, "INSERT")]
-    assert [line.split(":")[0] for line in room.lines if line.startswith("stream")] == ["stream s, versions (3, 5]"]
+    assert [line.split(":")[0] for line in room.lines if line.startswith("stream")] == ["stream s, versions (4, 6]"]
     assert [line for line in room.lines if line.startswith("statement")] == [
         "statement 1 of 2 (merge into mirror) written: 2 inserted, 0 updated, 0 deleted, version 1",
         "statement 2 of 2 (sql into counts) written: 1 inserted, version 1",

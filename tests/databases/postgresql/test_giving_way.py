@@ -124,6 +124,12 @@ def _gone(held: Held) -> None:
     assert len(held.source.drop(another)) == 2
 
 
+def _existing(held: Held) -> Replication:
+    """The same replication, if its publication and slot were the user's."""
+    names = {"publication": held.replication.publication, "slot": held.replication.slot}
+    return replace(held.replication, options=replace(held.replication.options, **names))
+
+
 def _end(held: Held) -> LogPosition:
     with connect(held.world.address) as connection:
         return current_position(connection)
@@ -134,7 +140,7 @@ ACTS: dict[str, Callable[[Held], object]] = {
     "current_position": lambda held: held.source.current_position(),
     "parse_position": lambda held: held.source.parse_position("0/1"),
     "discover": lambda held: held.source.discover(held.replication),
-    "seen": lambda held: held.source.seen(held.selected()),
+    "seen": lambda held: held.source.seen(held.replication, held.selected()),
     "problems": lambda held: held.source.problems(held.replication, held.selected()),
     "published": lambda held: held.source.published(held.replication),
     "locked": lambda held: held.source.locked(held.replication, held.selected()),
@@ -148,6 +154,9 @@ ACTS: dict[str, Callable[[Held], object]] = {
     "events by functions": lambda held: _events(held, by_protocol=False),
     "events by protocol": lambda held: _events(held, by_protocol=True),
     "advance": lambda held: held.source.advance(held.replication, _end(held)),
+    "seen of an existing publication": lambda held: held.source.seen(_existing(held), held.selected()),
+    "problems of an existing publication": lambda held: held.source.problems(_existing(held), held.selected()),
+    "published by an existing publication": lambda held: held.source.published(_existing(held)),
 }
 """Whatever is sent to a source, but for what takes a lock of a user's table: `publish`, and the copy of a table."""
 

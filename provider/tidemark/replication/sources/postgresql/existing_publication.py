@@ -14,25 +14,33 @@ if TYPE_CHECKING:
 
 __all__ = ["ExistingPublication", "PublishedEntry", "existing_publication"]
 
-_PUBLICATION = """
-SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %(name)s
-"""
+_PUBLICATION = (
+    "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %(name)s"
+)
 _TABLES = """
-SELECT g.relid::bigint, {filtered}, {lacking}, concat_ws(' ', p.oid, p.xmin, (
-    SELECT string_agg(r.oid::text, ' ' ORDER BY r.oid) FROM pg_publication_rel r
-    WHERE r.prpubid = p.oid
-      AND (r.prrelid = g.relid OR r.prrelid IN (SELECT relid FROM pg_partition_ancestors(g.relid)))
-), {schemas})
-FROM pg_publication p CROSS JOIN pg_get_publication_tables(%(name)s) g WHERE p.pubname = %(name)s
-"""
+WITH p AS (SELECT oid, xmin::text AS version, puballtables, pubviaroot FROM pg_publication WHERE pubname = %(name)s),
+listed AS (
+    SELECT c.oid, concat_ws(' ', p.oid, p.version, r.oid, {schema}) AS entry
+    FROM p CROSS JOIN pg_class c LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid {schemas}
+    WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384
+      AND (p.puballtables OR r.oid IS NOT NULL OR {schema} IS NOT NULL)
+),
+found AS (
+    SELECT c.oid, c.relkind, string_agg(l.entry, ' ' ORDER BY l.oid) AS entry, bool_or(l.oid <> c.oid) AS below
+    FROM pg_class c CROSS JOIN LATERAL (
+        SELECT c.oid AS relid UNION SELECT relid::oid FROM pg_partition_ancestors(c.oid)
+    ) above JOIN listed l ON l.oid = above.relid
+    WHERE c.relkind IN ('r', 'p') GROUP BY c.oid, c.relkind
+)
+SELECT f.oid::bigint, {filtered}, {lacking}, f.entry
+FROM found f CROSS JOIN p LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = f.oid
+WHERE CASE WHEN p.pubviaroot THEN NOT f.below ELSE f.relkind = 'r' END
+"""  # pg_get_publication_tables() says the same, and would wait for the locks of the tables
 _LACKING = """
-ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = g.relid AND a.attnum > 0 AND NOT a.attisdropped
-      AND a.attgenerated <> ALL(%(unpublished)s) AND g.attrs IS NOT NULL AND a.attnum <> ALL(g.attrs::int2[])
-      ORDER BY a.attnum)
+ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = f.oid AND a.attnum > 0 AND NOT a.attisdropped
+      AND a.attgenerated <> ALL(%(unpublished)s) AND a.attnum <> ALL(r.prattrs::int2[]) ORDER BY a.attnum)
 """
-_SCHEMAS = """
-(SELECT string_agg(s.oid::text, ' ' ORDER BY s.oid) FROM pg_publication_namespace s WHERE s.pnpubid = p.oid)
-"""
+_SCHEMAS = "LEFT JOIN pg_publication_namespace n ON n.pnpubid = p.oid AND n.pnnspid = c.relnamespace"
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class PublishedEntry:
 
 @dataclass(frozen=True)
 class ExistingPublication:
-    """What the publication has. `complete`: it publishes all kinds of changes. `tables`: by OID; a partitioned table
+    """The tables that the publication has. `complete`: it publishes all kinds of changes. `tables`: by OID; a partitioned table
     only if its changes are published under its name, and a partition only if they are not.
     """
 
@@ -68,12 +76,13 @@ class ExistingPublication:
 
 
 def existing_publication(connection: psycopg2.extensions.connection, name: str) -> ExistingPublication:
-    """What there is under that name; whose it is does not matter."""
+    """The publication of that name, of any owner. Waits for no lock of a table."""
     lists = connection.server_version >= COLUMN_LISTS
     query = _TABLES.format(
-        filtered="g.qual IS NOT NULL" if lists else "false",
+        schema="n.oid" if lists else "NULL",
+        schemas=_SCHEMAS if lists else "",
+        filtered="r.prqual IS NOT NULL" if lists else "false",
         lacking=_LACKING if lists else "ARRAY[]::text[]",
-        schemas=_SCHEMAS if lists else "NULL",
     )
     asked = {"name": name, "unpublished": list(generated_kinds(connection))}
     with connection.cursor() as cursor:
