@@ -150,9 +150,24 @@ def test_a_partitioned_table_must_be_published_under_its_own_name(shop: Shop) ->
         "CREATE PUBLICATION theirs FOR TABLE orders, items, days"
     )
     ((text, _),) = shop.problems()
+    assert {"days_1", "orders", "items"} == shop.entries().keys()
     assert text.startswith('public.days is not published under its own name by publication "theirs": ')
     shop.sql("ALTER PUBLICATION theirs SET (publish_via_partition_root = true)")
+    assert {"days", "orders", "items"} == shop.entries().keys()
     assert shop.problems() == []
+
+
+def test_all_tables_of_a_schema_are_published_also_those_that_come_later(shop: Shop) -> None:
+    with connect(shop.owner) as connection:
+        if connection.server_version < LISTS:
+            pytest.skip("this PostgreSQL publishes no schemas")
+    shop.make_slot()
+    shop.sql("CREATE PUBLICATION theirs FOR TABLES IN SCHEMA public")
+    assert {"orders", "items"} == shop.entries().keys()
+    shop.sql("CREATE TABLE later (id int PRIMARY KEY); GRANT SELECT ON later TO reader")
+    assert shop.problems() == []
+    shop.sql("CREATE SCHEMA other; ALTER TABLE later SET SCHEMA other")
+    assert {"orders", "items"} == shop.entries().keys()
 
 
 def test_an_entry_is_another_after_each_change_that_may_have_lost_some(shop: Shop) -> None:

@@ -61,8 +61,8 @@ class PublishedEntry:
 
 @dataclass(frozen=True)
 class ExistingPublication:
-    """The tables that the publication has. `complete`: it publishes all kinds of changes. `tables`: by OID; a partitioned table
-    only if its changes are published under its name, and a partition only if they are not.
+    """The tables that the publication has. `complete`: it publishes all kinds of changes. `tables`: by OID; a
+    partitioned table only if its changes are published under its name, and a partition only if they are not.
     """
 
     exists: bool
