@@ -14,6 +14,8 @@ override SHARD := $(subst /, ,$(SHARD))
 # Without bytecode, each Airflow compiles all its packages when it starts, and takes three times the CPU.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q --dist loadfile --no-loadscope-reorder
+# Where quick tests are: to collect all tests takes each process of pytest a quarter of a minute.
+QUICK := tests/unit tests/control tests/architecture $(shell grep -rl "mark.quick" tests --include="test_*.py")
 
 # Half the CPU of jobs that live for seconds; long ones want the defaults.
 SHORT_LIVED_JVM := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
@@ -52,7 +54,7 @@ test: $(STAMP) ## lint, then all tests but those that wait for test-all
 
 test-quick: $(STAMP) ## lint, what needs no Spark, and a test with Spark for each subject
 	@$(MAKE) lint
-	@$(PYTEST) -n $(WORKERS) -m quick
+	@$(PYTEST) -n $(WORKERS) -m quick $(QUICK)
 
 test-all: $(STAMP) ## long runs, all failpoints, whole deployments: SHARD=1/8
 	@$(PYTEST) -n $(WORKERS) --timeout 3600 -m nightly --splits $(word 2,$(SHARD)) --group $(word 1,$(SHARD)) --durations-path tests/nightly_seconds.json \

@@ -21,6 +21,7 @@ QUICK = ("unit", "control", "architecture")  # folders whose tests belong to `ma
 LONG = (
     "tests/architecture/test_docs.py::test_the_site_builds_without_a_warning_and_its_navigation_has_the_four_kinds",
     "tests/architecture/test_layers.py::test_each_side_can_be_imported_without_the_packages_of_the_other",
+    "tests/architecture/test_tiers.py",
     "tests/architecture/test_wheel.py",
     "tests/control/test_replications_at_random.py",
     "tests/unit/lake/test_corrupt_logs.py",

@@ -80,6 +80,12 @@ def test_what_make_test_quick_runs_make_test_runs(tiers: list[dict[str, Any]]) -
     assert [test["id"] for test in tiers if test["quick"] and test["nightly"]] == []
 
 
+def test_make_test_quick_collects_every_quick_test(tiers: list[dict[str, Any]]) -> None:
+    command = subprocess.run(["make", "-n", "test-quick"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    collected = tuple(command.split("-m quick ")[1].split())
+    assert [test["id"] for test in tiers if test["quick"] and not test["id"].startswith(collected)] == []
+
+
 def test_names_of_long_tests_are_those_of_tests(tiers: list[dict[str, Any]]) -> None:
     assert [name for name in LONG if not any(test["id"].startswith(name) for test in tiers)] == []
 
