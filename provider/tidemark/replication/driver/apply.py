@@ -1,8 +1,8 @@
 """The events of an object in a range of its source's log, applied to its target, each once.
 
-The events are cut where their order over several keys tells what becomes of a row (`replication.planning.barriers`);
-each part is one commit of the target, under the number of the apply and its own. So whatever ends an attempt, the
-next one finds the parts that are there, and goes on behind them.
+The events are cut if their order over several keys decides about a row (`replication.planning.barriers`). Each part is
+one commit of the target, under the number of the apply and its own. So after any end of an attempt the next one finds
+the parts that exist, and continues behind them.
 """
 
 from __future__ import annotations
@@ -52,15 +52,16 @@ def apply_events(
     stop_if_due: Callable[[], None] = _nothing,
     stop_after: int | None = None,
 ) -> ApplyReport:
-    """Apply the events [start, end) to the target, which is made where it is not there.
+    """Apply the events [start, end) to the target, which is made if it does not exist.
 
     `stop_after`: so many segments at most; the report says how far it came. A second run, also at the same time, writes
-    what is missing and answers the same, with `found` counting what was there.
+    the missing segments and answers the same; `found` counts the existing ones.
 
     Raises ValueDoesNotFit, ToastedKey and ObjectFailed, whose fact `applied` is the position before which the target
-    has every event; TargetMovedOn where a newer write came first; TargetLost where the table is gone, another,
-    restored, or has another write of that number; TargetNotDelta, EventLogChanged where the event log is not whole, and
-    ReplicationRefused for a target with rows of others, before anything is written.
+    has every event. Raises TargetMovedOn if a newer write came first. Raises TargetLost if the table is gone, another,
+    restored, or has another write of that number. Before anything is written, raises TargetNotDelta, and
+    EventLogChanged if the event log is not whole. It then also raises ReplicationRefused for a target with rows of
+    others.
     """
     target = Target(request.target, store_id, request.object_uid, options, stop_if_due)
     target = target.make(session, request.schema, request.mode, replication=request.stream)
@@ -99,8 +100,8 @@ def _written(
 def _planned(
     session: SparkSession, request: ApplyEvents, target: Target, events: ObjectEvents, most: int
 ) -> SegmentPlan:
-    """What rows of before may have does not matter to a target that has none; it is looked at only where it would. One
-    that has rows only because an attempt before judged so, and went on, had none.
+    """The unknown values of old rows do not matter to a target without rows. So the target is looked at only if they
+    would matter. A target may have rows only because an attempt before judged so, and continued: then it had none.
     """
     barriers = list(events.barriers())
     cut = partial(
@@ -143,7 +144,7 @@ class _Writing:
     found: int = 0
 
     def write(self, segment: Segment) -> str | None:
-        """Write it, unless the target has it. Says why only a backfill goes on from it, where that is so."""
+        """Write it, unless the target has it. Says why only a backfill continues from it; None if that is not so."""
         mark = _mark(self.request, segment.number, segment.end, self.widest)
         if self.target.has(mark):
             self.found += 1
@@ -171,7 +172,7 @@ class _Writing:
         return None
 
     def report(self, applied: LogPosition, schema: TableSchema, needs_backfill: str | None) -> ApplyReport:
-        """What was done, by this attempt and those before it."""
+        """The result of this attempt and those before it."""
         events = self.events if applied == self.request.end else ObjectEvents(self.session, self.request, end=applied)
         rows = {"inserted": 0, "updated": 0, "deleted": 0}
         for one in self.target.writes():
@@ -191,7 +192,7 @@ class _Writing:
         )
 
     def _command(self, segment: Segment) -> Callable[[], None] | None:
-        """What writes the segment; None where there is nothing to write."""
+        """The command that writes the segment; None if there is nothing to write."""
         request = self.request
         if segment.kind is SegmentKind.TRUNCATE:
             return lambda: truncate(self.session, self.target)

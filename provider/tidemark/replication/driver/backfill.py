@@ -72,19 +72,19 @@ def backfill_object(
 ) -> BackfillReport:
     """Copy the object as it is now, and say which position the copy is exact at.
 
-    A mirror's target is overwritten in one commit: nobody sees half a copy, and with `request.catch_up` nobody sees it
+    A mirror's target is overwritten in one commit, so nobody sees half a copy. With `request.catch_up` nobody sees it
     go back, as the events up to there are applied to the copy first. To an append-only target the copy is appended. A
-    target that is gone, or another table, is taken as new; one of an object that is no more (`request.earlier`) is
-    overwritten. `leave` is told of progress as it goes; `patience`: how long transactions of the source may hold up the
-    snapshot. A copy that gives way to others begins anew after each of `pauses` (seconds), while nothing is open in the
-    source.
+    target that is gone, or another table, is taken as new. A target of an object that is no more (`request.earlier`) is
+    overwritten. `leave` gets the progress as it is made; `patience`: how long transactions of the source may hold up
+    the snapshot. A copy that gives way to others begins again after each of `pauses` (seconds), while nothing is open
+    in the source.
 
-    A second run with the same number finds the copy if it is there, and else starts from the beginning. Raises
-    BackfillInterrupted where the source goes away; BackfillGaveWay where others wanted the table to themselves each
-    time, or have rewritten it meanwhile; ValueDoesNotFit; TargetMovedOn
-    where a newer write came first; EventLogChanged; TargetNotDelta; ReplicationRefused for a target with rows of
-    others; TargetLost where the table was restored behind the copy, or has another write of that number; ObjectFailed
-    for an append-only target of other types; what `pinned_table` does. Then the target is as it was.
+    A second run with the same number finds the copy if it exists, and else starts from the beginning. Raises
+    BackfillInterrupted if the source goes away. Raises BackfillGaveWay if others wanted the table to themselves each
+    time, or have rewritten it during the copy. Raises ValueDoesNotFit; TargetMovedOn if a newer write came first;
+    EventLogChanged; TargetNotDelta; ReplicationRefused for a target with rows of others. Raises TargetLost if the table
+    was restored behind the copy, or has another write of that number. Raises ObjectFailed for an append-only target of
+    other types, and what `pinned_table` does. Then the target is as it was.
     """
     copying = _Copying(session, store_id, request, workspace, options, stop_if_due)
     found = copying.found()
@@ -122,7 +122,7 @@ def backfill_object(
 
 @dataclass
 class _Copying:
-    """A backfill under way. `staged`: the copy lies beside the target until the events after it are in it, too."""
+    """A backfill under way. `staged`: the copy is stored beside the target until the events after it are in it, too."""
 
     session: SparkSession
     store_id: str
@@ -141,7 +141,7 @@ class _Copying:
         return Target(one.target, self.store_id, one.uid, self.options, self.stop_if_due).anew()
 
     def found(self) -> BackfillReport | None:
-        """What an earlier attempt has put into the target. Raises TargetMovedOn."""
+        """The copy that an earlier attempt has put into the target. Raises TargetMovedOn."""
         newest = self.target.newest()
         if newest is None or not self.target.has(self._mark(START, START, None)):
             return None
@@ -170,7 +170,7 @@ class _Copying:
         return target.ref.table_id != self.request.object.target.table_id and target.newest() is None
 
     def _applied(self, snapshot: LogPosition) -> LogPosition:
-        """What an append-only target has of the events: to it a copy adds rows, and none of an event."""
+        """The events that an append-only target has: a copy adds rows to it, and none of an event."""
         newest, known = self.target.newest(), self.request.object.applied
         had = [one for one in (known, None if newest is None else newest.mark.end) if one is not None]
         return max(had) if had else snapshot
@@ -280,7 +280,7 @@ def _rest(seconds: float, stop_if_due: Callable[[], None]) -> None:
 
 @contextmanager
 def _named(name: str, gave_way: Callable[[], str | None]) -> Iterator[None]:
-    """What the copy's query raises, as errors of ours."""
+    """The errors of the copy's query, as errors of ours."""
     try:
         yield
     except SPARK_FAILURES as error:
@@ -310,7 +310,7 @@ def _watched(
     say: Callable[[str], None],
     leave: Callable[[BackfillProgress], None],
 ) -> Iterator[None]:
-    """Tells of progress while rows are read."""
+    """Reports progress while rows are read."""
     ended = threading.Event()
 
     def watch() -> None:

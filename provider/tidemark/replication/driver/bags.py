@@ -1,8 +1,8 @@
 """A table without a key as a mirror: each row is in the target as often as in the source, duplicates included.
 
-The log tells of each change the whole row that went, and the whole row that came. What went is taken out by its values;
-of rows that are alike it is all one which. A row of the target is told apart by its uuid, which no other has, so the
-target changes by one MERGE.
+For each change the log has the whole row that went, and the whole row that came. A row that went is removed by its
+values; of equal rows it does not matter which one. A row of the target is identified by its uuid, which no other has,
+so the target changes by one MERGE.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _comes(rows: DataFrame, values: Sequence[str]) -> DataFrame:
 
 
 def _goes(session: SparkSession, target: Target, rows: DataFrame, folding: Folding) -> DataFrame:
-    """Of rows that went oftener than they came, so many of the target's; all of them are there."""
+    """For rows that went oftener than they came, so many rows of the target, which has all of them."""
     values = _value_names(folding)
     gone = rows.groupBy(*values).agg((-F.sum("sign")).alias(_COUNT)).where(F.col(_COUNT) > 0)
     held = session.read.format("delta").load(target.ref.path)

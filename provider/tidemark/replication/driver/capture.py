@@ -1,8 +1,8 @@
 """One bounded run of capture: what the source has committed comes into the event log, batch by batch, each once.
 
-A batch is staged, then committed to the event log, then the slot is moved behind it; so whatever ends a run, the next
-one finds in the log how far it came, and in the slot all that lies behind. Nothing is held open in the source while
-Spark works.
+A batch is staged, then committed to the event log, then the slot is moved behind it. So after any end of a run the next
+one finds in the log how far it came. The slot still has all events behind that. Nothing is held open in the source
+while Spark works.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ def capture_events(
     what events have for `read_timestamp`. More than `functions_up_to` bytes of log are read by the replication
     protocol.
 
-    A second run, also at the same time, goes on where the log ends; of two at once one finds its batch written by the
-    other and goes on behind that, or SlotBusy. Raises SourceUnreachable, SourceRefused, SourceIsAnother, SourceSetBack,
-    SlotLost, SlotForeign, SlotAhead, SlotBusy, EventLogChanged; InvalidArgument where columns are hashed and the secret
-    is not there, or another; what was committed to the log before stays, and is not read again.
+    A second run, also at the same time, continues at the end of the log. Of two runs at once, one finds its batch
+    written by the other and continues behind that, or gets SlotBusy. Raises SourceUnreachable, SourceRefused,
+    SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotAhead, SlotBusy, EventLogChanged. Raises InvalidArgument
+    if columns are hashed and the secret is missing, or another. Events that were committed to the log before stay, and
+    are not read again.
     """
     hashed = hasher_of(request.options, address)
     with connect(address) as connection:
@@ -107,7 +108,7 @@ def capture_events(
 
 @dataclass
 class _Run:
-    """A run: `position` and `number` of what the log has, and what this run has to tell of it."""
+    """A run: `position` and `number` of what the log has, and what this run has to report."""
 
     session: SparkSession
     log: DeltaLog
@@ -155,7 +156,7 @@ class _Run:
                 failpoint("slot.moved")
 
     def report(self) -> CaptureReport:
-        """What came of it, batches included that an earlier attempt had written."""
+        """The result of the run, batches included that an earlier attempt had written."""
         names = {one.source_id: one.name.text for one in self.request.objects}
         behind = lsn_of(current_position(self.connection)) - lsn_of(self.position)
         return CaptureReport(
@@ -195,7 +196,7 @@ class _Run:
 
     @contextmanager
     def _messages(self, end: LogPosition) -> Iterator[Iterator[tuple[int, bytes]]]:
-        """What the slot has up to `end`, through a connection of its own that is closed before Spark works."""
+        """The slot's messages up to `end`, through a connection of its own that is closed before Spark works."""
         status = slot_status(self.connection, self.request.slot)
         behind = lsn_of(end) - lsn_of(status.restart or self.position)
         slot, publication = self.request.slot, self.request.publication
@@ -220,7 +221,7 @@ class _Run:
             ) from error
 
     def _committed(self, reader: TransactionReader, staging: EventStaging, upto: LogPosition) -> bool:
-        """Whether the log has the batch now; if not, another capture came first, and the run goes on behind it."""
+        """Whether the log has the batch now; if not, another capture came first, and the run continues behind it."""
         request, attempt = self.request, self.workspace.new_directory().rsplit("/", 1)[-1]
         batch = EventBatch(
             request.replication_uid,
@@ -270,6 +271,6 @@ class _Run:
 
 
 def _without_values(error: Exception) -> str:
-    """What an error of decoding says, without the values of the row that it was about."""
+    """The message of an error of decoding, without the values of the row that it was about."""
     kind = type(error).__name__
     return f"{kind}: {error.reason} at {error.start}" if isinstance(error, UnicodeDecodeError) else kind

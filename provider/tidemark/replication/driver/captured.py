@@ -1,4 +1,4 @@
-"""What a run of capture has to tell: of the batches it wrote, and of those that an attempt before it wrote and died."""
+"""The report of a run of capture: of the batches it wrote, and of those by an attempt before it that died."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Captured:
         self.include(Captured(reader.transactions, events, reader.changed, {}, reader.renamed, newest))
 
     def include(self, later: Captured) -> None:
-        """What came behind it."""
+        """Add the facts of a later part."""
         self.transactions += later.transactions
         self.events.update(later.events)
         self.changed |= later.changed
@@ -58,7 +58,7 @@ class Captured:
 
 
 def captured_since(spark: SparkSession, log: DeltaLog, app_id: str, request: CaptureEvents, number: int) -> Captured:
-    """What the log has in batches behind `number`, by one look into them."""
+    """The report of the log's batches behind `number`, by one look into them."""
     found = Captured()
     for batch in batches(log, app_id):
         if batch.number <= number:

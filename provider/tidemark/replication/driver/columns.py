@@ -1,4 +1,4 @@
-"""The columns of an object's target, and how a table comes to have those of a new schema."""
+"""The columns of an object's target, and how a table gets those of a new schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
 def target_columns(schema: TableSchema, mode: WriteMode) -> StructType:
     """The object's columns in the source's order, then what is said of each row; all may be NULL.
 
-    What an event's row has besides: `change_sequence_number` sorts as the events do.
+    An event's row has more columns: `change_sequence_number` sorts as the events do.
     """
     own = [StructField(column.name, spark_type(column.type)) for column in schema.columns]
     more = OF_EVENTS if mode is WriteMode.APPEND_ONLY else ()
@@ -55,7 +55,7 @@ def properties_of(columns: StructType) -> Mapping[str, str]:
 
 
 def field_of(columns: StructType, name: str) -> StructField | None:
-    """The column of that name, whatever its case, as tables have it."""
+    """The column of that name, in any case of letters, as tables have it."""
     return next((field for field in columns.fields if field.name.lower() == name.lower()), None)
 
 

@@ -1,9 +1,9 @@
 """The event log of a replication: one Delta table, append-only, a row for each event, partitioned by `object`.
 
-A batch is one commit, with the replication's capture as Delta application and the batch's number as its version, so it
-is there once or not at all. Events of an object are in the order of (position, sequence); two objects may share an
-`object` (`a_b`.`c` and `a`.`b_c`), so `object_id` tells whose an event is. What belongs to no object has `object`
-'_replication'.
+A batch is one commit, so it is stored once or not at all. The replication's capture is its Delta application, and the
+batch's number its version. Events of an object are in the order of (position, sequence). Two objects may share an
+`object` (`a_b`.`c` and `a`.`b_c`), so `object_id` identifies an event's object. Events that belong to no object have
+`object` '_replication'.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _PROPERTIES = {"delta.dataSkippingStatsColumns": ", ".join(_STATS)}
 
 
 def open_event_log(spark: SparkSession, request: CaptureEvents, options: Mapping[str, str] | None = None) -> DeltaLog:
-    """The replication's event log, made where it is not there, also where another does so at this moment.
+    """The replication's event log, made if it does not exist, also if another does so at this moment.
 
     Raises EventLogChanged for a table of other columns, or if it is gone though batches were written to it;
     NotADeltaTable.
@@ -103,9 +103,9 @@ def open_event_log(spark: SparkSession, request: CaptureEvents, options: Mapping
 
 
 def newest_batch(spark: SparkSession, log: DeltaLog, app_id: str, request: _Request) -> EventBatch | None:
-    """The newest batch of the log; None if none was written, or the commits that tell of them are cleaned up.
+    """The newest batch of the log; None if none was written, or the commits with the batches are cleaned up.
 
-    Raises EventLogChanged if batches that the store knows are not there, or not any more.
+    Raises EventLogChanged if batches that the store knows are missing.
     """
     found = next(batches(log, app_id), None)
     number = 0 if found is None else found.number
@@ -132,7 +132,7 @@ def require_whole(
 
 
 def widths(log: DeltaLog, app_id: str) -> tuple[int, int]:
-    """What `fitted` is to know before the log is read: of all its events, as a file may have them in any company."""
+    """The widths for `fitted` before the log is read: of all its events, as a file may have them in any company."""
     newest = next(batches(log, app_id), None)
     return (0, 0) if newest is None else (newest.widest, newest.mean)
 
@@ -140,8 +140,8 @@ def widths(log: DeltaLog, app_id: str) -> tuple[int, int]:
 def append_events(
     log: DeltaLog, app_id: str, request: CaptureEvents, batch: EventBatch, events: DataFrame
 ) -> EventBatch:
-    """One commit with the batch's events, and the newest batch that the log has afterwards: this one, or that of
-    another capture which came first; then nothing was written. Raises EventLogChanged.
+    """One commit with the batch's events, and the newest batch that the log has afterwards. This is the given batch, or
+    that of another capture which came first; then nothing was written. Raises EventLogChanged.
     """
     failpoint("events.before")
     writer = events.write.format("delta").mode("append").option("userMetadata", batch.to_text())

@@ -34,11 +34,11 @@ def expire_events(
     say: Callable[[str], None] = lambda _: None,
     stop_if_due: Callable[[], None] = lambda: None,
 ) -> ExpireReport:
-    """Remove, in one commit, the events of batches that were read before `request.before`, but for those that
-    `request.needed` names and for the newest batch, by which a restored log is known.
+    """Remove, in one commit, the events of batches that were read before `request.before`. Events that `request.needed`
+    names stay, and so does the newest batch, by which a restored log is known.
 
-    Captures may append, and apply jobs read what they need, meanwhile; VACUUM takes the files. A second run removes
-    what the first has left. Raises EventLogChanged.
+    At the same time captures may append, and apply jobs may read the events they need; VACUUM takes the files. A second
+    run removes what the first has left. Raises EventLogChanged.
     """
     log = require_whole(session, store_id, request, options)
     with fitted(session, *widths(log, capture_app_id(store_id, request.replication_uid))):

@@ -1,7 +1,8 @@
-"""What the events of a segment make of each key: one row a key, in which the last event counts.
+"""The result of a segment's events for each key: one row a key, in which the last event counts.
 
-A value that an event leaves out, as it stayed what it was, is the newest that the segment has of it since the row came
-to be, under whatever key. Where it has none, it is what the target has, under the key that the row had at the start.
+A value that an event leaves out, as it stayed what it was, is the newest that the segment has of it. Events since the
+row began count, under any key. If the segment has none, it is the target's value, under the key that the row had at the
+start.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Folding:
         """One row a key of `events`, which are INSERT, UPDATE and DELETE. `moves`: keys moved, and what they left out
         is looked for under the old ones.
 
-        Columns: those of the key (`key_name`), `GOES`, each other column's value (`value_name`), the metadata column;
-        of a column that is `apart`, too, whether the events have its value (`given_name`); and with `moves` the key
+        Columns: those of the key (`key_name`), `GOES`, each other column's value (`value_name`), the metadata column. A
+        column that is `apart` also has whether the events have its value (`given_name`). With `moves` there is the key
         under which the target has the row (`old_key_name`), NULL if it is the same. Fails with what
         `named_invalid_value` names.
         """
@@ -127,7 +128,7 @@ class Folding:
         return parsed.select(*(F.col(quoted(name)) for name in by), goes.alias(GOES), *values, *old_keys, said)
 
     def values_in(self, texts: Column) -> list[Column]:
-        """What goes into the target, for each column of the schema, of an event and its `texts`; they have no names."""
+        """The values for the target, for each column of the schema, of an event and its `texts`; they have no names."""
         return [self._written(texts.getField(one.name), one, position_text()) for one in self.schema.columns]
 
     def _written(self, text: Column, column: SourceColumn, where: Column) -> Column:

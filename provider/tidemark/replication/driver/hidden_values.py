@@ -31,8 +31,8 @@ def chosen(request: BackfillObject, found: TableSchema) -> TableSchema:
 
 
 def reading_properties(address: SourceAddress, table: PinnedTable, fetch: Fetch, mark: str | None) -> dict[str, str]:
-    """What the driver is told, with the secret if anything is hashed. Raises InvalidArgument where that is not there,
-    or another than the `mark` is of.
+    """The driver's properties, with the secret if anything is hashed. Raises InvalidArgument if the secret is missing,
+    or another than that of the `mark`.
     """
     known = jdbc_properties(address, table.readers, fetch, table.bound)
     if not any(column.shown is Shown.HASHED for column in table.schema.columns):
@@ -42,7 +42,7 @@ def reading_properties(address: SourceAddress, table: PinnedTable, fetch: Fetch,
 
 
 def seen_of(request: BackfillObject, seen: SeenTable | None) -> SeenTable | None:
-    """What the store keeps of the catalog at a snapshot: no value of a column that is hidden."""
+    """The part of the catalog at a snapshot that the store keeps: no value of a column that is hidden."""
 
     def plain(column: SeenColumn) -> bool:
         return shown(request.rules, request.object.name, column.name, column.number) is Shown.PLAIN

@@ -17,7 +17,7 @@ PROGRESS = ".progress"
 
 
 def backfill_object(job: JobContext, ask: BackfillObject) -> BackfillReport:
-    """Carried out on the database of the environment; meanwhile `<result_uri>.progress` has a BackfillProgress.
+    """Carried out on the database of the environment; while it runs, `<result_uri>.progress` has a BackfillProgress.
 
     A second run finds what the first has written, or starts from the beginning. Raises what `backfill_object` of the
     engine does.

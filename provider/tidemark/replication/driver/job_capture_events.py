@@ -10,7 +10,7 @@ __all__ = ["capture_events"]
 
 
 def capture_events(job: JobContext, ask: CaptureEvents) -> CaptureReport:
-    """A second run goes on where the event log ends. Raises what the engine's `capture_events` does."""
+    """A second run continues at the end of the event log. Raises what the engine's `capture_events` does."""
     source = job.require_source()
     job.stop_if_due()
     with job.new_workspace(f"capture-{ask.replication_uid}") as workspace:

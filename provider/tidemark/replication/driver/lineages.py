@@ -1,7 +1,8 @@
-"""Which events tell of the same row of a source, though its key moved: what an event leaves out, an earlier one told.
+"""The events of the same row of a source, though its key moved: earlier events have values that later ones leave out.
 
-A row is known by its key and by the event since which that key has been its (its INSERT; none for a row that the target
-has). A moved key begins another life of the row under the new key; the lives are linked, back to the row's beginning.
+A row is known by its key and by the event since which it has that key. This is its INSERT, or none for a row that the
+target has. A moved key begins another life of the row under the new key; the lives are linked, back to the row's
+beginning.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class KeyMove(NamedTuple):
 
 
 def roots_of(moves: Iterable[KeyMove]) -> dict[Life, Life]:
-    """Of each life that a move began the first one of its row."""
+    """The first life of the row, for each life that a move began."""
     before = {move.began: move.ended for move in moves}
     found: dict[Life, Life] = {}
     for began in sorted(before, key=lambda life: (life[1] or "", life[2] or 0)):
@@ -40,7 +41,9 @@ def roots_of(moves: Iterable[KeyMove]) -> dict[Life, Life]:
 
 
 def with_roots(events: DataFrame) -> DataFrame:
-    """`events` with the column ROOT. The moves that leave something out are held in the driver's memory meanwhile."""
+    """`events` with the column ROOT. While this runs, the moves that leave something out are held in the driver's
+    memory.
+    """
     life = F.struct("position", "sequence")
     so_far = Window.partitionBy("key").orderBy("position", "sequence")
     since = F.max(F.when(F.col("change") == "INSERT", life)).over(so_far)

@@ -1,4 +1,4 @@
-"""What the event log has of one object in a range of positions."""
+"""The part of the event log that belongs to one object in a range of positions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ObjectEvents:
     """The object's events [start, end), and what is known of them all.
 
-    `rows`: how many change rows; `newest`: the newest time of the source; `unchanged`: columns that some leave out;
+    `rows`: how many change rows; `newest`: the newest time of the source; `unchanged`: columns that some leave out.
     `moves`: some of these are of keys that moved. `first_row`: where the first of them is, or `end`.
     """
 
@@ -55,7 +55,7 @@ class ObjectEvents:
         return self.frame.where(from_position(start) & ~from_position(end) & F.col("change").isin(*ROWS))
 
     def barriers(self) -> Iterator[Barrier]:
-        """Where they may have to be cut."""
+        """The places at which they may have to be cut."""
         if self._stops:
             schema = F.when(F.col("change") == Change.SCHEMA.value, F.col("payload"))
             wanted = self.frame.where(_stops()).select("position", "sequence", "change", "problem", schema)

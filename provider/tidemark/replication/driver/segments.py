@@ -46,7 +46,7 @@ def merge_rows(session: SparkSession, target: Target, events: DataFrame, folding
 
 
 def append_rows(target: Target, events: DataFrame, folding: Folding) -> None:
-    """Append a row for each event, of an update without a key for both of its halves; a value that an event leaves out
+    """Append a row for each event, and of an update without a key one for each half. A value that an event leaves out
     is NULL.
     """
     columns = folding.schema.columns
@@ -75,12 +75,12 @@ def truncate(session: SparkSession, target: Target) -> None:
 def change_columns(
     session: SparkSession, target: Target, change: SchemaChange, folding: Folding, *, at: str, keyed: bool
 ) -> Callable[[], None] | None:
-    """Give the target the columns of the new schema, and answer what gives its rows their values in one commit,
-    or None.
+    """Give the target the columns of the new schema, and answer what gives its rows their values in one commit, or
+    None.
 
-    A column that was added has the value that the source gave to rows of before; one that was renamed has that of the
-    old name, which stays as it was, like one that was dropped. Rows of events stay as they were.
-    `at`: the position of the change. The command fails with what `named_invalid_value` names.
+    A column that was added has the value that the source gave to rows of before. A renamed column has the value of the
+    old name. The column of the old name stays as it was, like a dropped one. Rows of events stay as they were. `at`:
+    the position of the change. The command fails with what `named_invalid_value` names.
     """
     before = target.schema()
     target.evolve(session, change.new)
@@ -100,7 +100,7 @@ def change_columns(
 
 
 def missing_row(text: str, position: str, remedy: str, **more: Any) -> ObjectFailed | None:
-    """The error of an event that leaves out a value which no row of the target has, if it is in what Spark says.
+    """The error of an event that leaves out a value which no row of the target has, if Spark's message shows it.
 
     `more` goes into its facts.
     """
@@ -117,7 +117,7 @@ def _fill(session: SparkSession, target: Target, values: dict[str, Column]) -> N
 
 
 def _with_left_values(session: SparkSession, target: Target, rows: DataFrame, folding: Folding) -> DataFrame:
-    """`rows` with the columns `held_i` of the target's row of the key that was left; `held`: whether it is there."""
+    """`rows` with the columns `held_i` of the target's row of the key that was left; `held`: whether it exists."""
     columns = [(n, c) for n, c in enumerate(folding.schema.columns) if folding.apart(c)]
     keys = [f"left_{place}" for place in range(len(folding.keys))]
     table = session.read.format("delta").load(target.ref.path)

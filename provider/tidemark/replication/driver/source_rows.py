@@ -32,7 +32,7 @@ def source_rows(
 ) -> DataFrame:
     """The target's columns. Nothing is read before the frame is; then it fails with what `named_invalid_value` names,
     or in the words of the driver. `careful`: as in `fetches`. Raises InvalidArgument if columns are hashed and the
-    secret of that is not there, or another.
+    secret for that is missing, or another.
     """
     readings = fetches(table.sizes, careful=careful, most=request.fetch_rows or MOST_ROWS)
     parts = [_read(session, request, address, table, fetch) for fetch in readings]
@@ -88,7 +88,7 @@ def _uuid(request: BackfillObject, table: PinnedTable) -> Column:
 
 
 def _of_events(table: PinnedTable) -> list[Column]:
-    """A row of a backfill stands before every event that comes after the snapshot."""
+    """A row of a backfill sorts before every event that comes after the snapshot."""
     milliseconds = str(int(table.taken_at.timestamp() * 1000))
     return [
         F.lit(Change.INSERT.value).alias("change_type"),

@@ -55,7 +55,7 @@ _REPEATED = ["object", "object_id", "schema", "table", "schema_key", "xid", "at"
 
 @dataclass(frozen=True)
 class EventsOf:
-    """What all events of a batch have in common."""
+    """The facts that all events of a batch have in common."""
 
     stream: str
     read_method: str

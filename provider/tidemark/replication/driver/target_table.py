@@ -1,7 +1,7 @@
 """The target of an object: the table that it is, and writes to it that happen once.
 
-Delta skips a commit whose number is not above the last of the same application; the mark that is read back tells
-which of both it was. So an attempt that was taken for dead, and comes late, writes nothing and says so.
+Delta skips a commit whose number is not above the last of the same application. The mark that is read back shows
+whether it was skipped. So an attempt that was taken for dead, and comes late, writes nothing and says so.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class MarkedCommit:
 
 @dataclass(frozen=True)
 class Target:
-    """The table at `ref.path` as the target of one object; a `table_id` of "" stands for a table not made yet, or for
-    whatever lies there.
+    """The table at `ref.path` as the target of one object. A `table_id` of "" means a table not made yet, or any table
+    at that path.
 
     `options`: storage options of the lake. `stop_if_due` is asked before each write. `had`: the id of a table whose
     rows are the object's, though another may lie there now.
@@ -75,7 +75,7 @@ class Target:
     had: str = ""
 
     def anew(self) -> Target:
-        """The same for a backfill, which needs nothing of what was there: also where the table is gone or another."""
+        """The same for a backfill, which needs nothing of the old table: also if that is gone or another."""
         return replace(self, ref=replace(self.ref, table_id=""), had=self.ref.table_id)
 
     @property
@@ -128,8 +128,8 @@ class Target:
         replication: str,
         earlier: Sequence[str] = (),
     ) -> Target:
-        """Make the table where it is not there, with row tracking, so that it can have streams. Raises
-        ReplicationRefused, in the name of `replication`, for one that has rows and is no target of this object;
+        """Make the table if it does not exist, with row tracking, so that it can have streams. Raises
+        ReplicationRefused, in the name of `replication`, for a table that has rows and is no target of this object.
         `earlier`: uids of objects that are no more, whose target the caller takes over.
         """
         if self.log() is None:
@@ -173,8 +173,9 @@ class Target:
         """Whether the table has this write, or a later one of the same number. `until`: where its range ends, for a
         caller that asks before it knows the segments.
 
-        Raises TargetMovedOn where a newer number has written; TargetLost where what it had is gone, unless `mark` is of
-        a backfill that it never had, which needs nothing of what was there, and where another write has its number.
+        Raises TargetMovedOn if a newer number has written. Raises TargetLost if another write has its number, or if the
+        table's earlier content is gone. The latter does not count if `mark` is of a backfill that the table never had,
+        which needs none of that content.
         """
         newest = self.newest()
         if newest is None:
@@ -189,8 +190,8 @@ class Target:
         return had
 
     def _knows_nothing_of(self, mark: ObjectMark) -> bool:
-        """False, for a table whose log has no mark. Where log clean-up took them Delta still has the newest number, but
-        not of what it was. Raises what `has` does.
+        """False, for a table whose log has no mark. If log clean-up took the marks, Delta still has the newest number,
+        but not the kind of its write. Raises what `has` does.
         """
         log, number = self.log(), self._number()
         if log is None or number is None:
@@ -225,9 +226,9 @@ class Target:
         """Run `write`, one Delta command on the table in `session`, with the mark in its commit, unless the table has
         it. Says whether the table had it.
 
-        Where another writer commits first it is tried again. `may_do_nothing`: the command makes no commit where it
-        changes no row, and then runs again in another attempt. `point`: of the tests' faults. Raises what `has` does,
-        and TargetLost where Delta skipped the command for a number that its log does not show.
+        If another writer commits first, the command is tried again. `may_do_nothing`: the command makes no commit where
+        it changes no row, and then runs again in another attempt. `point`: of the tests' faults. Raises what `has`
+        does, and TargetLost where Delta skipped the command for a number that its log does not show.
         """
         return until_committed()(self._write_unless_there, session, mark, write, point, may_do_nothing)
 

@@ -17,7 +17,7 @@ _VARIANT = "89ab" * 4  # the two highest bits of that digit are 10
 
 
 def uuid5(namespace: uuid.UUID, name: Column) -> Column:
-    """What Python's `uuid.uuid5` gives, as text."""
+    """The result of Python's `uuid.uuid5`, as text."""
     digest = F.sha1(F.concat(F.lit(bytearray(namespace.bytes)), F.encode(name, "UTF-8")))
     return F.concat(
         F.substring(digest, 1, 8),
@@ -36,8 +36,8 @@ def uuid5(namespace: uuid.UUID, name: Column) -> Column:
 def uuid_of_place(namespace: uuid.UUID, space: Column, place: Column) -> Column:
     """Of version 8, as text: 74 bits of the SHA-1 of `space`, then `place` as it is, 12 hexadecimal digits.
 
-    With a constant `space` no row costs a digest, and rows that follow each other differ in a few digits only, which
-    files hold in little room.
+    With a constant `space` no row costs a digest. Rows that follow each other differ in a few digits only, which take
+    little room in files.
     """
     of_space = uuid5(namespace, space)
     return F.concat(F.substring(of_space, 1, 14), F.lit("8"), F.substring(of_space, 16, 9), place)

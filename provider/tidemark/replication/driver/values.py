@@ -86,8 +86,8 @@ def value_of(text: Column, kind: UnifiedType) -> Column:
 def written_value(
     text: Column, column: SourceColumn, *, invalid_values: InvalidValues, object_name: str, position: Column
 ) -> Column:
-    """The value that goes into the target. What does not fit is NULL, or fails the query with what
-    `named_invalid_value` names; in a key it always fails, as NULL would make one row of several.
+    """The value that goes into the target. A value that does not fit is NULL, or fails the query with what
+    `named_invalid_value` names. In a key it always fails, as NULL would make one row of several.
     """
     value = value_of(text, column.type)
     never = column.type.kind in (TypeKind.STRING, TypeKind.JSON) or delta_type(column.type) == "STRING"

@@ -1,8 +1,8 @@
 """Parquet is written and read by bytes, not by rows, while rows are wide: pages, row groups and batches. So is what
 Spark keeps.
 
-As it is, the writer looks at its size every 100 rows, the reader takes 4,096 rows at once, and what is kept has 10,000
-in a batch: of values of 5 MB that is more than a driver has.
+By default the writer looks at its size every 100 rows, and the reader takes 4,096 rows at once. Rows that Spark keeps
+are in batches of 10,000. With values of 5 MB that is more than a driver has.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _ROWS_OF_A_BATCH, _ROWS_KEPT = 4096, 10_000
 
 
 def settings_for(widest: int, mean: int = 0) -> Mapping[str, str]:
-    """Of a session that writes and reads rows of up to `widest` bytes; none where its own do. `mean`: of a row; if that
-    is wide, too, row groups have so few rows that whoever reads one has room for it, however well it is packed.
+    """Of a session that writes and reads rows of up to `widest` bytes; none where its own do. `mean`: of a row. If that
+    is wide, too, row groups have so few rows that every reader has room for one, however well packed.
     """
     if widest <= _NARROW:
         return {}

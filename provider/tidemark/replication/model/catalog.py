@@ -1,6 +1,8 @@
-"""What was last seen of a table in the catalog of its source, so that the next look knows what its log does not tell.
+"""A table as it was last seen in the catalog of its source. By it the next look knows the changes that the log does not
+have.
 
-Rows can change without an event: a rewrite with a USING clause, the label of an enum, an attribute of a composite type.
+Rows can change without an event. The causes are a rewrite with a USING clause, the label of an enum, and an attribute
+of a composite type.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ class SeenColumn:
     in the words of the source. `version`: of its entry in the catalog, another after each alteration. `default`: the
     identity of its default, None for none.
 
-    `fills`: the texts, as the source writes them, that rows older than the column are told to have, two at most.
-    `known`: whether these are what such rows have: `fills`, or NULL for none. `shape`: of its enums and composite
+    `fills`: the texts, as the source writes them, that rows older than the column have according to the catalog, two at
+    most. `known`: whether these are what such rows have: `fills`, or NULL for none. `shape`: of its enums and composite
     types: label or attribute → what it is.
     """
 
@@ -61,9 +63,9 @@ class SeenTable:
     """`name`: `schema.table`, as it was called. `files`: of each part the identity of its storage, which a rewrite
     changes. `columns`: in the order of their numbers. `parts`: of a partitioned table, as `files`.
 
-    `went`, `rewritten`: names of partitions of which a copy does not tell since when: dropped or detached, and with
-    other storage. `entry`: the identity of its entry in a publication that others alter, another after each change of
-    it; None in the replication's own.
+    `went`, `rewritten`: names of partitions that were dropped or detached, or got other storage, since the last copy.
+    `entry`: the identity of its entry in a publication that others alter; each change of the entry gives another. None
+    in the replication's own publication.
     """
 
     name: str
@@ -81,7 +83,7 @@ class SeenTable:
 
 @dataclass(frozen=True)
 class HeldColumn:
-    """A column that is not shown as it is because of these names of it, whatever it is called now."""
+    """A column that is not shown as it is because of these names of it; its name now does not matter."""
 
     number: int
     names: tuple[str, ...]

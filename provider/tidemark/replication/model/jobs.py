@@ -1,4 +1,4 @@
-"""What crosses between worker and driver for a replication: asks one way, answers the other. No secret is in them."""
+"""The messages between worker and driver for a replication: asks one way, answers the other. No secret is in them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ColumnRules:
-    """Which columns of an object the lake has, and how: by the name that a column has at that moment, by those that it
-    had (`held`), whichever hides more. `mask`, `hash`: patterns, as in ReplicationOptions; `hash_mark` likewise.
+    """Which columns of an object the lake has, and how. The rules go by a column's name at that moment and by its
+    former names (`held`); the one that hides more counts. `mask`, `hash`: patterns, as in ReplicationOptions;
+    `hash_mark` likewise.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -75,8 +76,8 @@ class CapturedObject:
 class CaptureEvents:
     """One bounded run: the log of the source up to `until`, which the worker read before it read the list of objects.
 
-    So a batch holds no time at which an object was replicated already that the job was not told of: an object that is
-    registered later is backfilled as of a later position. None: up to where the log stands when the job starts, for
+    So a batch holds no time at which an object was replicated already that the job did not know. An object that is
+    registered later is backfilled as of a later position. None: up to the end of the log at the job's start, for
     callers whose objects stay the same. `captured` and `batches` are what the store knows; the event log may be further
     by what an attempt wrote that died.
     """
@@ -97,7 +98,7 @@ class CaptureEvents:
 
 @dataclass(frozen=True)
 class CaptureReport:
-    """What a run has captured. `captured`: every transaction that committed before it is in the event log.
+    """The result of a run of capture. `captured`: every transaction that committed before it is in the event log.
 
     `events`: of each object, by `schema.table`; `schemas`: the newest of each object that changed; `renamed`: object →
     the name it has now. `lag_bytes`: of the log behind `captured` when the run ended.
@@ -118,10 +119,10 @@ class CaptureReport:
 class BackfillObject:
     """Copy an object as of one exact position. `number`: drawn from the object's `writes`; an older one never
     overwrites what a newer one wrote. `catch_up`: the position up to which events are applied to the copy before it
-    takes the target's place, so that the target never goes back; None for a target that nobody reads yet.
-    `excluded`, `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in ApplyEvents.
-    `earlier`: uids of objects of replications that were dropped, which had this target; the copy takes it over.
-    `gives_way_after`, `fetch_rows`: as in ReplicationOptions.
+    takes the target's place. So the target never goes back; None for a target that nobody reads yet. `excluded`,
+    `rules`: as in CapturedObject; `numeric_as`: as in ReplicationOptions. `batches`: as in ApplyEvents. `earlier`: uids
+    of objects of replications that were dropped, which had this target; the copy takes it over. `gives_way_after`,
+    `fetch_rows`: as in ReplicationOptions.
     """
 
     replication_uid: str
@@ -146,7 +147,7 @@ class BackfillObject:
 
 @dataclass(frozen=True)
 class BackfillReport:
-    """What a backfill has done. `snapshot`: the position it is exact at; `applied`: what the target has now. `seen`:
+    """The result of a backfill. `snapshot`: the position it is exact at; `applied`: what the target has now. `seen`:
     what the catalog had at the snapshot; None for a copy that was found.
     """
 
@@ -162,7 +163,7 @@ class BackfillReport:
 @dataclass(frozen=True)
 class ApplyEvents:
     """Apply an object's events [start, end) to its target, written ahead under `number`. `batches`: those that the
-    store knows to be in the event log, so that one that lost some is not taken for whole.
+    store knows to be in the event log, so that a log with a gap is recognised.
     """
 
     replication_uid: str
@@ -185,9 +186,9 @@ class ApplyEvents:
 
 @dataclass(frozen=True)
 class ApplyReport:
-    """What an apply has done. `applied`: how far it came: `end`, or before the event that stopped it.
+    """The result of an apply. `applied`: how far it came: `end`, or before the event that stopped it.
 
-    `schema`: as of `applied`. `needs_backfill`: why only a backfill goes on from here, where that is so.
+    `schema`: as of `applied`. `needs_backfill`: why only a backfill continues from here; None if that is not so.
     """
 
     applied: LogPosition

@@ -19,7 +19,7 @@ SEGMENTS = 65_536  # of one number, at most
 
 
 class ObjectWrite(StrEnum):
-    """What a marked commit was."""
+    """The kind of a marked commit."""
 
     BACKFILL = "backfill"
     APPLY = "apply"

@@ -1,8 +1,8 @@
-"""Replication of databases: what is replicated, how far its log was captured, where each object stands.
+"""Replication of databases: what is replicated, how far its log was captured, and the state of each object.
 
-The same words serve every kind of source. A transaction of the source has a commit position; positions compare as text,
-so that a 64-bit LSN, a file with an offset and an 80-bit LSN all find a place. Ranges of positions are half-open.
-Times are aware UTC.
+The same words serve every kind of source. A transaction of the source has a commit position. Positions compare as text,
+so that a 64-bit LSN, a file with an offset and an 80-bit LSN all fit. Ranges of positions are half-open. Times are
+aware UTC.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class ReplicationState(StrEnum):
-    """Where a replication stands (Datastream's stream states)."""
+    """The state of a replication (Datastream's stream states)."""
 
     NOT_STARTED = "not_started"
     STARTING = "starting"  # it is validated, and what it needs in the source is made
@@ -55,7 +55,7 @@ class ReplicationState(StrEnum):
 
 
 class ObjectState(StrEnum):
-    """Where the backfill of an object stands (Datastream's backfill jobs)."""
+    """The state of an object's backfill (Datastream's backfill jobs)."""
 
     NOT_STARTED = "not_started"
     PENDING = "pending"  # requested; the next run begins it
@@ -67,14 +67,14 @@ class ObjectState(StrEnum):
 
 
 class WriteMode(StrEnum):
-    """What a target is."""
+    """The kind of a target."""
 
     MERGE = "merge"  # a mirror of the object, key by key
     APPEND_ONLY = "append_only"  # a row for every event
 
 
 class InvalidValues(StrEnum):
-    """What becomes of a value that Delta cannot hold (an infinite date, NaN in a decimal)."""
+    """The treatment of a value that Delta cannot hold (an infinite date, NaN in a decimal)."""
 
     FAIL = "fail"  # its object stops before it, with a named error
     NULL = "null"  # it becomes NULL; the event log has it as it was
@@ -113,10 +113,10 @@ class UnifiedType:
 class Column:
     """A column of an object. `native`: its type in the words of the source. `key`: part of the primary key.
 
-    `filled`: the text of the value that rows older than the column have, where the source says so (a column that was
-    added with a constant default); `unknown_fill`: such rows may have any value, so only a backfill tells.
-    `number`: of the column in its table, which a rename keeps and a column made anew does not get (an attnum); None
-    where the source has none. `shown`: PLAIN, HASHED or MASKED; of the latter two `type` is STRING.
+    `filled`: the text of the value in rows older than the column. The source says it if the column was added with a
+    constant default. `unknown_fill`: such rows may have any value, which only a backfill shows. `number`: of the column
+    in its table (an attnum), None if the source has none. A rename keeps the number, and a recreated column gets
+    another. `shown`: PLAIN, HASHED or MASKED; of the latter two `type` is STRING.
     """
 
     name: str
@@ -189,14 +189,14 @@ class Selection:
 
 @dataclass(frozen=True)
 class ReplicationOptions:
-    """What the user chose. `target`: a schema of the lake, or a path. `target_table`: the name of an object's table
+    """The user's choices. `target`: a schema of the lake, or a path. `target_table`: the name of an object's table
     there, with `{schema}` and `{table}` of the object.
 
     `max_events`: events in one commit of the event log, beyond which only the end of a transaction is waited for.
     `gives_way_after`: seconds for which another session of the source waits for a backfill before that is ended.
-    `without_key`: what the target of a table without a key is, if `mode` is MERGE: MERGE is a mirror, in which each row
-    is as often as in the source. `append_only_tables`, `merge_tables`: patterns of tables that have this mode, whatever
-    `mode` and `without_key` are; the first wins. `fetch_rows`: rows that a backfill fetches at a time at most; wide
+    `without_key`: the kind of target for a table without a key, if `mode` is MERGE. MERGE is a mirror, in which each
+    row is as often as in the source. `append_only_tables`, `merge_tables`: patterns of tables that have this mode, for
+    any `mode` and `without_key`; the first wins. `fetch_rows`: rows that a backfill fetches at a time at most; wide
     rows come in smaller numbers anyway. `publication`, `slot`: names of existing ones in the source, which Tidemark
     neither creates, alters nor drops; None: the replication has its own.
     """
@@ -265,11 +265,12 @@ class BackfillProgress:
 class ReplicatedObject:
     """An object of a replication. `source_id`: the table's own identity there (an OID), which a rename keeps.
 
-    `snapshot`: the position its backfill is exact at; `applied`: the target has every event before it (≥ `snapshot`,
-    but for an append-only target, where a copy takes the place of no event); both None until the first backfill is
-    complete, or for an object without one the position where it began. `writes`: numbers drawn for writes to the
-    target, backfills and apply jobs alike, so that an older one is known. `needs_backfill`: why it should be backfilled
-    again; `gone`: the source has it no more. `problem`: what the last run met.
+    `snapshot`: the position its backfill is exact at. `applied`: the target has every event before it. `applied` is ≥
+    `snapshot`, except for an append-only target, in which a copy takes the place of no event. Both are None until the
+    first backfill is complete. For an object without a backfill they are the position at which it began. `writes`:
+    numbers drawn for writes to the target, backfills as well as apply jobs, so that an older write is known.
+    `needs_backfill`: why it should be backfilled again; `gone`: the source has it no more. `problem`: what the last run
+    met.
     """
 
     uid: str
@@ -293,12 +294,12 @@ class ReplicatedObject:
 
 @dataclass(frozen=True)
 class FoundObject:
-    """A table as the catalog of the source has it now, without the columns that are not selected, or that its log does
-    not have (`excluded`).
+    """A table as the catalog of the source has it now. It lacks the columns that are not selected, and those that its
+    log does not have (`excluded`).
 
-    `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, with what mends it. `generated`:
-    columns that are left out because the log does not have them. `held`: columns that some name of theirs hides.
-    `notices`: what somebody should look at, in words. `parted`: its rows are in partitions.
+    `rows`: by the source's statistics. `unsupported`: why it cannot be replicated, and the fix. `generated`: columns
+    that are left out because the log does not have them. `held`: columns that some name of theirs hides. `notices`:
+    what somebody should look at, in words. `parted`: its rows are in partitions.
     """
 
     name: ObjectName
@@ -315,7 +316,7 @@ class FoundObject:
 
 @dataclass(frozen=True)
 class HeldTable:
-    """A table that is excluded because of these names of it, whatever it is called now (`name`)."""
+    """A table that is excluded because of these names of it; its name now (`name`) does not matter."""
 
     source_id: str
     name: ObjectName
@@ -333,7 +334,9 @@ class Hinders(StrEnum):
 
 @dataclass(frozen=True)
 class SourceProblem:
-    """What keeps a source from being replicated: `text` says it, with what mends it. `source_ids`: of its tables."""
+    """A problem that keeps a source from being replicated. `text`: the problem and its fix. `source_ids`: of its
+    tables.
+    """
 
     text: str
     hinders: Hinders
@@ -342,7 +345,7 @@ class SourceProblem:
 
 @dataclass(frozen=True)
 class Actor:
-    """Who moves a state, why, and in which run of a DAG (`<dag>/<run>/<task>/<map index>`)."""
+    """The one who moves a state, why, and in which run of a DAG (`<dag>/<run>/<task>/<map index>`)."""
 
     who: str
     why: str = ""

@@ -1,6 +1,6 @@
 """The source is another cluster, as restored from a dump: names of the last look say what ids and numbers do not.
 
-What a last name does not tell may be what was hidden, under a new name: it is hidden, or refused.
+A table or column without its last name may be a hidden one under a new name: it is hidden, or refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _MORE = (Shown.PLAIN, Shown.HASHED, Shown.MASKED, Shown.EXCLUDED)
 
 @dataclass(frozen=True)
 class LastSeen:
-    """An object as it was known in the old cluster. `called`: its table there, `schema.table`; `columns`: number → name
-    at the last look, None where there was none; `names`: of the columns that are known in any case.
+    """An object as it was known in the old cluster. `called`: its table there, `schema.table`. `columns`: number → name
+    at the last look, None if there was none. `names`: of the columns that are known in any case.
     """
 
     uid: str
@@ -35,9 +35,9 @@ class LastSeen:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What is known of the new cluster, by uids of objects: which table is theirs, and columns of it that are hidden;
-    and the tables that are kept out. One that is not there has nothing. `alike`: those that have id and columns as
-    before, as after an upgrade in place.
+    """The knowledge of the new cluster, by uids of objects: their tables, and the hidden columns of these. It also has
+    the tables that are kept out. An object that the new cluster lacks has no entry. `alike`: those that have id and
+    columns as before, as after an upgrade in place.
     """
 
     ids: Mapping[str, str]
@@ -61,8 +61,8 @@ def elsewhere(objects: Sequence[LastSeen], tables: Iterable[HeldTable], found: S
 def unsure_tables(
     selection: Selection, objects: Sequence[LastSeen], tables: Iterable[HeldTable], found: Sequence[FoundObject]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What was hidden, or had hidden columns, and is not there by its last name; and the tables that nobody knows, that
-    would be selected, and may be it. ((), ()) where nothing is unsure.
+    """Tables that were hidden, or had hidden columns, and do not exist under their last name. Beside them the unknown
+    tables that would be selected, and may be one of these. ((), ()) where nothing is unsure.
     """
     there, names = _tables_of(objects, found), {one.name for one in found}
     out = [one for one in tables if any(names_object(selection.exclude, name) for name in one.names)]
@@ -97,7 +97,9 @@ def _is_alike(last: LastSeen, there: FoundObject) -> bool:
 
 
 def _held(last: LastSeen, there: FoundObject) -> tuple[HeldColumn, ...]:
-    """Hidden columns under the name they had last. Where one is not there by it, a column nobody knows may be it."""
+    """Hidden columns under the name they had last. If no column has that last name, every unknown column may be the
+    hidden one.
+    """
     numbers = {column.name: column.number for column in there.schema.columns if column.number is not None}
     carried: dict[int, HeldColumn] = {}
     lost = []

@@ -1,8 +1,8 @@
-"""Where a range of an object's events is cut, so that each part is one write to its target.
+"""The places at which a range of an object's events is cut, so that each part is one write to its target.
 
 Between two barriers the order of events of several keys does not count. A barrier is a TRUNCATE and a change of the
-schema; a moved key is none, as its row is followed through its keys. The cuts depend on the events alone, so every
-attempt numbers the same parts alike.
+schema. A moved key is none, as its row is followed through its keys. The cuts depend on the events alone, so every
+attempt gives the same parts the same numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Barrier", "BarrierKind", "Segment", "SegmentKind", "SegmentPlan", "a
 
 
 class BarrierKind(StrEnum):
-    """What the event at a barrier is."""
+    """The kind of the event at a barrier."""
 
     TRUNCATE = "truncate"
     SCHEMA = "schema"
@@ -35,7 +35,7 @@ class Barrier:
 
 
 class SegmentKind(StrEnum):
-    """What is done with a segment."""
+    """The kind of work for a segment."""
 
     ROWS = "rows"  # the events are folded and merged, or appended
     TRUNCATE = "truncate"  # every row goes
@@ -61,8 +61,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentPlan:
-    """The segments of [start, `end`), which is the whole range unless something stops it: then `needs_backfill` says
-    why only a backfill goes on, or `toasted_key` that the row of the event at `end` is not known. `schema`: as of
+    """The segments of [start, `end`), which is the whole range unless something stops it. Then `needs_backfill` says
+    why only a backfill continues, or `toasted_key` that the row of the event at `end` is not known. `schema`: as of
     `end`.
     """
 
@@ -88,8 +88,8 @@ def plan_segments(
     most: int | None = None,
     empty_until: LogPosition | None = None,
 ) -> SegmentPlan:
-    """Cut [start, end), into the first `most` segments. `schema`: as of `start`. `empty_until`: where the first row
-    comes to a target that has none; None for one that has.
+    """Cut [start, end), into the first `most` segments. `schema`: as of `start`. `empty_until`: the place at which a
+    target without rows gets its first row; None for a target that has one.
 
     In an append-only target only schemas cut, as all else is a row.
     """

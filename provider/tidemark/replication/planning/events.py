@@ -1,4 +1,4 @@
-"""What a change of a row becomes: unified events, the same for every source.
+"""The events that a change of a row becomes: unified, the same for every source.
 
 Values come as canonical texts in the order of the columns (`TypeKind` says which text each type has). Positions in the
 source's log are integers here. Made for many: what an object's events share is worked out once (`EventForm`), and a
@@ -44,7 +44,7 @@ _NULL = "null"
 
 
 class Change(StrEnum):
-    """What an event tells."""
+    """The kind of an event."""
 
     INSERT = "INSERT"
     UPDATE = "UPDATE"
@@ -58,7 +58,7 @@ class Change(StrEnum):
 
 
 class Half(StrEnum):
-    """What tells the events of one change of the source apart."""
+    """The mark by which the events of one change of the source differ."""
 
     WHOLE = "w"
     DELETED = "d"  # a moved key, or a row without one: the row that was
@@ -96,8 +96,8 @@ def schema_key(schema: TableSchema) -> str:
 class EventForm:
     """The form of an object's events under one schema.
 
-    `names` and `texts` (how the source's text becomes the canonical one; None: it is that) stand in the order of the
-    values that come; a column whose name is None is left out. `keys`: places of the key's columns.
+    `names` and `texts` are in the order of the values of a row. A column with None for its name is left out. `texts`:
+    how the source's text becomes the canonical one; None: it is canonical. `keys`: places of the key's columns.
     """
 
     __slots__ = ("_conversions", "_kept", "_keys", "_names", "_payload", "_size", "_whole")
@@ -117,8 +117,8 @@ class EventForm:
         return Change.INSERT, Half.WHOLE, self._payload_of(texts), self._key_of(texts), None, None, None
 
     def updated(self, old: Values | None, old_is_whole: bool, new: Values, unchanged: bool) -> tuple[Event, ...]:
-        """A row that is another now; where its key moved: the row of the old key goes, then that of the new one comes.
-        So it is with each row that has no key, if the log has the whole row that was.
+        """The events of a row that is another now. If its key moved, the row of the old key goes first, then the row of
+        the new key is added. So it is with each row that has no key, if the log has the whole row that was.
 
         `old`: what the log has of the row before, only its key's values unless `old_is_whole`. `unchanged`: whether
         some of `new` are UNCHANGED.

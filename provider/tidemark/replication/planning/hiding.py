@@ -31,8 +31,8 @@ _BLOCK = 64  # bytes of SHA-256
 
 
 def pads_of(secret: str) -> tuple[str, str]:
-    """What HMAC puts before the text and before the first hash, in hexadecimal digits: a source that has SHA-256 alone
-    makes the same hash of them. They tell the secret.
+    """The bytes that HMAC puts before the text and before the first hash, in hexadecimal digits. With them a source
+    that has only SHA-256 makes the same hash. They tell the secret.
     """
     key = secret.encode()
     key = hashlib.sha256(key).digest() if len(key) > _BLOCK else key
@@ -70,8 +70,8 @@ def marked(options: ReplicationOptions, address: SourceAddress) -> ReplicationOp
 
 
 def require_secret(secret: str | None, mark: str | None, *, why: str) -> str:
-    """The secret. `mark`: of the one that hashed what is there; None: of none. `why`: what needs it, for the error.
-    Raises InvalidArgument where there is none, it is short, or another.
+    """The secret. `mark`: of the secret that hashed the stored values; None: of none. `why`: what needs it, for the
+    error. Raises InvalidArgument where there is none, it is short, or another.
     """
     if not secret:
         raise _invalid(

@@ -1,6 +1,7 @@
 """Tables that stay out under another name: one that an exclude names is remembered by its id.
 
-It stays out until no exclude names any name of before, or an include names the one that it has now, without a `*`.
+It stays out while an exclude names any of its former names. An include of its present name, without a `*`, ends that,
+too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["held_tables", "is_named_exactly", "kept_out_notices", "without_renam
 def held_tables(
     selection: Selection, before: Iterable[HeldTable], found: Iterable[FoundObject], known: Mapping[str, ObjectName]
 ) -> tuple[HeldTable, ...]:
-    """Those to be remembered from now on: of all that is there what an exclude names, or named under a name of before.
+    """The tables to be remembered from now on: existing tables that an exclude names, by their name or a former one.
     `known`: the names by which objects are registered, by source id.
     """
     names_before = {one.source_id: one.names for one in before}
@@ -34,7 +35,9 @@ def held_tables(
 def without_renamed(
     selection: Selection, held: Iterable[HeldTable], found: Sequence[FoundObject], known: Collection[str]
 ) -> tuple[FoundObject, ...]:
-    """What can be selected by its name. `known`: source ids of objects, which keep the name they are registered by."""
+    """The tables that can be selected by their name. `known`: source ids of objects, which keep the name they are
+    registered by.
+    """
     out = {one.source_id for one in held if _stays_out(selection, one)} - set(known)
     return tuple(one for one in found if one.source_id not in out)
 

@@ -39,7 +39,7 @@ _O = ObjectState
 
 
 class Act(StrEnum):
-    """What happens to a replication."""
+    """An act on a replication."""
 
     START = "start"
     VALIDATED = "validated"
@@ -55,7 +55,7 @@ class Act(StrEnum):
 
 
 class ObjectAct(StrEnum):
-    """What happens to the backfill of an object."""
+    """An act on the backfill of an object."""
 
     REQUEST = "request"
     RESTART = "restart"
@@ -177,8 +177,8 @@ def why_no_backfill(replicated: ReplicatedObject) -> str | None:
 
 
 def why_not_applied(replicated: ReplicatedObject) -> str | None:
-    """Why nothing can be applied to the object's target now; None where it can. One that is gone in the source gets
-    the rest of its events.
+    """Why nothing can be applied to the object's target now; None where it can. An object that is gone in the source
+    gets the rest of its events.
     """
     if replicated.state is _O.UNSUPPORTED:
         return replicated.problem or "it cannot be replicated"
@@ -200,7 +200,8 @@ def holds_up_draining(
     replicated: ReplicatedObject, captured: LogPosition | None, *, copying: bool, there: bool
 ) -> bool:
     """Whether a draining replication waits for this object: for its backfill that runs, or for events that can be
-    applied to it. Others go on after the pause. `copying`: a backfill of it is open; `there`: its worker is heard of.
+    applied to it. Others continue after the pause. `copying`: a backfill of it is open; `there`: its worker is heard
+    of.
     """
     if copying or replicated.state is _O.ACTIVE:
         return there
@@ -208,8 +209,8 @@ def holds_up_draining(
 
 
 def begins_new_log(replication: Replication, *, position: LogPosition, system_id: str) -> bool:
-    """Whether what is captured from `position` on cannot go on in the event log: its positions are of another cluster,
-    or would come before those that are there, as after a source was restored.
+    """Whether events captured from `position` on cannot continue in the event log. Its positions are of another
+    cluster, or would come before the stored ones, as after a source was restored.
     """
     other = replication.system_id is not None and replication.system_id != system_id
     return other or (replication.captured is not None and position < replication.captured)

@@ -16,7 +16,7 @@ _WHOLE = {"smallint": 5, "integer": 10, "bigint": 19}
 
 @dataclass(frozen=True)
 class _Native:
-    """`numeric(9,2)`: base, length, scale. `more`: what stands behind, a time zone and brackets."""
+    """`numeric(9,2)`: base, length, scale. `more`: the text behind these, a time zone and brackets."""
 
     base: str
     length: int
@@ -25,8 +25,8 @@ class _Native:
 
 
 def holds_all(old: str, new: str) -> bool:
-    """Whether a column of type `old` that became one of `new` has the same texts as before. What is not known to keep
-    them does not: `char(3)` to `text` takes blanks away, `timestamp` to `timestamp(0)` rounds.
+    """Whether a column of type `old` that became one of `new` has the same texts as before. A conversion that is not
+    known to keep them counts as another: `char(3)` to `text` takes blanks away, `timestamp` to `timestamp(0)` rounds.
     """
     if old == new:
         return True

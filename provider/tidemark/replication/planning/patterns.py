@@ -18,7 +18,7 @@ def fits(path: Sequence[str], parts: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def parts_of(pattern: str) -> tuple[str, ...]:
-    """What the dots outside quotes divide; () for a text that is no pattern."""
+    """The parts between the dots outside quotes; () for a text that is no pattern."""
     parts: list[str] = []
     at = 0
     while True:

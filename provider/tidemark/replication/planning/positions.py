@@ -18,7 +18,7 @@ _END = 1 << 64
 
 
 def position_of_lsn(lsn: int) -> LogPosition:
-    """The place before the transaction whose commit record stands at `lsn`. Raises InvalidArgument."""
+    """The place before the transaction with its commit record at `lsn`. Raises InvalidArgument."""
     if not 0 <= lsn < _END:
         raise InvalidArgument(argument="lsn", value=lsn, problem="a log sequence number has 64 bits and no sign")
     return LogPosition(f"{lsn:016X}")
@@ -36,8 +36,8 @@ def lsn_of(position: LogPosition) -> int:
 
 
 def parse_lsn(text: str) -> int:
-    """An LSN as people and PostgreSQL write it: 16/B374D848; also as the control store and event logs have it, in 16
-    hexadecimal digits. Raises InvalidArgument.
+    """An LSN as people and PostgreSQL write it: 16/B374D848. The form of the control store and event logs, 16
+    hexadecimal digits, is read, too. Raises InvalidArgument.
     """
     asked = text.strip()
     if _POSITION.fullmatch(asked.upper()):
@@ -55,8 +55,8 @@ def lsn_text(lsn: int) -> str:
 
 
 def position_text(position: LogPosition) -> str:
-    """As the source writes it, so that it can be given back: `16/B374D848`; `#3` behind it: before the third event of
-    that transaction. One that is not of a PostgreSQL is told as it is.
+    """As the source writes it, so that it can be given back: `16/B374D848`. `#3` behind it means before the third event
+    of that transaction. A position that is not of a PostgreSQL is given as it is.
     """
     known = not position.commit or _POSITION.fullmatch(position.commit)
     text = lsn_text(lsn_of(position)) if known else position.commit

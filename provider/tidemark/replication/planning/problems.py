@@ -1,4 +1,4 @@
-"""What problems of a source mean for a replication that runs: one bad table stops no other."""
+"""The meaning of a source's problems for a replication that runs: one bad table stops no other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ __all__ = ["Verdict", "judge"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """`stops`: what nothing goes on with; `unsupported`: source id → why its table cannot be replicated; `warnings`."""
+    """`stops`: problems that stop everything; `unsupported`: source id → why its table cannot be replicated;
+    `warnings`.
+    """
 
     stops: tuple[str, ...] = ()
     unsupported: Mapping[str, str] = field(default_factory=dict)
@@ -21,8 +23,8 @@ class Verdict:
 
 
 def judge(problems: Sequence[SourceProblem], known: Collection[ReplicatedObject]) -> Verdict:
-    """`known`: the objects that are registered. Of tables that are in each other's way those that are replicated
-    already go on. One that cannot be copied, but was, goes on: its changes still come.
+    """`known`: the objects that are registered. If tables are in each other's way, the tables that are replicated
+    already continue. A table that cannot be copied, but was, continues: its changes still come.
     """
     living = {one.source_id: one for one in known if why_no_backfill(one) is None}
     unsupported: dict[str, str] = {}

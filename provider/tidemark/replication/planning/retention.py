@@ -10,11 +10,11 @@ __all__ = ["needed_from"]
 
 
 def needed_from(objects: Iterable[tuple[ReplicatedObject, bool]]) -> Mapping[str, LogPosition]:
-    """From which position on the events of each object are needed, by its `source_id`: from where its target is, and
-    all of them while a copy of it is under way (the second of the pair), which may be of any position.
+    """The position from which on an object's events are needed, by its `source_id`: the position of its target. All
+    events are needed during a copy of it (the second of the pair), which may be of any position.
 
-    An object that is not named here needs none that are captured already: its first copy will be as of a later
-    position. One that nothing can be applied to now keeps its events, as it may be mended.
+    An object that is not named here needs no captured event: its first copy will be as of a later position. An object
+    to which nothing can be applied now keeps its events, as it may be fixed.
     """
     needed: dict[str, LogPosition] = {}
     for one, copied in objects:

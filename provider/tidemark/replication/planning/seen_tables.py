@@ -1,7 +1,7 @@
-"""What two looks at a table in the catalog of its source tell of changes that its log does not have.
+"""The changes that a table's log does not have, by two looks at it in the catalog of its source.
 
 A rewrite of the rows leaves no event of a row. The catalog shows that there was one, by the identity of the storage,
-and mostly whether it can have changed values. Where it can, nobody but the source knows them: the object needs a
+and mostly whether it can have changed values. If it can, nobody but the source knows the values: the object needs a
 backfill.
 """
 
@@ -33,11 +33,11 @@ def was_rewritten(before: SeenTable, after: SeenTable) -> bool:
 
 
 def carried(before: SeenTable | None, after: SeenTable) -> SeenTable:
-    """`after`, with what was known before of the rows that are older than a column: a rewrite forgets it; and with the
-    partitions that went or were rewritten since the last copy.
+    """`after`, with the earlier knowledge of rows that are older than a column, which a rewrite forgets. It also has
+    the partitions that went or were rewritten since the last copy.
 
-    A column that is new since is known where the catalog tells one value, or where it tells none and nothing was
-    rewritten: then such rows have NULL.
+    A column that is new since is known if the catalog has one value for it. It is known, too, if there is no value and
+    nothing was rewritten: then such rows have NULL.
     """
     rewritten = before is not None and was_rewritten(before, after)
     columns = []
@@ -59,7 +59,7 @@ def carried(before: SeenTable | None, after: SeenTable) -> SeenTable:
 
 
 def parts_notices(seen: SeenTable) -> Iterator[str]:
-    """What became of partitions without an event, and may be in the target otherwise."""
+    """The partitions that changed without an event, and may be otherwise in the target."""
     for notice, names in ((WENT, seen.went), (REWRITTEN, seen.rewritten)):
         if names:
             others = " and others" if len(names) == _MOST_NAMES else ""
@@ -71,8 +71,8 @@ def _more(before: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _rewritten_alone(before: SeenTable, after: SeenTable) -> Sequence[str]:
-    """Partitions with other storage, unless one transaction gave it to all of several: that was a TRUNCATE of the
-    table, which made an event, or an ALTER TABLE, which the columns tell of.
+    """Partitions with other storage, unless one transaction gave it to all of several. That was a TRUNCATE of the
+    table, which made an event, or an ALTER TABLE, which the columns show.
     """
     both = [part for part in before.files if part in after.parts and part in after.files]
     other = [part for part in both if before.files[part] != after.files[part]]
@@ -90,14 +90,14 @@ def hidden(seen: SeenTable, plain: Callable[[SeenColumn], bool]) -> SeenTable:
 
 
 def beyond(seen: SeenTable, known: TableSchema | None) -> SeenTable:
-    """What a reader of the log wants of it, which knows the columns of `known`: of the others what old rows have."""
+    """The part for a reader of the log that knows the columns of `known`: the values of old rows in other columns."""
     numbers = {column.number for column in (known.columns if known is not None else ())}
     columns = tuple(replace(one, shape={}) for one in seen.columns if one.number not in numbers)
     return replace(seen, columns=columns, parts={}, went=(), rewritten=())
 
 
 def why_unlike(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColumn], bool]) -> str | None:
-    """Why the rows that are there may have values now that their events did not tell; None where they cannot.
+    """Why existing rows may have values now that their events did not have; None if they cannot.
 
     `after`: as `carried`; `replicated`: whether the lake has the column's values, or hashes of them.
     """
@@ -125,8 +125,8 @@ def _reasons(before: SeenTable, after: SeenTable, replicated: Callable[[SeenColu
 
 
 def _attached(before: SeenTable, after: SeenTable) -> Iterator[str]:
-    """A partition that is made as one is filled by events. Of one that was there under a look of a release before this
-    one nobody knows since when it is attached.
+    """A partition that is made as one is filled by events. A look of a release before this one does not say since when
+    a partition is attached.
     """
     for part, now in after.parts.items():
         was = before.parts.get(part)
@@ -136,7 +136,7 @@ def _attached(before: SeenTable, after: SeenTable) -> Iterator[str]:
 
 
 def _of_type(was: SeenColumn, now: SeenColumn) -> Iterator[str]:
-    """An enum's label that is another, or the attributes of a composite type: all rows are written with them, but
+    """An enum's label that is another, or the attributes of a composite type. All rows are written with them, but
     without the names of attributes.
     """
     for key, value in was.shape.items():
@@ -157,5 +157,5 @@ def _same_type(one: SeenColumn, other: SeenColumn) -> bool:
 
 
 def _was_altered(was: SeenColumn, now: SeenColumn) -> bool:
-    """Its entry is another. Where it has a default, an ALTER TYPE makes that anew, and nothing else that rewrites."""
+    """Its entry is another. If it has a default, an ALTER TYPE recreates that, and no other rewrite does."""
     return was.version != now.version and (was.default is None or was.default != now.default)

@@ -85,7 +85,7 @@ def select(
     are masked and hashed; `held`: by source id, columns that a name of before hides.
 
     An include of columns takes these and the key. Raises ObjectNotReplicable for a key column that is excluded or
-    masked, and for an object of which no column is left; not for one that is unsupported anyway.
+    masked, and for an object with no column left. It does not for an object that is unsupported anyway.
     """
     taken = (one for one in found if _takes(selection, one.name))
     return tuple(
@@ -96,7 +96,7 @@ def select(
 
 @dataclass(frozen=True)
 class KnownNames:
-    """What was found, under the names by which objects are registered. `renamed`: such a name → the one it has now.
+    """The found tables, under the names by which objects are registered. `renamed`: such a name → the one it has now.
 
     `taken`: names of others that now belong to an object which was renamed; they are not in `found`.
     """
@@ -107,8 +107,8 @@ class KnownNames:
 
 
 def under_known_names(known: Mapping[str, ObjectName], found: Sequence[FoundObject]) -> KnownNames:
-    """An object is known by its id (`known`: id → name), so a table that was renamed goes on under its old name. A new
-    table that has taken that name since has to wait until the old one is gone.
+    """An object is known by its id (`known`: id → name), so a renamed table continues under its old name. A new table
+    that has taken that name since has to wait until the old one is gone.
     """
     there = {one.source_id for one in found}
     held = {name for source_id, name in known.items() if source_id in there}
@@ -127,7 +127,7 @@ def under_known_names(known: Mapping[str, ObjectName], found: Sequence[FoundObje
 
 
 def unmatched(selection: Selection, found: Sequence[FoundObject]) -> tuple[str, ...]:
-    """The includes that name nothing which is there: most likely they are misspelt."""
+    """The includes that match no existing name: most likely they are misspelt."""
     there = {one: parts_of(one) for one in selection.include}
     return tuple(pattern for pattern, parts in there.items() if not any(_is_there(parts, one) for one in found))
 
@@ -151,7 +151,7 @@ def mode_of(options: ReplicationOptions, name: ObjectName, schema: TableSchema) 
 
 
 def require_targets(replication: str, names: Iterable[ObjectName], *, target_table: str = DEFAULT_TABLE) -> None:
-    """Each object has a target of its own: `a_b.c` and `a.b_c` would share one, and so would names that differ in case
+    """Each object has a target of its own. `a_b.c` and `a.b_c` would share one. So would names that differ in case
     only, or by a slash, which no table has in its name. Raises ReplicationRefused.
     """
     owners: dict[str, ObjectName] = {}
@@ -174,7 +174,7 @@ def held_names(known: Iterable[ReplicatedObject]) -> set[ObjectName]:
 def why_no_target(
     held: Collection[ObjectName], wanted: Iterable[ObjectName], *, target_table: str = DEFAULT_TABLE
 ) -> Mapping[ObjectName, str]:
-    """Those of `wanted` that would be written where one of `held` is, or another of them: why, and what mends it."""
+    """The names in `wanted` whose target belongs to one in `held`, or to another in `wanted`: why, and the fix."""
     owners = {table_of(name, target_table).casefold(): name for name in sorted(held)}
     rivals: dict[str, list[ObjectName]] = defaultdict(list)
     for name in sorted(set(wanted) - set(held)):

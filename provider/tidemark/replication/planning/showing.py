@@ -1,8 +1,8 @@
 """Which columns of an object the lake has, and how: plain, hashed, masked, or not at all.
 
 Patterns are of names, and a name can change between two looks. So a column that some pattern hides is remembered by its
-number, with the name that did it: it stays hidden under whatever it is called next, until no pattern names the old name
-either. Of several answers the one that hides more counts.
+number, with the name that did it. It stays hidden under any next name, until no pattern names the old name either. Of
+several answers the one that hides more counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ARGUMENTS = {Shown.HASHED: "hash_columns", Shown.MASKED: "mask_columns", Shown.
 
 
 def rules_of(selection: Selection, options: ReplicationOptions | None, held: tuple[HeldColumn, ...]) -> ColumnRules:
-    """Of an object, by what its replication was told."""
+    """Of an object, by the selection and options of its replication."""
     if options is None:
         return ColumnRules(selection, held=held)
     return ColumnRules(selection, options.mask_columns, options.hash_columns, held, options.hash_mark)
@@ -67,7 +67,7 @@ def chosen_columns(rules: ColumnRules, of: ObjectName, schema: TableSchema, excl
 
 
 def in_the_lake(column: Column, how: Shown) -> Column:
-    """The column as the lake has it. What rows older than it have is not told of one that is hidden."""
+    """The column as the lake has it. The value in rows older than the column is left out for a hidden one."""
     if how is Shown.PLAIN:
         return column
     unknown = column.unknown_fill or column.filled is not None

@@ -74,8 +74,8 @@ def widens(old: str, new: str) -> bool:
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """What made `old` into `new`. `added` came, `dropped` went; `renamed` and `retyped` are pairs of old and new, the
-    latter of columns that have another type in Delta.
+    """The change from `old` to `new`. `added` are new, `dropped` are gone. `renamed` and `retyped` are pairs of old and
+    new; a column of `retyped` has another type in Delta.
 
     `needs_backfill`: why the rows of before cannot be known without a backfill; None where they can.
     """
@@ -104,10 +104,10 @@ def change_of(old: TableSchema, new: TableSchema, *, keyed: bool = True, empty: 
     `empty`: there are none.
 
     Columns are the same by number where both schemas have numbers, else by name. Without numbers a column that came
-    while another went may be that one renamed: that needs a backfill. A change of type keeps the values where the new
-    type holds them all as they are; any other rewrites rows without an event, also where Delta has one type for both:
-    that needs one, too. A log does not tell what a USING clause made of them; the catalog tells that they were
-    rewritten (`unknown_fill`), and then they may have any value.
+    while another went may be that one renamed: that needs a backfill. A change of type keeps the values if the new type
+    holds them all as they are. Any other change rewrites rows without an event, also if Delta has one type for both:
+    that needs a backfill, too. A log does not have the values that a USING clause made. The catalog shows that the rows
+    were rewritten (`unknown_fill`), and then they may have any value.
     """
     pairs, added = _paired(old, new)
     kept = {before.name for before, _ in pairs}

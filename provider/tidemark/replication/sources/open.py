@@ -1,4 +1,4 @@
-"""A source as a worker sees it, whatever database it is."""
+"""A source as a worker sees it, for any kind of database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ __all__ = ["Source", "open_source"]
 
 
 class Source(Protocol):
-    """What a replication asks its source for. Each call opens a connection of its own, so nothing has to be closed.
+    """The requests of a replication to its source. Each call opens a connection of its own, so nothing has to be
+    closed.
 
     Everything raises SourceUnreachable, SourceRefused, SourceDriverNotInstalled.
     """
@@ -25,7 +26,7 @@ class Source(Protocol):
         ...
 
     def current_position(self) -> LogPosition:
-        """Where the log stands now: all that was committed before this call is before it."""
+        """The current end of the log: all that was committed before this call is before it."""
         ...
 
     def parse_position(self, text: str) -> LogPosition:
@@ -37,21 +38,21 @@ class Source(Protocol):
         ...
 
     def seen(self, replication: Replication, found: Sequence[FoundObject]) -> Mapping[str, SeenTable]:
-        """What else the catalog has of these tables now, by source id: by it a later look knows what the log does not
-        tell. One that is gone has nothing.
+        """The other facts that the catalog has of these tables now, by source id. By them a later look knows the
+        changes that the log does not have. A table that is gone has none.
         """
         ...
 
     def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[SourceProblem, ...]:
-        """What keeps it from being replicated, each with what mends it; () where nothing does."""
+        """The problems that keep it from being replicated, each with its fix; () if there are none."""
         ...
 
     def publish(
         self, replication: Replication, selected: Sequence[FoundObject], *, leave: Collection[str] = ()
     ) -> tuple[str, ...]:
-        """Have the log say what becomes of these objects, and of no other; but the tables with the ids to `leave` stay
-        as they are. An existing publication is never altered. A second run changes nothing; what did change is answered
-        in words. Raises SourceLocked.
+        """Have the log say what becomes of these objects, and of no other. The tables with the ids to `leave` stay as
+        they are. An existing publication is never altered. A second run changes nothing; what did change is answered in
+        words. Raises SourceLocked.
         """
         ...
 
@@ -60,12 +61,12 @@ class Source(Protocol):
         ...
 
     def published(self, replication: Replication) -> frozenset[str]:
-        """The ids of the tables of which the log says all that becomes of them, as `publish` has left them."""
+        """The ids of the tables whose every change is in the log, as `publish` has left them."""
         ...
 
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
-        """From now on the log is kept; every transaction that commits at or after the answer can be read. One that is
-        there and is ours is left as it is, and an existing one of the options is never made. Raises SlotBlocked,
+        """From now on the log is kept; every transaction that commits at or after the answer can be read. An existing
+        slot of ours is left as it is, and an existing slot of the options is never made. Raises SlotBlocked,
         SlotForeign.
         """
         ...
@@ -77,7 +78,7 @@ class Source(Protocol):
         ...
 
     def slot_position(self, replication: Replication) -> LogPosition | None:
-        """Up to where the slot was moved, whatever the replication knows; None where there is none, or it is lost.
+        """The slot's position as the source has it, not the replication; None if there is no slot, or it is lost.
         Raises SlotForeign.
         """
         ...
@@ -87,11 +88,11 @@ class Source(Protocol):
         ...
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
-        """The slot lets go of what is before `to`; one that is there already stays."""
+        """The slot releases the log before `to`; a slot that is at `to` or past it stays."""
         ...
 
     def alerts(self, replication: Replication) -> tuple[str, ...]:
-        """What somebody should look at in the source, in words: its log grows, or is about to be removed."""
+        """Findings that somebody should look at in the source, in words: its log grows, or is about to be removed."""
         ...
 
     def drop_slot(self, replication: Replication) -> bool:

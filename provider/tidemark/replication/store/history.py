@@ -13,7 +13,7 @@ __all__ = ["drop_moves", "drop_object_writes"]
 
 
 def drop_object_writes(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
-    """Those that a later one of their kind has come over; the numbers are drawn from the object."""
+    """Writes that a later write of their kind has replaced; the numbers are drawn from the object."""
     of, newer = object_writes.c, object_writes.alias("newer")
     over = (newer.c.object_uid == of.object_uid) & (newer.c.number > of.number)
     followed = sa.exists().where(over, newer.c.kind == of.kind, newer.c.state == "done")

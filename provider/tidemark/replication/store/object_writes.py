@@ -1,4 +1,4 @@
-"""Writes to targets of replicated objects: numbered, written ahead, closed once. Backfills and apply jobs alike."""
+"""Writes to targets of replicated objects: numbered, written ahead, closed once. They are backfills and apply jobs."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _of = object_writes.c
 
 
 class WriteKind(StrEnum):
-    """What a write does."""
+    """The kind of a write."""
 
     BACKFILL = "backfill"
     APPLY = "apply"
 
 
 class WriteState(StrEnum):
-    """Where a write stands."""
+    """The state of a write."""
 
     OPEN = "open"  # written ahead; its job may run
     DONE = "done"  # its answer is stored
@@ -161,7 +161,7 @@ def close(
 
 
 def reopen(connection: sa.Connection, write: ObjectWrite) -> None:
-    """A write that was given up goes on, under its number and with its bounds."""
+    """A write that was given up continues, under its number and with its bounds."""
     given_up = _same(write) & (_of.state == WriteState.GIVEN_UP.value)
     connection.execute(object_writes.update().where(given_up).values(state=WriteState.OPEN.value, closed_at=None))
 
@@ -181,7 +181,7 @@ def end_job(connection: sa.Connection, write: ObjectWrite, *, deadline: datetime
 
 
 def renew(connection: sa.Connection, write: ObjectWrite, *, run: str | None, until: datetime) -> bool:
-    """The worker of that run is there; True while the write is open and this run's."""
+    """The worker of that run lives; True while the write is open and this run's."""
     standing = _same(write) & (_of.state == WriteState.OPEN.value) & (_of.run == run)
     return connection.execute(object_writes.update().where(standing).values(lease_until=until)).rowcount == 1
 

@@ -60,10 +60,9 @@ class StoredObject:
     """An object with what only the store knows.
 
     `captured_schema`: the newest that the event log has an event of. `keys`: the key as the catalog has it now.
-    `excluded`: columns that no event shows.
-    `changed_until`: no event at or behind it was captured; None: none at all. `expected_rows`: by statistics. `seen`:
-    what the last look at the catalog has found; `held`: columns that a name of theirs hides; `notices`: what somebody
-    should look at, in words.
+    `excluded`: columns that no event shows. `changed_until`: no event at or behind it was captured; None: none at all.
+    `expected_rows`: by statistics. `seen`: the result of the last look at the catalog; `held`: columns that a name of
+    theirs hides. `notices`: what somebody should look at, in words.
     """
 
     object: ReplicatedObject
@@ -93,7 +92,7 @@ def of_replication(connection: sa.Connection, replication_uid: str) -> tuple[Sto
 
 
 def of_uids(connection: sa.Connection, uids: Sequence[str]) -> tuple[StoredObject, ...]:
-    """The objects with these uids, of whatever replication; those that are not there are left out."""
+    """The objects with these uids, of any replication; uids without an object are left out."""
     query = sa.select(replicated_objects).where(_of.uid.in_(uids))
     return tuple(_stored(row) for row in connection.execute(query).mappings())
 
@@ -147,8 +146,8 @@ def insert(connection: sa.Connection, stored: StoredObject, *, at: datetime, by:
 
 
 def record_source(connection: sa.Connection, stored: StoredObject) -> None:
-    """What a look at the source has found: identity, selection, statistics, and its columns and mode until it is
-    backfilled for the first time. Position and state are moved by name only.
+    """The result of a look at the source: identity, selection, statistics; until the first backfill also its columns
+    and mode. Position and state are moved by name only.
     """
     one = stored.object
     values = {
@@ -191,8 +190,8 @@ def transition(
 
 
 def draw_number(connection: sa.Connection, one: ReplicatedObject) -> int:
-    """The next number for a write to the target; it is never given again, since the object was read in this
-    same serialisable transaction.
+    """The next number for a write to the target. It is never given again, since this same serialisable transaction has
+    read the object.
     """
     number = one.writes + 1
     connection.execute(replicated_objects.update().where(_of.uid == one.uid).values(writes=number))
@@ -214,10 +213,10 @@ def place(
     by: Actor,
     seen: SeenTable | None = None,
 ) -> bool:
-    """The target is a copy as of `snapshot` with every event before `applied`, if the object still is as it was read,
-    and that is not before what its target had; True if it was so. `shows`: all that was committed by then is in it.
-    To an append-only target a copy adds rows and takes the place of no event, so `applied` stays where it was. `seen`:
-    the catalog at the snapshot; None where it is not known.
+    """Compare-and-set: record that the target is a copy as of `snapshot` with every event before `applied`. The object
+    must be as it was read, and its target have nothing newer. Returns whether it did. `shows`: all that was committed
+    by then is in it. To an append-only target a copy adds rows and takes the place of no event, so `applied` stays
+    where it was. `seen`: the catalog at the snapshot; None where it is not known.
     """
     behind = applied < snapshot and one.mode is not WriteMode.APPEND_ONLY
     if behind or (one.applied is not None and applied < one.applied):
@@ -249,7 +248,9 @@ def apply(
     schema: TableSchema,
     needs_backfill: str | None = None,
 ) -> bool:
-    """The target has every event before `to`, if it is where it was read and that is not before; True if it was so."""
+    """Compare-and-set: record that the target has every event before `to`, if `applied` is as it was read and not after
+    `to`. Returns whether it did.
+    """
     if one.applied is None or to < one.applied:
         return False
     values = {
@@ -265,8 +266,8 @@ def apply(
 
 
 def begin_at(connection: sa.Connection, uid: str, position: LogPosition | None, *, new_log: bool) -> None:
-    """The object is another one's successor, or its log has begun anew: the target has what is before `position`, None
-    for nothing that counts; nothing is known of what the log has of it.
+    """The object is another one's successor, or its log has begun again. The target has the events before `position`,
+    None for nothing that counts. The store forgets which events the log has of it.
     """
     values: dict[str, Any] = {"snapshot": None, "applied": position, "changed_until": None}
     if new_log:
@@ -278,7 +279,7 @@ def known_as(
     connection: sa.Connection, uid: str, source_id: str, held: Sequence[HeldColumn], *, alike: bool = False
 ) -> None:
     """The source is another cluster, where the object has this id, "" for one that is not known there, and these
-    columns hidden. What was seen in the old one says something of it only where both are `alike`.
+    columns hidden. The look at the old cluster says something of the object only if both are the same (`alike`).
     """
     seen = {} if alike else {"seen": None}
     values = {"source_id": source_id, "held": to_json(tuple(held)) if held else None, **seen}
@@ -303,7 +304,7 @@ def record_discovery(
     held: Sequence[HeldColumn],
     notices: Sequence[str],
 ) -> None:
-    """What a look at the catalog of the source has found, and what it asks somebody to look at, if that is not so
+    """The result of a look at the catalog of the source, and its notices for somebody, if they are not recorded
     already.
     """
     if (stored.seen, stored.held, stored.notices) == (seen, tuple(held), tuple(notices)):
@@ -318,7 +319,7 @@ def record_discovery(
 
 
 def set_problem(connection: sa.Connection, uid: str, problem: str | None) -> None:
-    """What the last run met."""
+    """The problem of the last run."""
     connection.execute(replicated_objects.update().where(_of.uid == uid).values(problem=problem))
     touch(connection, _KIND, (uid,))
 

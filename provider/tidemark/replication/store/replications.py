@@ -79,7 +79,7 @@ class Captured:
 
 
 def lookup(connection: sa.Connection, name: str) -> StoredReplication | None:
-    """The live replication of that name, whatever its case, or None: a question, not a failure."""
+    """The live replication of that name, in any case of letters, or None: a question, not a failure."""
     row = connection.execute(_live().where(_of.folded_name == name.casefold())).mappings().first()
     return None if row is None else _stored(row)
 
@@ -138,7 +138,7 @@ def insert(connection: sa.Connection, replication: Replication, *, by: Actor) ->
 def set_selection(
     connection: sa.Connection, replication: Replication, selection: Selection, *, at: datetime, by: Actor
 ) -> None:
-    """What it names is taken from the next look at the source on."""
+    """The next look at the source takes the tables that it names."""
     connection.execute(replications.update().where(_of.uid == replication.uid).values(selection=to_json(selection)))
     _keep(connection, replication, "select", replication.state, at=at, by=by)
 
@@ -158,7 +158,7 @@ def held_tables(connection: sa.Connection, uid: str) -> tuple[HeldTable, ...]:
 
 
 def record_held_tables(connection: sa.Connection, uid: str, tables: tuple[HeldTable, ...]) -> None:
-    """These are excluded from now on, whatever they are called."""
+    """These are excluded from now on, under any name."""
     if tables != held_tables(connection, uid):
         text = to_json(tables) if tables else None
         connection.execute(replications.update().where(_of.uid == uid).values(held_tables=text))
@@ -196,8 +196,9 @@ def place(
     at: datetime,
     by: Actor,
 ) -> bool:
-    """To a state and to a position of this cluster, if it still is as it was read; True if it was so. With a new
-    `event_log` batches are counted from 0 again. A capture that is under way does not count for it any more.
+    """Compare-and-set: move to a state and to a position of this cluster, if the replication is as it was read. Returns
+    whether it did. With a new `event_log` batches are counted from 0 again. A capture that is under way does not count
+    for it any more.
     """
     values: dict[str, Any] = {
         "state": to.value,
@@ -216,8 +217,8 @@ def place(
 
 
 def begin_capture(connection: sa.Connection, uid: str, attempt: str, *, until: datetime) -> None:
-    """A capture begins, whose job has stopped itself by `until`; one whose answer is not stored yet may have written
-    what this one finds.
+    """A capture begins, whose job has stopped itself by `until`. An earlier capture without a stored answer may have
+    written events that this one finds.
     """
     connection.execute(replications.update().where(_of.uid == uid).values(attempt=attempt, attempt_until=until))
 
@@ -229,8 +230,9 @@ def end_capture(connection: sa.Connection, uid: str, attempt: str) -> bool:
 
 
 def advance(connection: sa.Connection, replication: Replication, captured: Captured, *, by: Actor) -> bool:
-    """The event log is captured until there, if it still is where it was read and neither position nor batches go back;
-    True if it was so. Moves that brought events are kept in the history.
+    """Compare-and-set: record that the event log is captured up to this position, if the replication is as it was read.
+    Neither the position nor the number of batches may decrease. Returns whether it did. Moves that brought events are
+    kept in the history.
     """
     before = replication.captured
     if before is None or captured.position < before or captured.batches < replication.batches:

@@ -1,4 +1,4 @@
-"""Replications of databases: where each stands, its objects, the writes to their targets, and every move."""
+"""Replications of databases: the state of each, its objects, the writes to their targets, and every move."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PositionText(TypeDecorator[LogPosition]):
         return None if value is None else f"{value.commit}/{value.sequence}"
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> LogPosition | None:
-        """What was stored."""
+        """The stored position."""
         if value is None:
             return None
         commit, _, sequence = value.rpartition("/")

@@ -1,10 +1,11 @@
 """An apply of one object: its range is written ahead, a job applies it, and the store moves `applied`.
 
-Number and range stay with it until it has answered, whoever goes on with it: each piece is one commit of the target
-under that number, so an attempt finds what an earlier one, or one at the same time, has written. A worker that died
-behind the job's last commit loses nothing: the next one is given the same range, and the job answers what is there. An
-error leaves it open: what was written before it stays, and the next run goes on behind that, unless a backfill came.
-One that a backfill interrupted is taken up again where that ended before it wrote.
+Number and range stay with the apply until it has answered, also if a retry or another run continues it. Each piece is
+one commit of the target under that number. So an attempt finds every piece that an earlier or a concurrent attempt has
+written. A worker that died after the job's last commit loses nothing. The next worker is given the same range, and the
+job answers with the pieces that exist. An error leaves the apply open: the pieces written before it stay. The next run
+continues behind them, unless a backfill came. If a backfill interrupted an apply and ended before it wrote, that apply
+is taken up again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ __all__ = ["ApplyOutcome", "run_apply"]
 
 @dataclass(frozen=True)
 class ApplyOutcome:
-    """What was applied, of all jobs together; None where no job was needed. `reason`: why the object cannot go on."""
+    """The events that were applied, of all jobs together; None if no job was needed. `reason`: why the object cannot
+    continue.
+    """
 
     report: ApplyReport | None = None
     reason: str | None = None
@@ -47,12 +50,13 @@ class _Begun:
 
 
 def run_apply(runtime: Runtime, object_uid: str, *, by: Actor, key: TransactionKey | None = None) -> ApplyOutcome:
-    """Apply to the object's target what was captured and is not there yet.
+    """Apply the captured events that the object's target does not have yet.
 
-    A range that an attempt before left open comes first, with its own bounds; then what was captured since. Where no
-    event of the object was captured the position moves on without a job. One that cannot go on (its backfill is under
-    way or has not answered, it needs one, is not selected, unsupported) has a reason. A second run finds nothing left.
-    Raises ObjectNotFound, ReplicationNotFound, JobError, and the errors of the job, which the object keeps.
+    A range that an attempt before left open comes first, with its own bounds; then what was captured since. If no event
+    of the object was captured, the position moves on without a job. An object that cannot continue has a reason: its
+    backfill is under way, has not answered, or is needed. It may also be unselected or unsupported. A second run finds
+    nothing left. Raises ObjectNotFound, ReplicationNotFound, JobError, and the errors of the job, which the object
+    keeps.
     """
     store, reports = runtime.store, list[ApplyReport]()
     while True:
@@ -79,7 +83,7 @@ def run_apply(runtime: Runtime, object_uid: str, *, by: Actor, key: TransactionK
 def _begin(
     connection: sa.Connection, store: ControlStore, object_uid: str, by: Actor, limits: Limits, *, deadline: datetime
 ) -> _Begun | str | None:
-    """What is to be applied; a reason why nothing can be; None where nothing is left."""
+    """The apply to run; the reason if nothing can be applied; None if nothing is left."""
     stored = replicated_objects.by_uid(connection, object_uid)
     found, one = replications.by_uid(connection, stored.object.replication_uid), stored.object
     write = object_writes.open_one(connection, object_uid)
@@ -115,8 +119,8 @@ def _why_not(
 
 
 def _taken_up(connection: sa.Connection, one: ReplicatedObject) -> ObjectWrite | None:
-    """The apply that a backfill interrupted which came to nothing: its target may have all of its range, or a part
-    of it, under its number alone. None where there is none, or the object stands elsewhere by now.
+    """The apply that was interrupted by a backfill which wrote nothing. The target may have all or a part of the
+    apply's range, under its number alone. None if no such apply exists, or if the object is at another position by now.
     """
     left = object_writes.left_over(connection, one.uid)
     if left is None or left.start != one.applied:

@@ -1,10 +1,10 @@
 """A backfill of one object: its number is drawn, a job copies the table, and the store learns where the target is.
 
-The number is written ahead and stays with the backfill until it has answered, whoever goes on with it: a retry, or
-another run when its worker was silent for a lease. The copy is one commit of the target under that number, so of two
-jobs one finds what the other wrote, and a worker that died behind the commit loses nothing: the next job reads the
-mark, and answers without copying. Only an error that comes before the write, of the number's only job that may still
-live, says that nothing was written; then the number is spent. Behind any other one the copy may be there.
+The number is written ahead and stays with the backfill until it has answered. A retry may continue it, and so may
+another run if the worker was silent for a lease. The copy is one commit of the target under that number, so of two jobs
+one finds the other's copy. A worker that died after the commit loses nothing: the next job reads the mark, and answers
+without copying. Only one error says that nothing was written: it comes before the write, and the number has no other
+live job. Then the number is spent. After any other error the copy may exist.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ ReadProgress = Callable[[JobSpec], BackfillProgress | None]
 
 @dataclass(frozen=True)
 class BackfillOutcome:
-    """What came of it. `reason`: why there was nothing to do; exactly one of the two is there."""
+    """The result of a backfill. `reason`: why there was nothing to do; exactly one of the two is set."""
 
     report: BackfillReport | None = None
     reason: str | None = None
@@ -99,10 +99,10 @@ def run_backfill(
 ) -> BackfillOutcome:
     """Backfill the object, if that was asked for (PENDING), failed, or is this run's; else the outcome says why not.
 
-    `by.run` tells a retry of the same run, which goes on at once, from another one, which waits for the lease. A clear
-    of a task whose backfill is complete answers what that had answered. `cancel` ends the job when the backfill was
-    stopped or belongs to another worker; then the outcome is the reason. Raises ObjectNotFound, ReplicationNotFound,
-    InvalidArgument without a run, JobError, and the errors of the job; the object is FAILED then.
+    `by.run` tells a retry of the same run from another run. The retry continues at once, the other run waits for the
+    lease. A clear of a task whose backfill is complete answers what that had answered. `cancel` ends the job when the
+    backfill was stopped or belongs to another worker; then the outcome is the reason. Raises ObjectNotFound,
+    ReplicationNotFound, InvalidArgument without a run, JobError, and the errors of the job; the object is FAILED then.
     """
     if not by.run:
         raise InvalidArgument(argument="by.run", value=by.run, problem="a backfill belongs to a run")
@@ -198,7 +198,7 @@ def _is_held(write: ObjectWrite, by: Actor, now: datetime) -> bool:
 
 
 def _answered(connection: sa.Connection, stored: StoredObject, by: Actor) -> BackfillOutcome | None:
-    """What this run's backfill has answered already, if that is what the object stands at."""
+    """The answer that this run's backfill has given already, if the object is still at that copy."""
     newest = object_writes.newest(connection, stored.object.uid, WriteKind.BACKFILL)
     if stored.object.state is not ObjectState.COMPLETED or newest is None or newest.run != by.run:
         return None
@@ -244,8 +244,8 @@ def _complete(
     *,
     deadline: datetime,
 ) -> BackfillOutcome:
-    """The target has the copy. One that was stopped or asked for again meanwhile has it all the same; one that was
-    given up counts for nothing. Raises ObjectFailed for an answer from before what the target had.
+    """The target has the copy. An object has the copy even if it was stopped or requested again while the copy ran. A
+    backfill that was given up counts for nothing. Raises ObjectFailed for an answer from before what the target had.
     """
     now = store.clock()
     object_writes.end_job(connection, write, deadline=deadline, at=now)
@@ -285,7 +285,7 @@ def _failed(
 ) -> bool:
     """Keep the error; True if the failure is this backfill's, and not one that nobody waits for any more.
 
-    `spent`: nothing was written under its number, nor will be; else the number stays open, since the copy may be there.
+    `spent`: nothing was written under its number, nor will be; else the number stays open, since the copy may exist.
     """
 
     def fail(connection: sa.Connection) -> bool:

@@ -1,12 +1,13 @@
 """Capture: one bounded job, and what the store learns from it; the slot moves on last.
 
-What the event log has is the truth. A worker, or a job, may die at any step:
+The event log is the truth. A worker, or a job, may die at any step:
 - before the job has committed: nothing has happened;
 - after a commit to the event log, and after its slot moved on: the log is further than the store. The next run's look
   at the slot compares it with the log, its job takes up the log's end and says it;
-- after the store has moved and before the slot did: the slot is behind, which the next run mends before it looks.
-Which objects have events the store learns from the answer; where an answer is missing, or two captures ran at once, it
-takes it that every object has some.
+- after the store has moved and before the slot did: the slot is behind; the next run corrects that before it looks.
+
+The store learns from the answer which objects have events. If an answer is missing, or two captures ran at once, the
+store assumes that every object has some.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ class SourceGate(Protocol):
     """The source in the worker. Everything raises SourceUnreachable, SourceRefused, SourceDriverNotInstalled."""
 
     def current_position(self) -> LogPosition:
-        """Where the log stands now: all that was committed before this call is before it."""
+        """The current end of the log: all that was committed before this call is before it."""
         ...
 
     def require_ours(self, replication: Replication) -> LogPosition:
         """Up to where the slot was moved. Raises SourceIsAnother, SlotLost, SlotForeign, SlotBusy; SlotAhead if that is
-        past `replication.captured`, SourceSetBack if the log itself is not there yet.
+        past `replication.captured`, SourceSetBack if the log itself does not reach it yet.
         """
         ...
 
@@ -72,7 +73,7 @@ class SourceGate(Protocol):
         ...
 
     def advance(self, replication: Replication, to: LogPosition) -> None:
-        """The slot lets go of what is before `to`; one that is there already stays."""
+        """The slot releases the log before `to`; a slot that is at `to` or past it stays."""
         ...
 
 
@@ -115,9 +116,10 @@ def capture(
 def require_slot(
     store: ControlStore, replication: Replication, source: SourceGate, *, open_log: OpenLog = DeltaLog.open
 ) -> LogPosition:
-    """Up to where the slot was moved; it is ours, and nothing was let go of that the event log does not have.
+    """The position up to which the slot was moved. The slot is ours, and it has released nothing that the event log
+    does not have.
 
-    The store may be behind both, by a capture whose worker died before it could say so: then the log itself is asked.
+    The store may be behind both, if a capture's worker died before it could report. Then the log itself is asked.
     Raises SourceIsAnother, SourceSetBack, SlotLost, SlotForeign, SlotBusy, SlotAhead.
     """
     try:
@@ -139,7 +141,7 @@ def _end_of_log(store: ControlStore, replication: Replication, open_log: OpenLog
 
 
 class _Capturing:
-    """One run, from where the store stood when it began."""
+    """One run, from the store's position when it began."""
 
     def __init__(
         self,
@@ -210,7 +212,7 @@ class _Capturing:
         unclear: bool,
         at: datetime,
     ) -> None:
-        """Positions and batches only grow, whichever of two captures at once is stored first."""
+        """Positions and batches only grow, also if the later of two concurrent captures is stored first."""
         found = replications.by_uid(connection, request.replication_uid).replication
         alone = replications.end_capture(connection, found.uid, attempt) and not unclear
         if found.event_log != request.event_log:  # recovered meanwhile, into a new log
@@ -238,7 +240,7 @@ def _note(connection: sa.Connection, objects: Collection[StoredObject], until: L
 
 
 def _request(replication: Replication, objects: Collection[StoredObject], until: LogPosition) -> CaptureEvents:
-    """One that is gone stays on the list: the log may have events of it from before."""
+    """An object that is gone stays on the list: the log may have events of it from before."""
     captured = tuple(
         CapturedObject(
             one.object.name,

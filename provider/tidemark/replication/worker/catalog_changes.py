@@ -1,4 +1,4 @@
-"""What a look at the catalog means for an object's rows and names: it needs a backfill, or somebody gets a notice.
+"""The result of a look at the catalog for an object's rows and names: a needed backfill, or a notice for somebody.
 
 The look before is kept with the object, and a backfill puts the catalog of its snapshot in its place. So each change is
 judged once, and one that a copy has seen already is no change.
@@ -56,7 +56,7 @@ class CatalogChanges:
         self._keep(stored, found, None, self.tables.get(found.source_id), found.notices)
 
     def compare(self, stored: StoredObject, found: FoundObject) -> None:
-        """`stored`: as it was before the look. Where nobody knows it from before nothing is compared."""
+        """`stored`: as it was before the look. If no earlier look is known, nothing is compared."""
         one, now = stored.object, self.tables.get(found.source_id)
         there = one.selected and not one.gone and one.state is not ObjectState.UNSUPPORTED and not found.unsupported
         same = one.source_id == found.source_id
@@ -99,8 +99,8 @@ class CatalogChanges:
             self._mark(stored, why)
 
     def _mark(self, stored: StoredObject, why: str) -> None:
-        """A copy that is under way begins again, as its snapshot may be from before the change; one that is asked for
-        comes behind it.
+        """A copy that is under way begins again, as its snapshot may be from before the change. A copy that is only
+        requested comes after the change.
         """
         one = replicated_objects.by_uid(self.connection, stored.object.uid).object
         write = object_writes.open_one(self.connection, one.uid)
@@ -121,7 +121,7 @@ class CatalogChanges:
             missed(self.connection, self.store, self.replication, again, why, by=self.by)
 
     def _mark_hidden(self, stored: StoredObject, found: FoundObject) -> None:
-        """Columns that were there at the last look, and are shown otherwise now."""
+        """Columns that existed at the last look, and are shown otherwise now."""
         before = {one.number: one.shown for one in stored.held}
         there = {one.number for one in (stored.seen.columns if stored.seen else stored.object.schema.columns)}
         other = [

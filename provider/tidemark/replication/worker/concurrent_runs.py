@@ -17,8 +17,8 @@ __all__ = ["ConcurrentRuns", "find_concurrent_runs", "is_captured_now"]
 
 @dataclass(frozen=True)
 class ConcurrentRuns:
-    """What other runs are at. `backfilled`, `applied`: object uid → run. `runs`: of the same DAG that do
-    backfills, or did until a lease ago: one that is between two of them counts, too.
+    """The work of other runs. `backfilled`, `applied`: object uid → run. `runs`: of the same DAG that do backfills, or
+    did until a lease ago. So a run that is between two backfills counts, too.
     """
 
     backfilled: Mapping[str, str]

@@ -138,9 +138,9 @@ def alter_options(store: ControlStore, name: str, options: ReplicationOptions, *
 def begin_drop(store: ControlStore, name: str, *, by: Actor, force: bool = False) -> Replication:
     """Let no new work begin, and return what must be dropped in the source: its `slot` and `publication`.
 
-    The caller drops these, then calls `drop_replication`: so the store forgets a slot only when it is gone, and a crash
-    between leaves a replication that can be dropped again. A second run finds it begun. Refused while a job of it may
-    be alive (ReplicationRefused says until when), unless `force`. Raises ReplicationNotFound.
+    The caller drops these, then calls `drop_replication`. So the store forgets a slot only when it is gone. A crash
+    between the two leaves a replication that can be dropped again. A second run finds it begun. Refused while a job of
+    it may be alive (ReplicationRefused says until when), unless `force`. Raises ReplicationNotFound.
     """
 
     def begin(connection: sa.Connection) -> Replication:

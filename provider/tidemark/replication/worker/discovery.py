@@ -1,4 +1,4 @@
-"""What the source has now of a replication's selection, and what of it can be replicated."""
+"""The tables that the source has now of a replication's selection, and which of them can be replicated."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _NAMES = frozenset(
 @dataclass(frozen=True)
 class Discovery:
     """`everything` that the source has, under its own names; `selected`, under the names by which objects are known.
-    `stops`: what the replication cannot go on with; `warnings`: what needs a look. `there`: what is known of another
-    cluster, if the source is one.
+    `stops`: problems with which the replication cannot continue; `warnings`: problems that need a look. `there`: what
+    is known of another cluster, if the source is one.
     """
 
     everything: tuple[FoundObject, ...]
@@ -63,9 +63,9 @@ def discover(source: Source, replication: Replication) -> Discovery:
 
 
 def rediscover(store: ControlStore, source: Source, replication: Replication, *, by_name: bool = False) -> Discovery:
-    """Of one that has started: a table with a problem is unsupported, whatever is wrong with it, and stops no other.
+    """Of a replication that has started: a table with a problem of any kind is unsupported, and stops no other.
 
-    What is wrong with the server is a warning: what cannot go on fails by itself, and says so. Its own slot and
+    A problem of the server is a warning: the part that cannot continue fails by itself, and says so. Its own slot and
     publication are another matter. `by_name`: the source is another cluster, whose ids are of other tables. Raises
     ReplicationRefused where it may have what is hidden, under a name that nobody knows.
     """
@@ -113,14 +113,14 @@ class _Known:
     tables: Sequence[HeldTable]
 
     def of(self, everything: Sequence[FoundObject]) -> tuple[FoundObject, ...]:
-        """What can be selected; a table that was renamed is so by the name it is known by."""
+        """The tables that can be selected; a renamed table is selected by the name it is known by."""
         known = {one.source_id: one.name for one in self.objects}
         held = held_tables(self.selection, self.tables, everything, known)
         return under_known_names(known, without_renamed(self.selection, held, everything, known)).found
 
 
 def postpone(discovery: Discovery, source_ids: Collection[str], why: str) -> Discovery:
-    """The same without these tables, each of which the next run looks at again."""
+    """The same without these tables, which the next run looks at again."""
     unsupported = dict.fromkeys(source_ids, why)
     everything, selected = _without(discovery.everything, unsupported), _without(discovery.selected, unsupported)
     added = (f"{one.name.text} is not replicated yet: {why}" for one in selected if one.source_id in unsupported)
@@ -130,7 +130,7 @@ def postpone(discovery: Discovery, source_ids: Collection[str], why: str) -> Dis
 def _unselectable(
     chosen: Callable[[Sequence[FoundObject]], object], everything: Sequence[FoundObject], known: _Known
 ) -> Mapping[str, str]:
-    """Tables of which the selection leaves out what a replication cannot do without."""
+    """Tables that lack, by the selection, columns that a replication cannot do without."""
     found: dict[str, str] = {}
     for one in known.of(everything):
         try:
@@ -169,7 +169,9 @@ def _warnings(
 
 
 def _missing(one: FoundObject, known: Collection[ObjectName]) -> Iterator[str]:
-    """What the log of an object that is replicated does not have. Of partitions one that is `known` is not told."""
+    """The changes and columns that the log of a replicated object does not have. Of partitions one that is `known` is
+    not told.
+    """
     if one.parted and one.name not in known:
         yield (
             f"{one.name.text} is partitioned: TRUNCATE, DROP, DETACH and ATTACH of a single partition make no event."

@@ -16,7 +16,7 @@ __all__ = ["Ended", "end_replication"]
 
 @dataclass(frozen=True)
 class Ended:
-    """What the replication was. `in_source`: what was taken away there, in words; None: nobody looked."""
+    """The replication as it was. `in_source`: what was taken away there, in words; None: nobody looked."""
 
     replication: Replication
     in_source: tuple[str, ...] | None

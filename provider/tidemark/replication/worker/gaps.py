@@ -59,9 +59,9 @@ def missed(
     *,
     by: Actor,
 ) -> None:
-    """What the target has, or is being given, lacks changes that no event log has: it needs a backfill, which is
-    requested where backfills are done without a request. A copy that is open may be exact at a position before the gap,
-    so it does not count. Nothing where there is neither.
+    """The target has, or is being given, rows that lack changes which no event log has. So the object needs a backfill,
+    which is requested if backfills are done without a request. A copy that is open may be exact at a position before
+    the gap, so it does not count. Nothing where there is neither.
     """
     one = stored.object
     write = object_writes.open_one(connection, one.uid)

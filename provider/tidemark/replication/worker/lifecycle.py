@@ -56,7 +56,8 @@ LOST = "it was recovered from {position}: what was committed before that and not
 
 
 def start(store: ControlStore, name: str, *, by: Actor) -> Replication:
-    """It is going to run: NOT_STARTED → STARTING. One that is starting, running, failed or draining stays as it is.
+    """It is going to run: NOT_STARTED → STARTING. A replication that is starting, running, failed or draining stays as
+    it is.
 
     The caller validates the source, makes publication and slot, and says `validated` or `invalid`. A start that died
     between is begun again; the slot that it made is found by its name. Raises ReplicationNotFound, ReplicationRefused
@@ -75,7 +76,7 @@ def start(store: ControlStore, name: str, *, by: Actor) -> Replication:
 def validated(store: ControlStore, name: str, *, system_id: str, position: LogPosition, by: Actor) -> Replication:
     """STARTING → RUNNING: its slot gives every transaction that commits at or after `position`.
 
-    One that runs already stays as it is, its position, too. Raises ReplicationNotFound, ReplicationRefused.
+    A replication that runs already stays as it is, its position, too. Raises ReplicationNotFound, ReplicationRefused.
     """
 
     def begin(connection: sa.Connection) -> Replication:
@@ -126,7 +127,7 @@ def let_drain(store: ControlStore, name: str, *, by: Actor, at_once: bool = Fals
 
 
 def drained(store: ControlStore, name: str, *, by: Actor) -> Replication:
-    """DRAINING → PAUSED, if every object that can go on has all that was captured; else it stays. Asked after each
+    """DRAINING → PAUSED, if every object that can continue has all that was captured; else it stays. Asked after each
     apply of a draining replication.
     """
     return store.write(
@@ -141,7 +142,7 @@ def resume(store: ControlStore, name: str, *, by: Actor) -> Replication:
 
 def failed(store: ControlStore, name: str, *, error: str, by: Actor) -> Replication:
     """A run has failed: RUNNING → FAILED. The next one tries again by itself; a draining or starting one keeps its
-    state and the error. One that failed for good keeps the error that it failed by.
+    state and the error. A replication that failed for good keeps the error that it failed by.
     """
 
     def fail(connection: sa.Connection) -> Replication:
@@ -166,12 +167,14 @@ def went_well(store: ControlStore, name: str, *, by: Actor) -> Replication:
 
 
 def failed_permanently(store: ControlStore, name: str, *, error: str, by: Actor) -> Replication:
-    """The log cannot be read on: → FAILED_PERMANENTLY, until `recover`. One that was starting is NOT_STARTED again."""
+    """The log cannot be read on: → FAILED_PERMANENTLY, until `recover`. A replication that was starting is NOT_STARTED
+    again.
+    """
     return _move(store, name, Act.FAILED_PERMANENTLY, by=by, error=error)
 
 
 def settle(store: ControlStore, name: str, *, error: TidemarkError, by: Actor) -> Replication:
-    """What an error of a run makes of the replication: SlotLost, SlotAhead, SourceIsAnother, SourceSetBack →
+    """The move that an error of a run causes: SlotLost, SlotAhead, SourceIsAnother, SourceSetBack →
     `failed_permanently`, all others → `failed`. `capture` does it by itself.
     """
     for_good = isinstance(error, SlotLost | SlotAhead | SourceIsAnother | SourceSetBack)
@@ -207,11 +210,11 @@ def recover(
 ) -> Replication:
     """FAILED_PERMANENTLY or FAILED → RUNNING, captured from `position` on, from which the slot gives everything.
 
-    What was committed before it and not captured is lost, so every object needs a backfill, and those that are
-    backfilled by themselves get one; but those that `keep` names go on, at the user's word. Another cluster,
-    or a position behind the one that was captured, needs a new event log at `event_log`, and objects that are kept must
-    have all that was captured. Objects of another cluster are known by their names, as ids there say nothing: `there`
-    says what is known of it. A second run with the same position changes nothing. Raises ReplicationNotFound,
+    Changes that were committed before it and not captured are lost, so every object needs a backfill. Objects that are
+    backfilled by themselves get one. But the objects that `keep` names continue, at the user's word. Another cluster,
+    or a position behind the captured one, needs a new event log at `event_log`. Objects that are kept must then have
+    all that was captured. Objects of another cluster are known by their names, as ids there say nothing: `there` says
+    what is known of it. A second run with the same position changes nothing. Raises ReplicationNotFound,
     ReplicationRefused, ObjectNotFound.
     """
 
@@ -255,8 +258,8 @@ def recover(
 def recovery_acts(
     store: ControlStore, name: str, *, keep: Collection[str] = (), anew: bool = False
 ) -> Mapping[str, ObjectAct | None]:
-    """What `recover` would do to each object, by name: RESTART requests a backfill, STOP only says that it needs one;
-    None: it goes on, or stays as it cannot be backfilled. Raises ReplicationNotFound, ObjectNotFound,
+    """The act of `recover` on each object, by name: RESTART requests a backfill, STOP only says that it needs one.
+    None: the object continues, or stays as it cannot be backfilled. Raises ReplicationNotFound, ObjectNotFound,
     ReplicationRefused.
     """
 
@@ -281,7 +284,7 @@ def _recovery_act(replication: Replication, one: ReplicatedObject, *, kept: bool
 def _kept(
     replication: Replication, objects: Collection[StoredObject], keep: Collection[str], *, anew: bool
 ) -> set[str]:
-    """Uids of the objects that go on. Raises ObjectNotFound, ReplicationRefused."""
+    """Uids of the objects that continue. Raises ObjectNotFound, ReplicationRefused."""
     by_name = {one.object.name.text: one.object for one in objects}
     for name in keep:
         if name not in by_name:
@@ -330,7 +333,7 @@ def _know_again(
 
 
 def _goes_on(connection: sa.Connection, stored: StoredObject, kept: Collection[str]) -> bool:
-    """A backfill that is open may be exact at a position that lies in the gap, so it never goes on."""
+    """A backfill that is open may be exact at a position in the gap, so its object never continues."""
     return stored.object.uid in kept and not object_writes.is_copied(connection, stored.object.uid)
 
 
@@ -345,7 +348,7 @@ def _begin_again(
     anew: bool,
     by: Actor,
 ) -> None:
-    """What a recovery does to one object. A write that is open is given up: nothing that it found out counts."""
+    """The effect of a recovery on one object. A write that is open is given up: nothing that it found out counts."""
     one = stored.object
     act = _recovery_act(replication, one, kept=kept)
     if act is not None:

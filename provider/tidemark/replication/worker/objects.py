@@ -53,7 +53,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Registered:
-    """What a look at the source has changed, by `schema.table`. `renamed`: object → the name that it has there now.
+    """The changes that a look at the source has made, by `schema.table`. `renamed`: object → the name that it has there
+    now.
 
     `objects`: all there are now, by name. `taken`: names that were found, but belong to an object that was renamed.
     """
@@ -81,10 +82,10 @@ def register(
 
     The selection of the replication is applied here, to the name under which an object was registered. New objects are
     PENDING, or NOT_STARTED where they are not backfilled by themselves: those begin with what is captured from now on.
-    `targets` tells where a new one is written; `tables`: what else the catalog has of them. To be called when the
-    replication runs, after the tables are in the publication. A second run changes nothing. Raises ReplicationNotFound,
-    ReplicationRefused (not started; two objects for one target), ObjectNotReplicable (a key column is excluded or
-    masked); then nothing is changed.
+    `targets` gives the table to which a new object is written; `tables`: what else the catalog has of them. To be
+    called when the replication runs, after the tables are in the publication. A second run changes nothing. Raises
+    ReplicationNotFound, ReplicationRefused (not started; two objects for one target), ObjectNotReplicable (a key column
+    is excluded or masked); then nothing is changed.
     """
     shown = [one if one.unsupported is None else replace(one, unsupported=store.hide(one.unsupported)) for one in found]
 
@@ -118,7 +119,7 @@ def objects_of(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
 
 @dataclass(frozen=True)
 class Remembered:
-    """What the last look has left. `tables`: those that are excluded, whatever they are called."""
+    """The state that the last look has left. `tables`: those that are excluded, under any name."""
 
     stored: tuple[StoredObject, ...]
     tables: tuple[HeldTable, ...]
@@ -157,7 +158,7 @@ def get_object(store: ControlStore, name: str, object_name: str) -> ReplicatedOb
 
 def to_work_at(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
     """The objects that a run has something to do for: to be backfilled, or to be applied. By name; () where the
-    replication is not started or paused. One that failed for good is still applied. Raises ReplicationNotFound.
+    replication is not started or paused. An object that failed for good is still applied. Raises ReplicationNotFound.
     """
 
     def look(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
@@ -183,8 +184,8 @@ def request_backfill(
 ) -> tuple[ReplicatedObject, ...]:
     """The next run begins a backfill of these objects: → PENDING; one that is PENDING already stays so.
 
-    One that is ACTIVE stays so, too, unless `restart`: then it is PENDING again, its worker ends its job, and nothing
-    that the old one answers counts. Names are `schema.table`. Raises ReplicationNotFound, ObjectNotFound,
+    An ACTIVE object stays so, too, unless `restart`. With it the object is PENDING again, its worker ends its job, and
+    nothing that the old job answers counts. Names are `schema.table`. Raises ReplicationNotFound, ObjectNotFound,
     ObjectNotReplicable for one that is unsupported, gone or not selected; then none is requested.
     """
 
@@ -207,9 +208,9 @@ def request_backfill(
 
 
 def stop_backfill(store: ControlStore, name: str, names: Sequence[str], *, by: Actor) -> tuple[ReplicatedObject, ...]:
-    """PENDING or ACTIVE → STOPPED; others stay as they are. The worker of an active one ends its job. Whether that had
-    written already is known when it has answered; until then, or until the next backfill, the target is not written
-    to. If it had, the object is COMPLETED after all.
+    """PENDING or ACTIVE → STOPPED; others stay as they are. The worker of an active one ends its job. Only the job's
+    answer says whether it had written already. Until then, or until the next backfill, the target is not written to. If
+    it had, the object is COMPLETED after all.
 
     Raises ReplicationNotFound, ObjectNotFound.
     """
@@ -234,7 +235,7 @@ def _found(connection: sa.Connection, name: str, names: Sequence[str]) -> tuple[
 
 
 def _last_seen(stored: StoredObject, tables: Sequence[HeldTable]) -> LastSeen:
-    """One that is excluded is not looked at, but its table is remembered."""
+    """An excluded object is not looked at, but its table is remembered."""
     one, seen = stored.object, stored.seen
     excluded = (table.name.text for table in tables if table.source_id == one.source_id)
     hidden = (name for column in stored.held for name in column.names)
@@ -256,5 +257,5 @@ def is_due(one: ReplicatedObject) -> bool:
 
 
 def _goes_on(one: ReplicatedObject, captured: LogPosition | None) -> bool:
-    """One that the source has no more is done when it has the last of its events."""
+    """An object that the source no longer has is done when it has the last of its events."""
     return why_not_applied(one) is None and not (one.gone and has_all(one, captured))

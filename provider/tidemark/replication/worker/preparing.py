@@ -30,9 +30,9 @@ LOCKED = "it could not be published, as others have it locked (look at pg_locks)
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run has before it. `objects`: those that it has something to do for. `made`: what was made or altered in
-    the source, and `warnings`: what was asked for and is not replicated, or needs a look, in words; `registered`: what
-    the look at its catalog brought, None where nobody looked.
+    """The work that a run has before it. `objects`: those that it has something to do for. `made`: everything that was
+    made or altered in the source. `warnings`, in words: what was asked for and is not replicated, or needs a look.
+    `registered`: the result of the look at its catalog, None if nobody looked.
     """
 
     replication: Replication
@@ -54,13 +54,14 @@ def prepare(
 ) -> Prepared:
     """Start the replication if it has not started; publish what its selection names now, and take up new objects.
 
-    Publication first, then the slot, then the objects: so the log has every event of an object that is registered. One
-    that has left the publication is marked for a backfill before it comes back. A second run finds all of it done. A
-    replication that is draining is not prepared: what was captured is left to write. Once it has started, a table with
-    a problem is unsupported until that is mended, and the others go on; one that stays locked is so until the next run.
-    Raises ReplicationInvalid with every problem of a first start, later with those of its own slot and publication, and
-    what mends each; nothing was made then; SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother,
-    SourceSetBack, SourceUnreachable, SourceRefused, ReplicationNotFound, ReplicationRefused.
+    Publication first, then the slot, then the objects: so the log has every event of an object that is registered. An
+    object that has left the publication is marked for a backfill before it comes back. A second run finds all of it
+    done. A replication that is draining is not prepared: what was captured is left to write. Once the replication has
+    started, a table with a problem is unsupported until that is fixed, and the others continue. A table that stays
+    locked is unsupported until the next run. Raises ReplicationInvalid with every problem of a first start, later with
+    those of its own slot and publication. It names the fix for each; nothing was made then. Raises SlotBlocked,
+    SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused,
+    ReplicationNotFound, ReplicationRefused.
     """
     replication = lifecycle.start(store, name, by=by)
     if replication.state is ReplicationState.DRAINING:
@@ -89,8 +90,8 @@ def prepare(
 
 
 def _discovered(store: ControlStore, source: Source, replication: Replication, by: Actor) -> Discovery:
-    """A replication that cannot begin must be mended first; one that runs goes on with what is right. Raises
-    ReplicationInvalid.
+    """A replication that cannot begin must be fixed first; a running one continues with the tables that have no
+    problem. Raises ReplicationInvalid.
     """
     begins = replication.state is ReplicationState.STARTING
     discovery = discover(source, replication) if begins else rediscover(store, source, replication)
@@ -102,8 +103,9 @@ def _discovered(store: ControlStore, source: Source, replication: Replication, b
 
 
 def _published(source: Source, replication: Replication, discovery: Discovery) -> tuple[Discovery, tuple[str, ...]]:
-    """What was made, and the look without the tables that were put off, as they stay locked: one that runs captures the
-    others, and its slot does not grow meanwhile. Raises SourceLocked where it has not started.
+    """The changes that were made, and the look without the tables that were put off because they stay locked. So a
+    running replication captures the others, and its slot does not grow while those stay locked. Raises SourceLocked
+    where it has not started.
     """
     try:
         return discovery, source.publish(replication, discovery.selected)

@@ -1,4 +1,4 @@
-"""A replication whose log could not be read on goes on from a position that a person names."""
+"""A replication whose log could not be read further continues from a position that a person names."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["Recovery", "plan_recovery", "recover_from"]
 
 @dataclass(frozen=True)
 class Recovery:
-    """What a recovery would do. `asked`: its position, None for `now`; `start`: the same, or the end of the source's
-    log. `anew`: it begins a new event log. `acts`: what becomes of each object, by name.
+    """The plan of a recovery. `asked`: its position, None for `now`; `start`: the same, or the end of the source's log.
+    `anew`: it begins a new event log. `acts`: what becomes of each object, by name.
     """
 
     replication: Replication
@@ -46,13 +46,14 @@ def recover_from(
     keep: Collection[str] = (),
     patience: timedelta = PATIENCE,
 ) -> Replication:
-    """Go on from `position`: a place that the slot still has, or, where it failed for good, `now`, with a new slot.
+    """Continue from `position`: a place that the slot still has, or `now`, with a new slot, if the replication failed
+    for good.
 
-    The publication is made anew where it is gone. Positions of another cluster, and those behind what was captured, do
-    not fit the event log: a new one is begun beside it, at what `event_log` answers. A second run from an explicit
-    position changes nothing while nothing was captured since. Raises ReplicationRefused and
-    ObjectNotFound before anything is touched where the state does not allow it, `keep` names what cannot go on, or the
-    slot does not have the position; InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable,
+    The publication is recreated if it is gone. Positions of another cluster, and those behind the captured one, do not
+    fit the event log. Then a new log is begun beside it, at the path that `event_log` answers. A second run from an
+    explicit position changes nothing while nothing was captured since. Raises ReplicationRefused and ObjectNotFound
+    before anything is touched. The cause is the state, an object in `keep` that cannot continue, or a position that the
+    slot does not have. Raises InvalidArgument, SlotLost, SlotForeign, SlotBusy, SlotBlocked, ObjectNotReplicable,
     SourceUnreachable, SourceRefused.
     """
     if (done := _recovered(store, name, position, source)) is not None:
@@ -77,7 +78,7 @@ def recover_from(
 def plan_recovery(
     store: ControlStore, name: str, *, position: str, source: Source, keep: Collection[str] = ()
 ) -> Recovery:
-    """What `recover_from` would do; nothing is touched. Raises what that raises before it touches anything."""
+    """The plan of `recover_from`; nothing is touched. Raises what that raises before it touches anything."""
     lifecycle.require_recoverable(store, name, keep=keep)
     replication = get_replication(store, name)
     asked = _asked(position, source)
@@ -100,7 +101,7 @@ def _asked(position: str, source: Source) -> LogPosition | None:
 
 
 def _recovered(store: ControlStore, name: str, position: str, source: Source) -> Replication | None:
-    """The replication, if it goes on from that position already."""
+    """The replication, if it continues from that position already."""
     found, asked = get_replication(store, name), _asked(position, source)
     there = found.state is ReplicationState.RUNNING and asked is not None and found.captured == asked
     return found if there and found.system_id == source.system_id() else None
@@ -121,7 +122,7 @@ def _require_failed(replication: Replication, asked: LogPosition | None) -> None
 
 
 def _from_now(source: Source, replication: Replication, patience: timedelta) -> LogPosition:
-    """The old slot is of no use: what it still has lies before."""
+    """The old slot is of no use: the log that it still has is from before the new position."""
     source.drop_slot(replication)
     return source.make_slot(replication, patience=patience)
 

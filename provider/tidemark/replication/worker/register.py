@@ -1,4 +1,4 @@
-"""What a look at the catalog of the source makes of the objects of a replication."""
+"""The changes that a look at the source's catalog makes to the objects of a replication."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def register_objects(
 ) -> Outcome:
     """Bring the objects to what was found, in the store's transaction. A second run with the same changes nothing.
 
-    An object is known by its id in the source, which a rename keeps: it goes on under the name that it was registered
-    by; one without an id, as another cluster has taken its source's place, by its name. One whose id is gone, and whose
-    name has another, was dropped and made anew: its target is kept, nothing more is written to it, and what is captured
-    from now on is of the new one. A table that is excluded is known by its id, too. `tables`: what else the catalog has
-    of them, by source id. Raises ReplicationRefused, ObjectNotReplicable.
+    An object is known by its id in the source, which a rename keeps: it continues under its registered name. An object
+    without an id is known by its name, since another cluster has taken its source's place. If an object's id is gone
+    and its name has another id, the table was dropped and recreated. Its target is kept, and nothing more is written to
+    it. Events captured from now on are of the new table. A table that is excluded is known by its id, too. `tables`:
+    what else the catalog has of them, by source id. Raises ReplicationRefused, ObjectNotReplicable.
     """
     if replication.captured is None or not captures(replication.state):
         problem = "objects are registered while it runs: validate it first."
@@ -116,7 +116,7 @@ def register_objects(
 def _named(
     connection: sa.Connection, replication: Replication, known: Mapping[str, ObjectName], found: Sequence[FoundObject]
 ) -> KnownNames:
-    """What can be selected; what is excluded now is remembered."""
+    """The tables that can be selected; tables that are excluded now are remembered."""
     selection = replication.selection
     held = held_tables(selection, replications.held_tables(connection, replication.uid), found, known)
     replications.record_held_tables(connection, replication.uid, held)
@@ -168,7 +168,9 @@ def _note(
 
 
 def _miss_included(registration: _Registration, stored: StoredObject, wanted: FoundObject) -> None:
-    """Columns that were left out, are there and are taken now: of the rows that are there already nobody knows them."""
+    """Columns that exist, were left out, and are taken now. Nobody knows their values in rows that the target has
+    already.
+    """
     included = sorted(set(stored.excluded) & {column.name for column in wanted.schema.columns})
     if included:
         again = replicated_objects.by_uid(registration.connection, stored.object.uid)
@@ -238,7 +240,7 @@ def _replace(registration: _Registration, stored: StoredObject, wanted: FoundObj
 
 
 def _take_again(registration: _Registration, stored: StoredObject, wanted: FoundObject) -> None:
-    """What happened while it was not captured is lost, so a target that has something waits for a backfill."""
+    """Events from the time when it was not captured are lost, so a target that has something waits for a backfill."""
     one = stored.object
     reason = _why_uncaptured(one)
     if not one.selected:
@@ -270,7 +272,7 @@ def _why_uncaptured(one: ReplicatedObject) -> str:
 
 
 def _add(registration: _Registration, found: FoundObject, target: TableRef) -> None:
-    """One that is not backfilled begins where the event log ends now."""
+    """An object that is not backfilled begins at the current end of the event log."""
     options, replication = registration.replication.options, registration.replication
     backfilled = registration.backfilled(found.name)
     begins = found.unsupported is None and not backfilled

@@ -30,11 +30,11 @@ class EventsExpired:
 
 
 def expire_events(runtime: Runtime, name: str, *, keep: timedelta, key: TransactionKey | None = None) -> EventsExpired:
-    """Take out of the event log what is older than `keep`, by a job where anything was captured; but no event that a
-    target does not have, and none of an object that is being copied. In any state of the replication.
+    """Delete the events older than `keep` from the event log, by a job if anything was captured. Events that a target
+    does not have stay, and so do those of an object that is being copied. In any state of the replication.
 
-    What is decided here holds however long the job takes: positions of targets only grow, and a copy that begins later
-    is as of a later position than any event that goes. Killed anywhere, a second run does what is left. Raises
+    The decision holds for any duration of the job. Positions of targets only grow, and a copy that begins later is as
+    of a later position than any deleted event. Killed anywhere, a second run does what is left. Raises
     ReplicationNotFound, ReplicationRefused (being dropped), EventLogChanged, JobError.
     """
     before = runtime.store.clock() - keep

@@ -1,4 +1,4 @@
-"""How a replication stands: its objects, how far behind they are, and what somebody should look at."""
+"""The status of a replication: its objects, how far behind they are, and alerts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Alert:
-    """What somebody should look at. `object_uid`: None for the replication as a whole. `error`: what a run met."""
+    """A finding that somebody should look at. `object_uid`: None for the replication as a whole. `error`: what a run
+    met.
+    """
 
     words: str
     error: str | None = None
@@ -93,13 +95,13 @@ class ReplicationStatus:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """What the objects are called, by their uids."""
+        """The objects' names, by their uids."""
         return {one.object.uid: one.object.name.text for one in self.objects}
 
     @property
     def to_backfill(self) -> Mapping[str, str]:
-        """Why those of the selected ones that get no changes until they are backfilled do not, where nobody has asked
-        for it yet; by name.
+        """Why selected objects get no changes until they are backfilled, if nobody has requested that backfill yet; by
+        name.
         """
         requested = (ObjectState.PENDING, ObjectState.ACTIVE)
         waiting = (one.object for one in self.selected if one.object.state not in requested)
@@ -174,8 +176,8 @@ def _described(connection: sa.Connection, found: StoredReplication, now: datetim
 
 
 def _status(stored: StoredObject, replication: Replication, now: datetime) -> ObjectStatus:
-    """One that has all that was captured shows the source as the last capture saw it, unless something keeps it from
-    being applied: of that the capture says nothing, and what the target shows only grows older.
+    """An object that has all that was captured shows the source as of the last capture. The exception is an object to
+    which nothing can be applied. The capture says nothing of it, and its target only grows older.
     """
     one = stored.object
     behind = one.applied is not None and _has_new(stored, one.applied)

@@ -29,8 +29,8 @@ def transition_object(
 ) -> None:
     """Do the act where the state has an entry for it; else nothing.
 
-    `give_up`: what an open write answers counts for nothing. Whether a backfill that is given up had written to its
-    target cannot be known, so a target that has something needs another: what it shows may be newer than the store
+    `give_up`: what an open write answers counts for nothing. Whether an abandoned backfill had written to its target
+    cannot be known. So a target that has something needs another backfill: it may show something newer than the store
     knows. `called`: the act's name in the history.
     """
     to, at = object_leads_to(one.state, act), store.clock()

@@ -1,4 +1,4 @@
-"""What a database has: its tables with columns, keys and replica identity, and facts of the server.
+"""The content of a database: its tables with columns, keys and replica identity, and facts of the server.
 
 Nothing here waits for a lock: a table that somebody alters at the moment is described as it was.
 """
@@ -186,7 +186,7 @@ def discover(connection: psycopg2.extensions.connection, *, numeric_as: str | No
 
 
 def columns_of(connection: psycopg2.extensions.connection, oid: int, *, numeric_as: str | None = None) -> TableSchema:
-    """A table's columns as they are now, with what rows older than a column have in it. One that is gone has none.
+    """A table's columns as they are now, with what rows older than a column have in it. A table that is gone has none.
 
     A table that was rewritten (VACUUM FULL, a volatile default) does not say that any more: `unknown_fill`.
     """
@@ -218,8 +218,8 @@ def dropped_numbers(connection: psycopg2.extensions.connection, oid: int) -> fro
 
 
 def read_from(connection: psycopg2.extensions.connection, oid: int) -> str:
-    """How the table is named in a query that reads the rows whose changes the log has under it: with ONLY, except for
-    a partitioned one. Raises ObjectNotReplicable where it is gone.
+    """How the table is named in a query of the rows whose changes the log has under its name. The name has ONLY, except
+    for a partitioned table. Raises ObjectNotReplicable where it is gone.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -237,7 +237,7 @@ def read_from(connection: psycopg2.extensions.connection, oid: int) -> str:
 
 
 def server_facts(connection: psycopg2.extensions.connection) -> ServerFacts:
-    """What the server is and has left, at one moment."""
+    """The server's facts and free resources, at one moment."""
     with connection.cursor() as cursor:
         cursor.execute(_FACTS)
         return ServerFacts(*cursor.fetchone())

@@ -1,8 +1,8 @@
 """A slot's messages of pgoutput, with their places in the log: by SQL functions, or by the replication protocol.
 
-Both give the same messages and leave the slot where it is: what is read is read again until the slot is moved. Of the
-two the functions begin sooner, but the server keeps all that they answer on its disk first; the protocol sends message
-by message, however large a transaction is.
+Both give the same messages and leave the slot where it is: messages are read again until the slot is moved. Of the two
+the functions begin sooner, but the server first keeps all that they answer on its disk. The protocol sends message by
+message, for a transaction of any size.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def read_by_protocol(
 ) -> Iterator[tuple[int, bytes]]:
     """All messages of transactions that commit in [start, until), perhaps of some more. `connection`: of replication.
 
-    Nothing is ever sent back: psycopg2 would confirm places of its own choice. So the server is told to wait without
-    signs of life, and TCP's tell it whether we are there. Raises what psycopg2 does.
+    Nothing is ever sent back: psycopg2 would confirm places of its own choice. So the server is set to wait without
+    signs of life, and TCP's signs show it whether we live. Raises what psycopg2 does.
     """
     import psycopg2.extras
 

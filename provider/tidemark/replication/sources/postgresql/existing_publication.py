@@ -61,8 +61,9 @@ class PublishedEntry:
 
 @dataclass(frozen=True)
 class ExistingPublication:
-    """The tables that the publication has. `complete`: it publishes all kinds of changes. `tables`: by OID; a
-    partitioned table only if its changes are published under its name, and a partition only if they are not.
+    """The tables that the publication has. `complete`: it publishes all kinds of changes. `tables`: by OID. A
+    partitioned table is included only if its changes are published under its name, and a partition only if they are
+    not.
     """
 
     exists: bool
@@ -71,7 +72,7 @@ class ExistingPublication:
 
     @property
     def whole(self) -> Mapping[int, PublishedEntry]:
-        """The tables of which it publishes every change of every row and column."""
+        """The tables with every change of every row and column published."""
         return {oid: one for oid, one in self.tables.items() if one.whole} if self.complete else {}
 
 

@@ -1,4 +1,4 @@
-"""What psycopg2 raises, as errors of ours that name the source and hold no password."""
+"""The errors of psycopg2, as errors of ours that name the source and hold no password."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def source_of(connection: psycopg2.extensions.connection) -> str:
 
 
 def said(error: Exception, secrets: Iterable[str] = ()) -> str:
-    """What the server or its client said, on one line, without any of `secrets`."""
+    """The text of the server or its client, on one line, without any of `secrets`."""
     text = " ".join(str(error).split()) or type(error).__name__
     for secret in secrets:
         text = text.replace(secret, _HIDDEN)
@@ -92,8 +92,8 @@ def connect_failure(error: Exception, address: SourceAddress) -> TidemarkError:
 
 @contextmanager
 def failures_named(address: SourceAddress) -> Iterator[None]:
-    """What psycopg2 raises within comes out as SourceUnreachable where the connection is gone or the server was short
-    of something, as SourceLocked where a lock was not to be had, else as SourceRefused.
+    """Raises the errors of psycopg2 within as errors of ours. They are SourceUnreachable if the connection is gone or
+    the server was short of something. They are SourceLocked if a lock was not to be had, else SourceRefused.
     """
     import psycopg2
 
@@ -104,8 +104,8 @@ def failures_named(address: SourceAddress) -> Iterator[None]:
 
 
 def secrets_of(address: SourceAddress) -> tuple[str, ...]:
-    """What must stand in no message: the password, and those of key files. To be kept in no variable that an error's
-    traceback could show.
+    """The secrets that must be in no message: the password, and those of key files. To be kept in no variable that an
+    error's traceback could show.
     """
     own = (value for name, value in address.parameters.items() if "password" in name.lower())
     return tuple(secret for secret in (address.password, *own) if secret)

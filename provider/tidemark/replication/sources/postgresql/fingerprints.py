@@ -1,4 +1,4 @@
-"""What the catalog shows of a table's rows and types: by it a later look knows what the log did not tell.
+"""The catalog's facts about a table's rows and types. By them a later look knows the changes that the log did not have.
 
 Reads the catalog only, and waits for no lock.
 """
@@ -67,7 +67,7 @@ FROM pg_attribute a WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a
 
 
 def seen_tables(connection: psycopg2.extensions.connection, oids: Iterable[int]) -> Mapping[str, SeenTable]:
-    """Those tables that are there, by their OIDs as text, as one moment has them if the transaction does."""
+    """Those of the tables that exist, by their OIDs as text, as one moment has them if the transaction does."""
     asked = sorted(set(oids))
     if not asked:
         return {}
@@ -92,7 +92,7 @@ def seen_tables(connection: psycopg2.extensions.connection, oids: Iterable[int])
 
 
 def _joined(connection: psycopg2.extensions.connection, parts: Sequence[int]) -> Mapping[int, SeenPart]:
-    """Those that are partitions. One that is locked may have rows."""
+    """The tables that are partitions. A partition that is locked may have rows."""
     rows = _rows(connection, _JOINED, (list(parts),)) if parts else []
     attached = [oid for oid, _, _, was_table, _ in rows if was_table]
     brought = {oid for (oid,) in _rows(connection, _HAS_ROWS, (attached,))} if attached else set()

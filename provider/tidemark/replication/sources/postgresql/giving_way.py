@@ -1,12 +1,12 @@
 """Sessions of ours never stop the application: who waits behind them for longer than a bound is let through.
 
-PostgreSQL sees no deadlock where one of those who wait is outside of it: a table is held by a session of ours, an
-ALTER TABLE waits for it, every query of the application waits behind that, and so does our next session, which the
-copy that holds the table waits for. So no session of ours waits in such a queue for longer than LOCK_TIMEOUT, and a
-watch ends them all when somebody has waited for one of them for the bound, or others have by turns.
+PostgreSQL sees no deadlock if one of the waiting parties is outside of it. A session of ours holds a table, and an
+ALTER TABLE waits for it. Every query of the application waits behind that, and so does our next session. The copy that
+holds the table waits for this session. So no session of ours waits in such a queue for longer than LOCK_TIMEOUT. A
+watch ends them all if somebody has waited for one of them for the bound, or others have by turns.
 
-The watch may stand still itself, with its process or its host. So the server ends the session that holds the table
-where nobody has driven it for a few bounds (`guards`), and those that read it end once that one is gone.
+The watch may stop itself, with its process or its host. So the server ends the session that holds the table if nobody
+has driven it for a few bounds (`guards`). Sessions that read the table end once that one is gone.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Waiter(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Who it is, and what it waits for."""
+        """The waiting session, and the lock that it waits for."""
         return f"process {self.pid} of {self.user} waits for {self.mode} on {self.locked}: {self.query}"
 
 
@@ -102,8 +102,8 @@ def waiting_for(
 
 
 class Waits:
-    """For how long somebody has waited of late, whoever it was, from look to look: one that gives up and tries again
-    waits on. `clock`: in seconds.
+    """For how long anybody has waited of late, from look to look: a session that gives up and tries again waits
+    further. `clock`: in seconds.
     """
 
     def __init__(self, bound: timedelta, clock: Callable[[], float] = time.monotonic) -> None:
@@ -113,7 +113,7 @@ class Waits:
         self._spans: deque[tuple[float, float]] = deque()  # until when, and how long of it somebody waited
 
     def late(self, waiting: Sequence[Waiter]) -> Waiter | None:
-        """One that waits now, if somebody has waited for the bound, of the last ten of it, as of this look."""
+        """A session that waits now, if somebody has waited for the bound, of the last ten of it, as of this look."""
         now = self._clock()
         between = 0.0 if self._looked is None else now - self._looked
         self._spans.append((now, between * (self._waited + bool(waiting)) / 2))  # who is seen once waited half of it
@@ -124,8 +124,9 @@ class Waits:
 
 
 def guards(bound: timedelta, *, reads: bool = False) -> dict[str, str]:
-    """Settings by which the server ends a session that holds a user's table once nobody drives it, or its client is
-    gone, for a few bounds. `reads`: one that stands still, too, while what it has read is written.
+    """Settings by which the server ends a session that holds a user's table. It does so if nobody drives the session,
+    or its client is gone, for a few bounds. `reads`: a session that is also idle while the rows it has read are
+    written.
     """
     span = max(_few(bound), _WRITING) if reads else _few(bound)
     seconds = max(1, math.ceil(_few(bound).total_seconds() / 3))
@@ -155,10 +156,11 @@ def _few(bound: timedelta) -> timedelta:
 
 
 class Watch(threading.Thread):
-    """Looks on while sessions of ours live. `found`: for whom, or why, they were ended; None: nobody waited too long.
+    """Looks on while sessions of ours live. `found`: the waiting session, or the reason, for which they were ended;
+    None: nobody waited too long.
 
-    Each look is a query of its own connection; a source that does not answer is asked again, and once none was answered
-    for the bound, the sessions that it was told of are ended from here.
+    Each look is a query of its own connection, and a source that does not answer is asked again. If no look was
+    answered for the bound, the sessions given to it are ended from here.
     """
 
     def __init__(self, address: SourceAddress, *, name: str, bound: timedelta) -> None:
@@ -213,7 +215,7 @@ class Watch(threading.Thread):
                 cursor.execute(_END, {"name": self.readers, "pids": self._pids})
 
     def _drives(self) -> bool:
-        """Whether the session that is kept is there."""
+        """Whether the session that is kept still lives."""
         import psycopg2
 
         try:
@@ -235,7 +237,7 @@ class Watch(threading.Thread):
 
 @contextmanager
 def watching(address: SourceAddress, *, name: str, bound: timedelta) -> Iterator[Watch]:
-    """A watch over the sessions of the application `name`, and those that `look_after` is told of."""
+    """A watch over the sessions of the application `name`, and those that `look_after` gets."""
     watch = Watch(address, name=name, bound=bound)
     watch.start()
     try:

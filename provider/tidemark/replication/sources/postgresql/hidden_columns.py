@@ -1,7 +1,7 @@
 """Columns of a relation in the log that the lake has hidden, or not at all.
 
-A relation has names, and a column is hidden by its number. Where the number is not sure, as a name was moved about,
-and the object has columns that are hidden, the column is left out: a value that is in the lake cannot be taken back.
+A relation has names, and a column is hidden by its number. The column is left out if its number is not sure, since a
+name moved, and the object has hidden columns. A value that is in the lake cannot be taken back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Numbered:
 
 
 def with_held(base: TableSchema, captured: CapturedObject) -> TableSchema:
-    """What was known of the object, with the columns of it that were hidden, as far as it lacks them."""
+    """The known columns of the object, and those of its hidden columns that `base` lacks."""
     known = {column.number for column in base.columns}
     text = UnifiedType(TypeKind.STRING)
     held = [

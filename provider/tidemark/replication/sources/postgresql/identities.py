@@ -1,7 +1,7 @@
 """By what a table's rows are known in the log, and why some tables cannot be replicated. Pure.
 
-PostgreSQL refuses UPDATE and DELETE on a published table without a replica identity: a mistake here breaks the
-application that owns the table, so whatever is in doubt is an obstacle.
+PostgreSQL refuses UPDATE and DELETE on a published table without a replica identity. A mistake here breaks the
+application that owns the table, so every doubt is an obstacle.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Identity", "KeyIndex", "Obstacle", "Relation", "RelationKind", "keys
 
 
 class RelationKind(StrEnum):
-    """What a relation is, as far as its log goes."""
+    """The kind of a relation, for its log."""
 
     TABLE = "table"
     PARTITIONED = "partitioned table"
@@ -50,7 +50,8 @@ class KeyIndex:
 
 @dataclass(frozen=True)
 class Relation:
-    """What decides about a relation. `logged`: columns that are in the log. `parts`: partitions of a partitioned one.
+    """The facts that decide about a relation. `logged`: columns that are in the log. `parts`: partitions of a
+    partitioned one.
 
     `root`: of a partition, the table that it is a part of.
     """
@@ -73,7 +74,7 @@ class Obstacle:
 
 
 def keys_of(relation: Relation) -> tuple[str, ...]:
-    """The columns by which old rows are known in the log, in the key's order; () for a table whose rows have no key.
+    """The columns by which old rows are known in the log, in the key's order; () if rows have no key.
 
     With an identity index these are its columns, also beside a primary key: the log says nothing else of a deleted row.
     A key that is deferrable or not valid is none: within a statement two rows may have the same.
@@ -86,7 +87,7 @@ def keys_of(relation: Relation) -> tuple[str, ...]:
 
 
 def obstacle(relation: Relation) -> Obstacle | None:
-    """What forbids to publish the relation; None: nothing does."""
+    """The obstacle that forbids to publish the relation; None if there is none."""
     other = _not_a_table(relation)
     if other is not None:
         return other
@@ -155,7 +156,7 @@ def _unusable(relation: Relation, index: KeyIndex, remedy: str) -> Obstacle | No
 
 
 def _parted(relation: Relation) -> Obstacle | None:
-    """Old rows are logged by the identity of the partition and sent under the root's: the two must agree, also for
+    """Old rows are logged by the identity of the partition and sent under the root's. So the two must agree, also for
     partitions that are added later, which begin with the default.
     """
     if relation.identity is not Identity.DEFAULT:

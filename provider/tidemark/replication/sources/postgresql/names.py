@@ -1,4 +1,4 @@
-"""Names as SQL text, for statements that a user is told to run and for those that we run."""
+"""Names as SQL text, for statements that a user is asked to run and for those that we run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["literal", "qualified", "quoted"]
 
 
 def quoted(name: str) -> str:
-    """An identifier, whatever is in it. PostgreSQL allows no NUL in one."""
+    """An identifier, with any characters in it. PostgreSQL allows no NUL in one."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -1,9 +1,10 @@
 """Which numbers (attnum) the columns of a relation in the log have, by a catalog that is newer than it. Pure.
 
-A Relation message has names only, and the catalog is as of now: a name may have been renamed, dropped or made anew in
-between. What is sure: numbers are given in rising order and never twice, a relation lists its columns by number, and a
-column that is there now was there from the moment that a column with a higher number came. Where that leaves several
-answers, a column is taken to have kept the name that it had before and has now, and one that is gone the name it had.
+A Relation message has names only, and the catalog is as of now. A name may have been renamed, dropped or recreated in
+between. Some facts are sure: numbers are given in rising order and never twice, and a relation lists its columns by
+number. A column of now existed from the moment that a column with a higher number came. If that leaves several answers,
+a column is taken to have kept the name that it had before and has now. A column that is gone is taken to have kept the
+name it had.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def numbers_of(
 ) -> list[int | None]:
     """The number of each of the relation's columns; None where the catalog of now does not tell it.
 
-    `live`: the columns of now; `dropped`: numbers of columns that are gone; `base`: what was known before the relation,
+    `live`: the columns of now; `dropped`: numbers of columns that are gone. `base`: what was known before the relation,
     all of it numbered.
     """
     known = {column.number for column in base.columns if column.number is not None}

@@ -84,7 +84,9 @@ class RelationColumn(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """What a table is from here on in the stream. `identity`: d(efault), n(othing), f(ull), i(ndex)."""
+    """The columns and identity of a table from here on in the stream. `identity`: d(efault), n(othing), f(ull),
+    i(ndex).
+    """
 
     oid: int
     schema: str
@@ -101,8 +103,8 @@ class Insert(NamedTuple):
 
 
 class Update(NamedTuple):
-    """`old`: the row before, whole (`old_is_whole`) or only its identity's values, the others None; None: not told,
-    as the identity did not change. `unchanged`: whether some of `new` are UNCHANGED.
+    """`old`: the row before, whole (`old_is_whole`) or only its identity's values, the others None. It is None if it is
+    not in the log, as the identity did not change. `unchanged`: whether some of `new` are UNCHANGED.
     """
 
     oid: int
@@ -127,7 +129,7 @@ class Truncate(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What pg_logical_emit_message wrote; not transactional: it stands alone, at its own place."""
+    """A message that pg_logical_emit_message wrote; if it is not transactional, it is alone, at its own place."""
 
     transactional: bool
     lsn: int

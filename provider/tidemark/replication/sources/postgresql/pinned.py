@@ -1,10 +1,10 @@
 """A table as of an exported snapshot, for many sessions to read: how, under which settings, in which ranges.
 
-A transaction of ours holds the table as long as it is read, as pg_dump does: a TRUNCATE or a rewriting ALTER TABLE of
-somebody else would show an empty table to every older snapshot. Neither waits for long: a watch ends all sessions of
-the copy for them. Each session that reads takes its lock at once or not at all, since behind an ALTER TABLE that waits
-for another session of the copy it would wait for ever; and it looks for itself that the table is what it was, and that
-the session is there which holds it: behind that nobody may watch any more.
+A transaction of ours holds the table while it is read, as pg_dump does. Without it a TRUNCATE or a rewriting ALTER
+TABLE of somebody else would show an empty table to every older snapshot. Neither waits for long: a watch ends all
+sessions of the copy for them. Each session that reads takes its lock at once or not at all. Behind an ALTER TABLE that
+waits for another session of the copy it would wait for ever. It also checks that the table is what it was, and that the
+session which holds it lives. After that session's end nobody may watch any more.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class PinnedTable:
     `parts`: 1, or how many partitions it has; `pages`: of its largest part.
 
     `statements`: what a reading session runs first, in the transaction that it reads in. `readers`: how these sessions
-    are called, by which the watch knows them. `gave_way`: for whom the sessions were ended; None: they were not.
-    `bound`: how long somebody may wait for them.
+    are called, by which the watch knows them. `gave_way`: the session for which these sessions were ended; None: they
+    were not. `bound`: how long somebody may wait for them.
     """
 
     snapshot: Snapshot
@@ -131,7 +131,7 @@ class PinnedTable:
     seen: SeenTable | None = None
 
     def ranges(self, partitions: int) -> tuple[str, ...]:
-        """Conditions on `at`, the place of a row, that part its rows; the last is open, for what came meanwhile."""
+        """Conditions on `at`, the place of a row, that part its rows; the last is open, for rows that came since."""
         if self.version < RANGES_SINCE:
             return ("true",)
         count = max(1, min(partitions, self.pages))
@@ -141,14 +141,15 @@ class PinnedTable:
         return tuple(f"{low} AND {high}" for low, high in zip(lower, upper, strict=True))
 
     def held(self, rows: int) -> str:
-        """A condition that is true, and about once in so many rows ends the session that reads if the one is gone that
-        holds the table.
+        """A condition that is true. About once in so many rows it ends the session that reads, if the session that
+        holds the table is gone.
         """
         return _HELD.format(rows=rows, pid=self.snapshot.pid)
 
     def query(self, *, measured: bool = False) -> str:
-        """The rows: `c0`, `c1` … in the order of the columns, `at`, and where it lies: `part` and, as 12 hexadecimal
-        digits, `place`, which no other row of the part has. If `measured`, also `bytes`, how wide the row is.
+        """The rows: `c0`, `c1` … in the order of the columns, `at`, `part` and `place`. The latter two are the row's
+        place; `place`, 12 hexadecimal digits, is of no other row of the part. If `measured`, also `bytes`, how wide the
+        row is.
         """
         values = [f"{as_read(column)} AS c{number}" for number, column in enumerate(self.read)]
         place = "ctid AS at, tableoid::text AS part, encode(tidsend(ctid), 'hex') AS place"
@@ -167,12 +168,12 @@ def pinned_table(
     choose: Callable[[TableSchema], TableSchema] = lambda schema: schema,
     bound: timedelta = BOUND,
 ) -> Iterator[PinnedTable]:
-    """The table with that OID, held as it is now while the context lasts, or until somebody has waited for it for
-    `bound`. `choose`: its columns as the lake has them.
+    """The table with that OID, held as it is now while the context lasts, or until somebody has waited `bound` for it.
+    `choose`: its columns as the lake has them.
 
-    Raises ObjectNotReplicable where it is gone, BackfillGaveWay where somebody has it locked or rewrites it at this
-    moment, or waits for it before it is ready, and what `exported_snapshot` and `connect` do. Nothing stays behind in
-    the source, whatever happens.
+    Raises ObjectNotReplicable if it is gone. Raises BackfillGaveWay if somebody has it locked or rewrites it at this
+    moment, or waits for it before it is ready. Raises what `exported_snapshot` and `connect` do. Nothing stays behind
+    in the source in any case.
     """
     with (
         connect(driven(address, bound)) as connection,
@@ -188,7 +189,7 @@ def pinned_table(
 
 @contextmanager
 def _giving_way(name: str, watch: Watch) -> Iterator[None]:
-    """What is raised within, as BackfillGaveWay where it comes of others."""
+    """Errors raised within, as BackfillGaveWay if others caused them."""
     import psycopg2
 
     try:
@@ -253,8 +254,8 @@ def is_native(column: Column) -> bool:
 
 
 def as_read(column: Column) -> str:
-    """The column in a query: its value where every client reads the same, else the canonical text of its type. What is
-    masked or hashed does not leave the source; a hash needs `hash_properties`.
+    """The column in a query: its value where every client reads the same, else the canonical text of its type. Masked
+    or hashed values do not leave the source; a hash needs `hash_properties`.
     """
     name = quoted(column.name)
     if column.shown is Shown.MASKED:
@@ -296,9 +297,9 @@ def jdbc_url(address: SourceAddress) -> str:
 def jdbc_properties(
     address: SourceAddress, readers: str = "tidemark", fetch: Fetch | None = None, bound: timedelta = BOUND
 ) -> dict[str, str]:
-    """What the driver is told, the password among it. Its first question, for the columns, is asked before `statements`
-    of a PinnedTable are run, and is about the table, too. A fetch of some rows makes it read in one transaction, as the
-    snapshot needs.
+    """The driver's properties, the password among them. Its first question, for the columns, is asked before
+    `statements` of a PinnedTable are run, and is about the table, too. A fetch of some rows makes it read in one
+    transaction, as the snapshot needs.
     """
     fetched = {} if fetch is None else {"fetchsize": str(fetch.rows)}
     limited = {} if fetch is None or fetch.limit is None else {"maxResultBuffer": str(fetch.limit)}
@@ -324,8 +325,8 @@ def _run_hold(cursor: psycopg2.extensions.cursor, hold: str, name: str) -> None:
 
 
 def hash_properties(secret: str) -> dict[str, str]:
-    """What the driver is told where columns are hashed, besides `jdbc_properties`. It goes when the session begins, so
-    it is in no statement that a server may keep.
+    """The driver's properties if columns are hashed, besides `jdbc_properties`. The secret goes when the session
+    begins, so it is in no statement that a server may keep.
     """
     inner, outer = pads_of(secret)
     return {"options": f"-c {_INNER}={inner} -c {_OUTER}={outer}"}
@@ -334,8 +335,8 @@ def hash_properties(secret: str) -> dict[str, str]:
 def _begun(
     address: SourceAddress, connection: psycopg2.extensions.connection, patience: timedelta, bound: timedelta
 ) -> Snapshot:
-    """The snapshot that the session of `connection` has from now on, and gives to others: unlike the one that made it,
-    which can be asked nothing without losing it, this one can be kept from standing still.
+    """The snapshot that the session of `connection` has from now on, and gives to others. The session that made it can
+    be asked nothing without losing it, but this one can be kept from being idle.
     """
     with (
         exported_snapshot(address, patience=patience, bound=bound) as snapshot,
@@ -363,8 +364,9 @@ def _pinning(snapshot: Snapshot, guarded: Mapping[str, str]) -> tuple[str, ...]:
 def _array(column: Column, name: str, native: str) -> str:
     """JSON of the items' texts, arrays in it as such; PostgreSQL's own functions, which escape as JSON wants it.
 
-    A cast of an item may write it otherwise than the log has it (char, inet, domains over them): the texts of both
-    arrays tell. What JSON would write in its own way (composites, domains over numbers) has such a cast.
+    A cast of an item may write it otherwise than the log has it (char, inet, domains over them). A comparison of the
+    texts of both arrays shows it. Items that JSON would write in its own way (composites, domains over numbers) have
+    such a cast.
     """
     item = column.type.item
     if item is not None and item.kind is TypeKind.BYTES:

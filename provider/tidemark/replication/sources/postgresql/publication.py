@@ -1,8 +1,8 @@
 """The publication of a replication: an explicit list of tables, ours alone.
 
-A publication must be there before the slot that is read with it, and stay until that slot is dropped: the log is
-decoded with the publication as it was when a change was made. Never is a table published whose rows the application
-could not update any more.
+A publication must exist before the slot that is read with it, and stay until that slot is dropped. The reason is that
+the log is decoded with the publication as it was when a change was made. Never is a table published whose rows the
+application could not update any more.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class PublicationState:
 
 
 def publication_state(connection: psycopg2.extensions.connection, name: str) -> PublicationState:
-    """What there is under that name."""
+    """The state of the publication of that name."""
     new = connection.server_version >= COLUMN_LISTS
     with connection.cursor() as cursor:
         publishes = connection.server_version >= GENERATED
@@ -115,15 +115,15 @@ def ensure_publication(
     patience: timedelta = LOCK_PATIENCE,
     leave: Collection[int] = (),
 ) -> tuple[str, ...]:
-    """Makes the publication, or makes it the one of exactly these tables; the statements that were run, none where all
-    was so already. All of them or none take effect.
+    """Makes the publication, or makes it the one of exactly these tables. Answers the statements that were run, none if
+    all was so already. All of them or none take effect.
 
-    All columns are published, those too that are added later, and the reader drops what is excluded: a list of columns
-    stands still, so that values of a new column would be in no event. A list that somebody made is taken away. Needs an
-    autocommit connection. It takes locks that others who alter these tables would wait behind, so it is tried, for
-    LOCK_TIMEOUT each time (behind autovacuum alone for `deadlock_timeout` more, as it then ends), until `patience` is
-    over. Those that it is to `leave` stay as they are. Raises ObjectNotReplicable before anything is published,
-    SourceRefused with the missing right, and SourceLocked where a table stayed locked.
+    All columns are published, also those that are added later, and the reader drops the excluded ones. A list of
+    columns does not change, so that values of a new column would be in no event. A list that somebody made is taken
+    away. Needs an autocommit connection. It takes locks that others who alter these tables would wait behind. So it is
+    tried, for LOCK_TIMEOUT each time, until `patience` is over. Behind autovacuum alone it waits `deadlock_timeout`
+    more, as that then ends. The tables to `leave` stay as they are. Raises ObjectNotReplicable before anything is
+    published, SourceRefused with the missing right, and SourceLocked where a table stayed locked.
     """
     wanted = _wanted(connection, tables)
     state = publication_state(connection, name)
@@ -137,8 +137,8 @@ def ensure_publication(
 def locked_tables(
     connection: psycopg2.extensions.connection, name: str, tables: Sequence[PublishedTable]
 ) -> frozenset[int]:
-    """Those that `ensure_publication` would take out or put in, and that somebody has locked, or waits for, at this
-    moment.
+    """The tables that `ensure_publication` would take out or put in, and that somebody has locked, or waits for, at
+    this moment.
     """
     wanted = {one.oid for one in tables}
     changed = wanted ^ _whole(publication_state(connection, name))
@@ -192,14 +192,16 @@ def _options(connection: psycopg2.extensions.connection) -> str:
 
 
 def _whole(state: PublicationState) -> frozenset[int]:
-    """The tables of which it has all rows and columns."""
+    """The tables that it publishes with all rows and columns."""
     return frozenset(oid for oid, (_, listed) in state.tables.items() if listed is None)
 
 
 def _statements(
     name: str, state: PublicationState, wanted: Mapping[int, ObjectName], options: str, leave: Collection[int]
 ) -> tuple[str, ...]:
-    """What makes it so. A table with a list or a filter is taken out and put in again, in one transaction."""
+    """The statements that make it so. A table with a list or a filter is taken out and put in again, in one
+    transaction.
+    """
     entries = {oid: f"ONLY {qualified(table)}" for oid, table in wanted.items() if oid not in leave}
     if not state.exists:
         tables = f" FOR TABLE {', '.join(entries.values())}" if entries else ""

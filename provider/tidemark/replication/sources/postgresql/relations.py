@@ -33,13 +33,13 @@ SchemaOf: TypeAlias = "Callable[[Relation, CapturedObject, TableSchema | None], 
 
 @dataclass
 class CatalogSchemas:
-    """Schemas of relations with the help of the catalog, which knows names of types, numbers of columns and what old
-    rows have in them.
+    """Schemas of relations with the help of the catalog. It knows names of types, numbers of columns and the values
+    that old rows have in them.
 
-    Names, types and the key are those of the log at that moment (of a whole row, FULL, the key is the catalog's). The
-    catalog is asked at each relation, and is newer than the relation: where it does not tell which column a name was,
-    or what old rows have in a new one, the column is new and its `unknown_fill` true, so that a backfill is asked for.
-    `hashed`: how values are, where columns are to be.
+    Names, types and the key are those of the log at that moment. For a whole row (FULL) the key is the catalog's. The
+    catalog is asked at each relation, and is newer than the relation. It may not show which column a name was, or which
+    value old rows have in a new one. Then the column is new and its `unknown_fill` true, so that a backfill is asked
+    for. `hashed`: how values are, where columns are to be.
     """
 
     connection: psycopg2.extensions.connection
@@ -70,7 +70,7 @@ class CatalogSchemas:
         return known if known is not None and _same_columns(found, known) else found
 
     def hide(self, logged: RelationColumn, column: Column) -> TextOf:
-        """What becomes of the texts of a column that is hidden, of a relation that came. Raises InvalidArgument."""
+        """The conversion of the texts of a column that is hidden, of a relation that came. Raises InvalidArgument."""
         if column.shown is Shown.MASKED:
             return masked
         hashed = self.hashed
@@ -100,8 +100,8 @@ class CatalogSchemas:
 
 
 def _keys(relation: Relation, now: Sequence[str], before: Sequence[str], there: bool) -> frozenset[str]:
-    """The columns by which the log tells rows apart; of a whole row (FULL) the primary key in the catalog, or the one
-    that was known where the relation does not have that yet, or the table is not `there` any more.
+    """The columns by which the log distinguishes rows; for a whole row (FULL) the primary key in the catalog. It is the
+    key known before if the relation lacks that one yet, or the table is not `there` any more.
     """
     if relation.identity in "di":
         return frozenset(column.name for column in relation.columns if column.key)
@@ -164,9 +164,9 @@ def _of_a_table_that_is_gone(found: TableSchema, base: TableSchema, captured: Ca
 
 
 def _of_old_rows(column: Column, same: Column | None, last: int, since: Since) -> Column:
-    """A new column. One below the `last` was there, but not in the log: generated, or excluded. One that is NOT NULL
-    without a value for older rows had a default that is gone; one that is gone itself, or has another type, may have.
-    What the looks before tell of it is surer.
+    """A new column. A column below the `last` existed, but not in the log: generated, or excluded. A column that is NOT
+    NULL without a value for older rows had a default that is gone. A column that is gone itself, or has another type,
+    may have had one. The facts from the looks before are surer.
     """
     new = (column.number or 0) > last
     known = since.fill_of(column) if new else None
@@ -182,7 +182,7 @@ def _of_old_rows(column: Column, same: Column | None, last: int, since: Since) -
 
 
 def _same_columns(one: TableSchema, other: TableSchema) -> bool:
-    """Whether names, types, keys and numbers are the same, as far as the other has numbers."""
+    """Whether names, types and keys are the same, and numbers, too, if the other has them."""
     return same_shape(one, other) and all(
         new.number == old.number or old.number is None for new, old in zip(one.columns, other.columns, strict=True)
     )

@@ -1,8 +1,8 @@
 """How many rows of a table are fetched at once: as many as fit into memory, however large their values are.
 
-A sample tells how wide rows are, from their heads: values that are stored out of line are not read for it. Where rows
-may be wide, those are fetched apart from the others, few at once. If all the same more bytes come than were thought,
-the driver says so before memory is short, and the copy begins anew, carefully.
+A sample shows how wide rows are, from their heads: values that are stored out of line are not read for it. If rows may
+be wide, those are fetched apart from the others, few at once. If more bytes come than expected, the driver says so
+before memory is short, and the copy begins again, carefully.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RowSizes:
 @dataclass(frozen=True)
 class Fetch:
     """One reading of the table: its rows with `condition` (of the column `bytes`), so many at once. `limit`: bytes in
-    one answer above which the driver gives up; None where each row comes alone, since then nothing would be won.
+    one answer above which the driver gives up. It is None if each row comes alone, since then nothing would be won.
     """
 
     condition: str
@@ -63,8 +63,8 @@ class Fetch:
 
 
 def fetches(sizes: RowSizes, *, careful: bool = False, most: int = MOST_ROWS) -> tuple[Fetch, ...]:
-    """How to read it; the conditions part all rows. `careful`: more bytes came than were thought, so each row comes
-    alone that would be wide if it was packed as well as can be. `most`: rows at a time.
+    """How to read it; the conditions part all rows. `careful`: more bytes came than expected. So each row comes alone
+    that would be wide if it was packed as well as can be. `most`: rows at a time.
     """
     if careful:
         known = WIDE // _PACKED_BEST

@@ -1,4 +1,4 @@
-"""What has happened to a table since somebody looked at it last: what rows have that are older than a column."""
+"""The changes of a table since somebody looked at it last: the values of rows that are older than a column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Fill(NamedTuple):
 
 
 class Since:
-    """`before`: the look that the store knows; `now`: the table as it is. Without either nothing is told."""
+    """`before`: the look that the store knows; `now`: the table as it is. Without either nothing is known."""
 
     def __init__(self, before: SeenTable | None, now: SeenTable | None, relation: Relation) -> None:
         self._before, self._now = before, now
@@ -32,7 +32,7 @@ class Since:
 
     @property
     def rewritten(self) -> bool:
-        """Whether rows of it have been written anew, perhaps with other values."""
+        """Whether rows of it have been written again, perhaps with other values."""
         return self._before is not None and self._now is not None and was_rewritten(self._before, self._now)
 
     def fill_of(self, column: Column) -> Fill | None:

@@ -81,8 +81,8 @@ class OldestChange:
 
 @dataclass(frozen=True)
 class SlotStatus:
-    """A slot as it is. Sizes in bytes: `lag_bytes` of the log behind `confirmed`, `retained_bytes` of what the server
-    keeps on its disk for it, `safe_wal_size` that may still be written before it is in danger (None: no limit).
+    """A slot as it is. Sizes in bytes: `lag_bytes` of the log behind `confirmed`, `retained_bytes` that the server
+    keeps on its disk for it. `safe_wal_size` may still be written before it is in danger (None: no limit).
 
     `wal_status`: reserved, extended, unreserved (lost soon) or lost. `here`: the database that was asked.
     """
@@ -160,9 +160,9 @@ def require_ours(status: SlotStatus, *, captured: LogPosition | None = None, idl
 
 
 def require_not_set_back(connection: psycopg2.extensions.connection, captured: LogPosition) -> None:
-    """The log still has all that was captured. To be asked before the slot is moved: a server that was restored from a
-    snapshot has the slot as it was then, and what it commits anew would be taken for captured. One that has grown past
-    `captured` since is not told from one that never went back. Raises SourceSetBack.
+    """The log still has all that was captured. To be asked before the slot is moved. A server that was restored from a
+    snapshot has the slot as it was then. Its new commits would be taken for captured. A log that has grown past
+    `captured` since is not distinguished from one that never went back. Raises SourceSetBack.
     """
     end = _lsn(connection, f"SELECT ({_HERE} - '0/0')::bigint")
     if end < captured:
@@ -172,10 +172,10 @@ def require_not_set_back(connection: psycopg2.extensions.connection, captured: L
 def create_slot(address: SourceAddress, name: str, *, patience: timedelta, bound: timedelta = BOUND) -> LogPosition:
     """From now on the log is kept: every transaction that commits at or after the answer can be read from the slot.
 
-    The publication must be there already. A slot that is there and is ours stays as it is: a second run answers where
-    it was moved to. The server waits for the transactions that are open; after `patience` it gives up, and if somebody
-    waits for it for `bound`. Nothing is left behind then. Raises SlotBlocked with who is in the way, SlotForeign,
-    SlotLost, SourceRefused with what mends it.
+    The publication must exist already. An existing slot of ours stays as it is: a second run answers where it was
+    moved. The server waits for the transactions that are open; after `patience` it gives up, and if somebody waits for
+    it for `bound`. Nothing is left behind then. Raises SlotBlocked with who is in the way, SlotForeign, SlotLost,
+    SourceRefused with the fix.
     """
     with connect(address) as connection:
         status = slot_status(connection, name)
@@ -208,14 +208,14 @@ def existing_slot(address: SourceAddress, name: str) -> LogPosition:
 
 
 def creation_of(status: SlotStatus) -> str:
-    """The statement that makes the slot anew."""
+    """The statement that recreates the slot."""
     gone = f"SELECT pg_drop_replication_slot({literal(status.name)}); " if status.exists else ""
     return f"{gone}SELECT pg_create_logical_replication_slot({literal(status.name)}, {literal(PLUGIN)})"
 
 
 def advance_slot(connection: psycopg2.extensions.connection, name: str, to: LogPosition) -> LogPosition:
-    """Lets the server throw away what is before `to`; where the slot is then, never past it. One that is there already
-    stays. To be called only when everything before `to` is safe. Raises SlotLost, SlotForeign, SlotBusy.
+    """Lets the server throw away what is before `to`; where the slot is then, never past it. A slot that is at `to` or
+    past it stays. To be called only when everything before `to` is safe. Raises SlotLost, SlotForeign, SlotBusy.
     """
     status = slot_status(connection, name)
     confirmed = require_ours(status)
@@ -247,10 +247,10 @@ def drop_slot(connection: psycopg2.extensions.connection, name: str) -> bool:
 
 
 def current_position(connection: psycopg2.extensions.connection) -> LogPosition:
-    """Up to where the log is on the server's disk, so up to where it can be decoded; commits that the server has
-    confirmed are before it, save those with synchronous_commit = off, for which see `emit_heartbeat`.
+    """The position up to which the log is on the server's disk, so up to which it can be decoded. Commits that the
+    server has confirmed are before it, save those with synchronous_commit = off, for which see `emit_heartbeat`.
 
-    Not pg_current_wal_lsn(): what is written and not yet on disk is not decoded, so that a commit there would be taken
+    Not pg_current_wal_lsn(): log that is written and not yet on disk is not decoded. So a commit there would be taken
     for captured without having been read. And no statement about what a query sees: only an exported snapshot is.
     """
     return _lsn(connection, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
@@ -278,8 +278,8 @@ def oldest_change(
 ) -> OldestChange | None:
     """The first transaction with published changes that committed in [after, until); None where there is none.
 
-    The server decodes as far as the first one, as a rule: more only where the slot lies behind `after`. Messages, so
-    heartbeats too, are no changes. Raises SlotLost, SlotForeign, SlotBusy.
+    As a rule the server decodes up to the first one: more only if the slot is behind `after`. Messages, so heartbeats
+    too, are no changes. Raises SlotLost, SlotForeign, SlotBusy.
     """
     most: int | None = 1 if connection.server_version >= _SKIPS_EMPTY else None
     while True:
@@ -295,8 +295,8 @@ def oldest_change(
 
 
 def emit_heartbeat(connection: psycopg2.extensions.connection, text: str) -> LogPosition:
-    """Writes a message into the log and answers `current_position` after it: all that was committed before this call,
-    in whatever way, is before that. On a source where nothing is written it gives the slot somewhere to go.
+    """Writes a message into the log and answers `current_position` after it. All that was committed before this call,
+    in any way, is before that. On a source where nothing is written it gives the slot somewhere to go.
     """
     _lsn(connection, f"SELECT (pg_logical_emit_message(true, 'tidemark', {literal(text)}) - '0/0')::bigint")
     return current_position(connection)
@@ -304,9 +304,9 @@ def emit_heartbeat(connection: psycopg2.extensions.connection, text: str) -> Log
 
 @contextmanager
 def losses_named(connection: psycopg2.extensions.connection, name: str) -> Iterator[None]:
-    """Where the server refuses to work with the slot, it is looked at again: raises SlotLost, SlotForeign, SlotBusy.
+    """If the server refuses to work with the slot, it is looked at again: raises SlotLost, SlotForeign, SlotBusy.
 
-    What is not the slot's fault passes as psycopg2 raised it.
+    An error that is not the slot's fault passes as psycopg2 raised it.
     """
     import psycopg2
 

@@ -1,4 +1,4 @@
-"""Where slots begin: they wait until no transaction is open that began before them, then know one exact position."""
+"""The beginning of slots: they wait until no transaction is open that began before, then know one exact position."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Snapshot:
 class Blocker:
     """An open transaction that has written something, in any database. `gid`: of a prepared one, which has no `pid`.
 
-    What the server hides from a user without pg_read_all_stats is None.
+    A field that the server hides from a user without pg_read_all_stats is None.
     """
 
     pid: int | None
@@ -102,7 +102,7 @@ class Blocker:
 def exported_snapshot(address: SourceAddress, *, patience: timedelta, bound: timedelta = BOUND) -> Iterator[Snapshot]:
     """A snapshot that other sessions can read under, and the exact position that it belongs to.
 
-    It lives as long as the context, which is to be short: the session that exported it stays open, and idle, and the
+    It lives as long as the context, which is to be short. The session that exported it stays open, and idle, and the
     server ends it after a few bounds. It takes one replication slot (temporary, gone with the session) and one WAL
     sender, and holds back VACUUM, while it lives. Nothing of it survives a crash of either side. Raises SlotBlocked,
     SourceRefused, SourceUnreachable.
@@ -151,8 +151,8 @@ def watched(
     patience: timedelta,
     bound: timedelta = BOUND,
 ) -> Iterator[None]:
-    """Cancels what `connection` does within, if it takes longer than `patience`, or somebody waits for it for `bound`,
-    and says who it waited for.
+    """Cancels the work of `connection` within, if it takes longer than `patience`, or somebody waits for it for
+    `bound`. Says who it waited for.
 
     A timeout of the server's would not do: it has none for commands of the replication protocol. Raises SlotBlocked.
     """
@@ -240,7 +240,7 @@ def _blocked(slot: str, watch: _Watch) -> SlotBlocked:
 
 @contextmanager
 def slot_refusals_named(address: SourceAddress, slot: str) -> Iterator[None]:
-    """Why the server makes no slot, with what mends it. Raises SourceRefused; what is not of slots passes as it is."""
+    """Why the server makes no slot, with the fix. Raises SourceRefused; what is not of slots passes as it is."""
     import psycopg2
 
     try:

@@ -38,7 +38,7 @@ class PostgresSource:
             return server_facts(connection).system_id
 
     def current_position(self) -> LogPosition:
-        """As of now, with commits that were confirmed before they were on disk; a message in the log does that, and
+        """As of now, with commits that were confirmed before they were on disk. A message in the log does that, and
         gives an idle source's slot somewhere to go.
         """
         with connect(self._address) as connection:
@@ -49,7 +49,9 @@ class PostgresSource:
         return position_of_lsn(parse_lsn(text))
 
     def discover(self, replication: Replication) -> tuple[FoundObject, ...]:
-        """What "all tables" means, and what the selection names without a `*`: a view, a foreign table, a partition."""
+        """The tables of "all tables", and those that the selection names without a `*`: a view, a foreign table, a
+        partition.
+        """
         numeric_as = replication.options.numeric_as
         with connect(self._address) as connection:
             found = discover(connection, numeric_as=numeric_as)
@@ -68,7 +70,7 @@ class PostgresSource:
         }
 
     def problems(self, replication: Replication, selected: Sequence[FoundObject]) -> tuple[SourceProblem, ...]:
-        """Of the server, the rights and the tables, each with the statement that mends it."""
+        """Of the server, the rights and the tables, each with the statement that fixes it."""
         schemas = {one.source_id: one.schema for one in selected if one.unsupported is None}
         with connect(self._address) as connection:
             tables = [
@@ -99,7 +101,7 @@ class PostgresSource:
             )
 
     def locked(self, replication: Replication, selected: Sequence[FoundObject]) -> frozenset[str]:
-        """Those that stand in a queue for one are locked, too."""
+        """Tables in a queue for a lock are locked, too."""
         if replication.options.publication is not None:
             return frozenset()
         with connect(self._address) as connection:
@@ -107,7 +109,9 @@ class PostgresSource:
         return frozenset(map(str, found))
 
     def published(self, replication: Replication) -> frozenset[str]:
-        """Not those of which somebody filters rows or columns, and none where not all kinds of changes are there."""
+        """Tables with filtered rows or columns are left out, and all tables are if not all kinds of changes are
+        published.
+        """
         with connect(self._address) as connection:
             if replication.options.publication is not None:
                 return frozenset(map(str, existing_publication(connection, replication.publication).whole))
@@ -116,8 +120,8 @@ class PostgresSource:
         return frozenset(str(oid) for oid, (_, listed) in tables.items() if listed is None)
 
     def make_slot(self, replication: Replication, *, patience: timedelta) -> LogPosition:
-        """Raises SlotBlocked, SlotForeign, SlotLost; SourceRefused if an existing slot is to be read and is not there,
-        or has lost its log.
+        """Raises SlotBlocked, SlotForeign, SlotLost. Raises SourceRefused if an existing slot is to be read and does
+        not exist, or has lost its log.
         """
         if replication.options.slot is not None:
             return slots.existing_slot(self._address, replication.slot)
@@ -185,8 +189,8 @@ def _to_publish(selected: Sequence[FoundObject]) -> list[PublishedTable]:
 
 
 def _found(table: CatalogTable) -> FoundObject:
-    """Generated columns are left out, as those are that nobody selects: also of one that is generated no more, the rows
-    that are there lack the values.
+    """Generated columns are left out, like columns that nobody selects. This holds also for a column that is generated
+    no more: the existing rows lack its values.
     """
     unsupported = None if table.problem is None else " ".join(filter(None, (f"{table.problem}.", table.remedy)))
     return FoundObject(

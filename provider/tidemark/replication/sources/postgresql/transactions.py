@@ -34,7 +34,9 @@ _Handler: TypeAlias = Callable[[int, bytes], None]
 
 
 class ObjectFacts(NamedTuple):
-    """What all events of an object have in common while its schema is the same. `schema`, `table`: as named then."""
+    """The facts that all events of an object have in common while its schema is the same. `schema`, `table`: as named
+    then.
+    """
 
     object: str | None
     object_id: str | None
@@ -52,7 +54,7 @@ class _Target(NamedTuple):
 
 @dataclass
 class TransactionReader:
-    """Reads one batch: transactions that commit in [start, end), until `max_events` are there and the last is whole.
+    """Reads one batch: transactions that commit in [start, end), until it has `max_events` and the last is whole.
 
     `objects` by their id; `schemas`: the newest of each that the log has, which are kept up to date. A chunk of rows
     has about `chunk_rows`, and `chunk_size` characters of payload; it may end in the middle of a transaction.
@@ -105,7 +107,8 @@ class TransactionReader:
         self._handlers = self._reading
 
     def chunks(self, messages: Iterable[tuple[int, bytes]]) -> Iterator[list[EventRow]]:
-        """Rows in the order of (commit position, sequence). What is taken off before the end is no whole batch.
+        """Rows in the order of (commit position, sequence). Chunks that are taken off before the end are no whole
+        batch.
 
         Raises what `schema_of` does; ValueError, IndexError, struct.error for what is no message.
         """
@@ -198,7 +201,7 @@ class TransactionReader:
         self._row(0, (change, Half.WHOLE, payload, None, None, None, None))
 
     def _count(self, lsn: int) -> None:
-        """Rows of one COPY stand at the same place."""
+        """Rows of one COPY have the same place."""
         if lsn == self._lsn:
             self._nth += 1
         else:
@@ -222,7 +225,7 @@ class TransactionReader:
             return target
 
     def _made(self, relation: Relation) -> _Target | None:
-        """What events of the relation become from here on; if its schema is new, that is an event itself."""
+        """The target of the relation's events from here on; if its schema is new, that is an event itself."""
         captured = self.objects.get(str(relation.oid))
         named = f"{relation.schema}.{relation.table}"
         if captured is None:

@@ -1,4 +1,4 @@
-"""PostgreSQL's types as unified types. What has no counterpart is STRING: no type is ever refused."""
+"""PostgreSQL's types as unified types. A type without a counterpart is STRING: no type is ever refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def decimal_of(precision: int, scale: int) -> UnifiedType:
 
 
 def numeric_choice(numeric_as: str | None) -> UnifiedType:
-    """What a numeric without precision becomes: STRING, or the decimal that the user chose. Raises InvalidArgument."""
+    """The type for a numeric without precision: STRING, or the decimal that the user chose. Raises InvalidArgument."""
     if numeric_as is None or numeric_as.strip().lower() == "string":
         return STRING
     found = _CHOICE.fullmatch(numeric_as.strip())

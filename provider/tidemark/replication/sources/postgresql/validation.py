@@ -1,4 +1,4 @@
-"""What keeps a database from being replicated, all of it at once, each with the statement that mends it.
+"""The problems that keep a database from being replicated, all of them at once, each with the statement that fixes it.
 
 Looks only; nothing is changed or locked.
 """
@@ -53,7 +53,7 @@ _IDLE_SLOTS = "or drop slots that nobody reads: SELECT slot_name FROM pg_replica
 
 @dataclass(frozen=True)
 class Problem:
-    """`what` is wrong with which `object` (a table, the server, a slot …), and SQL or an act that mends it. `oids`: of
+    """`what` is wrong with which `object` (a table, the server, a slot …), and SQL or an act that fixes it. `oids`: of
     the tables that it is about.
     """
 
@@ -84,8 +84,9 @@ def validate(
     publication: str,
     options: ReplicationOptions,
 ) -> tuple[Problem, ...]:
-    """What is wrong with the server, the user's rights, these tables (those that are selected, without the columns that
-    are not) for targets of `options`, and the slot and publication of these names, if they exist; () if nothing is.
+    """The problems of the server, the user's rights, these tables for targets of `options`, and the slot and
+    publication of these names. The tables are those that are selected, without the columns that are not. Slot and
+    publication count if they exist; () if there is no problem.
 
     Server and rights come first: without them the rest may be unknown.
     """
