@@ -210,7 +210,7 @@ def _known(connection: sa.Connection, target: _Marked, own: Mapping[str, int]) -
     """The numbers that the table may hold: they were ordered for it, came with their streams, or are `own`.
 
     For a table that the store does not know, the numbers that were ordered for any table count. It may have been known
-    under another id and path. They are no proof, so its windows have to be behind the streams.
+    under another id and path. Those numbers are no proof, so its windows have to be behind the streams.
     """
     leads = {uid for mark in target.marks if (uid := writer_of(mark.app_id)) is not None}
     uids = {*target.inspected.numbers, *leads}

@@ -97,7 +97,7 @@ def _look(statement: Statement, transaction: Transaction, store_id: str, tables:
 
 
 def _history(log: DeltaLog, statement: Statement, table: TableRef, head: int) -> Iterable[Commit]:
-    """The commits from the base version on; a table with another id may count its versions from the beginning again.
+    """The commits since the base version; a table with another id may count its versions from the beginning again.
 
     Raises LogIncomplete if log cleanup has taken some of them: the mark may have been in one.
     """

@@ -75,8 +75,8 @@ def _head_wherever(store: ControlStore, stream: Stream, tables: Tables, bound: B
 
 
 def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWindow:
-    """(offset, max(offset, end)] for each base, so nothing if another consumer has got as far (V6). It has the rows at
-    the start if they are owed (R10).
+    """The window (offset, max(offset, end)] for each base, so nothing if another consumer has got as far (V6). It has
+    the rows at the start if they are owed (R10).
     """
     initial = stream.initial_rows_pending
     pairs = zip(stream.bases, ends, strict=True)
