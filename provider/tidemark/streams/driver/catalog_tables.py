@@ -43,7 +43,9 @@ def kind_of(spark: SparkSession, name: str) -> str | None:
 
 
 def catalog_location(spark: SparkSession, name: str, kind: str) -> str:
-    """Where the Delta table is. Raises NotADeltaTable, also for a view; TableNotFound if it was dropped meanwhile."""
+    """The location of the Delta table. Raises NotADeltaTable, also for a view; TableNotFound if it was dropped in
+    between.
+    """
     if kind.upper() in VIEWS:
         raise NotADeltaTable(path=name, problem="it is a view")
     try:

@@ -24,7 +24,7 @@ __all__ = ["FunctionTransaction", "load_function", "run_function"]
 
 
 class FunctionTransaction:
-    """What a writer function gets. All DataFrames must come from `tx.spark` or `tx.stream`."""
+    """The argument of a writer function. All DataFrames must come from `tx.spark` or `tx.stream`."""
 
     def __init__(self, streams: PinnedStreams, delivering: Delivering, statements: Sequence[Statement]) -> None:
         self.spark: SparkSession = streams.session
@@ -133,8 +133,8 @@ def run_function(
     statements: Sequence[Statement],
 ) -> tuple[Evidence, ...]:
     """Call `function` once. A declared target that it leaves out gets an empty commit with the mark, so that the plan
-    is whole; one whose write failed does not, even if the function went on: that would pass for delivered. A second
-    run calls it again, but writes only what is not there yet.
+    is whole. A target whose write failed gets none, even if the function continued: that would pass for delivered. A
+    second run calls it again, but writes only what is still missing.
     """
     tx = FunctionTransaction(streams, delivering, statements)
     function(tx)

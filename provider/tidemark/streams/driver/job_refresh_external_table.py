@@ -10,7 +10,7 @@ __all__ = ["refresh_external_table"]
 
 
 def refresh_external_table(job: JobContext, ask: ExternalTableAsk) -> Refreshed:
-    """Make the external table if it is not there, else refresh it. A second run finds less to do, or nothing. Raises
-    what `refresh_external_table` of the engine does.
+    """Create the external table if it does not exist, else refresh it. A second run finds less to do, or nothing.
+    Raises what `refresh_external_table` of the engine does.
     """
     return refresh(job.session, job.spec.workspace, ask, job.options)

@@ -28,7 +28,7 @@ __all__ = ["write"]
 def write(job: JobContext, ask: StatementsRequest) -> WriteReport:
     """Deliver the windows to every target. A second run writes only what is missing and returns the same evidence.
 
-    What can be refused (columns, keys, SQL) is refused for all statements before the first is written.
+    Everything that can be refused (columns, keys, SQL) is refused for all statements before the first is written.
     """
     workspace = job.new_workspace(_owner(ask.statements))
     try:
@@ -62,7 +62,7 @@ class _Writing:
         return {number: ready for number, ready in found if ready is not None}
 
     def _quarantines(self, kept: ExitStack) -> dict[int, Quarantine]:
-        """Number of either statement → what sorts the rows of both; the quarantine's stands behind its target's."""
+        """Number of either statement → what sorts the rows of both; the quarantine's follows its target's."""
         found: dict[int, Quarantine] = {}
         for first, second in pairwise(self.statements):
             if second.write.write_as is WriteAs.QUARANTINE:

@@ -20,8 +20,8 @@ __all__ = ["PinnedStreams"]
 class PinnedStreams:
     """Streams by name in one session, each pinned to its window.
 
-    A window is planned when its stream is first asked for, and `say` is told the plan in a line. Names are found
-    exactly, else without regard to case (R12).
+    A window is planned when its stream is first asked for, and `say` gets the plan in a line. Names are found exactly,
+    else without regard to case (R12).
     """
 
     def __init__(

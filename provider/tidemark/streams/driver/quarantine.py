@@ -1,7 +1,7 @@
 """A statement with a quarantine: its window in two parts, one for the target, one for the quarantine (decision 10).
 
 The target is written first, and its commit says by what the rows were sorted. The quarantine is sorted by what that
-commit says, whoever wrote it, so that no row is in both and none in neither.
+commit says, no matter which attempt wrote it. So no row is in both and none in neither.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ AS_TEXT = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:s
 
 @dataclass
 class Quarantine:
-    """The two statements of one write. `at`: the time of this attempt. What was sorted is kept until `close`."""
+    """The two statements of one write. `at`: the time of this attempt. Sorted rows are kept until `close`."""
 
     streams: PinnedStreams
     delivering: Delivering
@@ -56,8 +56,8 @@ class Quarantine:
     def prepare_target(self) -> PreparedWrite:
         """Make ready to write the good rows, by the target's constraints of now.
 
-        Where the quarantine has its rows already, which only happens when the target was lost and is written once more,
-        the good rows are the others. Raises what append and merge raise, and SplitUnreadable.
+        If the quarantine has its rows already, the good rows are the others. That only happens when the target was lost
+        and is written once more. Raises what append and merge raise, and SplitUnreadable.
         """
         split = Split(open_target(self.target, self.delivering.options).head(), self.at)
         before = find_delivery(self.delivering, self.quarantine)
@@ -73,7 +73,7 @@ class Quarantine:
         return replace(prepared, split=split)
 
     def prepare_quarantine(self) -> PreparedWrite:
-        """Make ready to write the bad rows, whichever they are by then. Raises QuarantineDoesNotFit."""
+        """Make ready to write the rows that are bad by then. Raises QuarantineDoesNotFit."""
         log = open_target(self.quarantine, self.delivering.options)
         rows = self._rows().schema
         table = self.quarantine.target
@@ -129,7 +129,7 @@ class Quarantine:
         return Sorting(self.target, log, metadata, struct_type(metadata.schema_json), split)
 
     def _part(self, split: Split, *, bad: bool, more: tuple[str, ...] = ()) -> DataFrame:
-        """The window is read once for both parts, and kept on the executors as far as they have room."""
+        """The window is read once for both parts, and the executors keep as much of it as they have room for."""
         if split not in self._sorted:
             self._sorted[split] = sort_rows(self._rows(), self._sorting(split)).persist()
         whole = self._sorted[split]

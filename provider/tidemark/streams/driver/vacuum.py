@@ -109,7 +109,7 @@ def _statement(spark: SparkSession, log: DeltaLog, keep_after: int | None) -> st
 
 def _files_that_may_go(spark: SparkSession, log: DeltaLog, keep_after: int) -> DataFrame:
     """All files of the table but those that commits after `keep_after` removed. Delta looks at no others, and of these
-    removes what is not live and old enough; that it may have forgotten a removal does no harm then.
+    removes what is not live and old enough. That it may have forgotten a removal does no harm then.
     """
     kept = set(_needed(log, keep_after))
     root = log.uri.replace("file://", "file:", 1)  # as Hadoop writes it

@@ -1,4 +1,4 @@
-"""A stream's window as rows, whatever the stream reads."""
+"""A stream's window as rows, for every kind of source."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def read_window(
     say: Callable[[str], None] | None = None,
 ) -> DataFrame:
     """The rows that the stream shows of `window`: the columns of its source, then METADATA$ACTION, METADATA$ISUPDATE,
-    METADATA$ROW_ID (R27), and METADATA$FILENAME where they come from files (R65).
+    METADATA$ROW_ID (R27). METADATA$FILENAME follows if they come from files (R65).
 
-    The same window gives the same rows however often it is read and whatever is committed meanwhile (R20). `say` is
-    told the plan in a line. Raises SourceRecreated (R82, R91), ViewChanged (R83), StreamStale (R84),
+    The same window gives the same rows however often it is read, and no commit in between changes them (R20). `say`
+    gets the plan in a line. Raises SourceRecreated (R82, R91), ViewChanged (R83), StreamStale (R84),
     TrackingInterrupted (R85), VersionVacuumed, IncompatibleSchemaChange, DataFileChanged.
     """
     with _lost_to(window.stream_name):
@@ -66,7 +66,7 @@ def _read(
 
 
 def explain_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What `read_window` would read for a window of changes, in plain values, without Spark; same errors."""
+    """The plan by which `read_window` would read a window of changes, in plain values, without Spark; same errors."""
     with _lost_to(window.stream_name):
         if window.mode is StreamMode.INSERT_ONLY:
             return explain_file_window(window, options)
@@ -77,7 +77,7 @@ def explain_window(window: StreamWindow, options: Mapping[str, str] | None = Non
 
 @contextmanager
 def _lost_to(stream: str) -> Iterator[None]:
-    """Files that are gone are told with the stream that needs them."""
+    """Files that are gone are reported with the stream that needs them."""
     try:
         yield
     except VersionVacuumed as gone:
@@ -95,7 +95,7 @@ def require_same_view(spark: SparkSession, view: ViewQuery, stream: str) -> None
 
 
 def _time_of(window: StreamWindow) -> datetime:
-    """What the view's current_timestamp() means at both ends (R37)."""
+    """The value of the view's current_timestamp() at both ends (R37)."""
     if window.read_at is None:
         raise AssertionError(f"the window of {window.stream_name} on a view has no time of its read")
     return window.read_at

@@ -13,7 +13,7 @@ class StreamHealth:
     """Counts since the stream was created, kept when it is re-based; all zero where nothing was counted yet.
 
     `consumptions`: committed, those of `empty_windows` among them. `rows_delivered`: of their change sets, each once
-    however many targets took it; if only SQL or functions read one, those of the target that got most.
+    however many targets took it. If only SQL or functions read one, those of the target that got most count.
     `failures_in_row`: attempts that failed since the last commit, the first of them at `failing_since`. `last_error`
     has the message only of errors of ours, without what Airflow masks; it stays when the stream is well again.
     """

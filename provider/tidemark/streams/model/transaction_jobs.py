@@ -34,7 +34,7 @@ class StatementsRequest:
 
 @dataclass(frozen=True)
 class WriteReport:
-    """Of each statement, in order: what its target's log says."""
+    """The evidence of each statement in its target's log, in order."""
 
     evidence: tuple[Evidence, ...]
 

@@ -16,9 +16,9 @@ Settings = Mapping[str, str | None]  # property → value; None: not set
 def alterations(configuration: Mapping[str, str], settings: Settings) -> tuple[Settings, ...]:
     """The commits that lead to `settings`, each only sets or only unsets: one wherever Delta has a statement for it.
 
-    What is set to that already is left out. The note of what properties were before comes no later than what it
-    notes, and goes only when all that is put back: whoever finds a table in between can put it back. Files come before
-    the log, which may never be kept for less time than they are.
+    A property that already has its value is left out. The note of the earlier values is set no later than the
+    properties that it notes. It is removed only when all of them are put back. So a table that is found in between can
+    be put back. Files come before the log, which may never be kept for less time than they are.
     """
     wanted = {name: value for name, value in settings.items() if configuration.get(name) != value}
     plain = {name: value for name, value in wanted.items() if name != OWN_RETENTION}
@@ -43,8 +43,8 @@ def differing(configuration: Mapping[str, str], previous: Settings, settings: Se
 def _noted(
     steps: list[dict[str, str | None]], configuration: Mapping[str, str], note: str | None
 ) -> list[dict[str, str | None]]:
-    """The note in the last step, or in one of its own; a step before that sets something gets one that holds for both
-    the old and the new.
+    """The note in the last step, or in one of its own. An earlier step that sets something gets a note that holds for
+    both the old and the new.
     """
     if len(steps) == 2 and note is not None and _sets(steps[0]):
         steps[0][OWN_RETENTION] = _of_both(configuration.get(OWN_RETENTION), note)
@@ -60,5 +60,5 @@ def _sets(step: Settings) -> bool:
 
 
 def _of_both(before: str | None, after: str) -> str:
-    """What is being put back is still noted as it was."""
+    """The note for both: a property that is being put back is still noted as it was."""
     return json.dumps({**foreign_object(before), **foreign_object(after)}, sort_keys=True)

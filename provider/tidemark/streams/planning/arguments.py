@@ -1,4 +1,4 @@
-"""What operators and commands are told of a stream: where it starts, where it goes on, in which mode, and why."""
+"""The arguments of operators and commands for a stream: where it starts, where it continues, in which mode, and why."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def mode_of(value: str) -> StreamMode:
 
 
 def start_of(argument: str, value: int | str | datetime | None) -> int | datetime | None:
-    """Where a stream starts; None: at the newest version, also as a template renders that. Raises InvalidArgument."""
+    """The start of a stream; None: at the newest version, also as a template renders that. Raises InvalidArgument."""
     return None if value is None or str(value).strip().lower() in ("", "none") else version_or_time(argument, value)
 
 

@@ -32,8 +32,8 @@ def operation_of(commit: Commit) -> str:
 def change_records(commit: Commit) -> int:
     """About how many change records the version makes, an update being two.
 
-    By the writer's own count where it gives one, else by the rows that files hold more or less than before; a file
-    whose rows nobody counted adds nothing.
+    By the writer's own count if it gives one, else by the rows that files hold more or less than before. A file whose
+    rows nobody counted adds nothing.
     """
     changes = [file.data_change for file in commit.adds] + [file.data_change for file in commit.removes]
     if not any(changes):

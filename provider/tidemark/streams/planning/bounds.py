@@ -18,7 +18,7 @@ class Bound:
     """All that is given must hold; the rest waits for the next window, in the order of commits.
 
     `max_commits`: versions, of all tables of a view together. `max_rows`: change records, as the log estimates them, an
-    update being two; a window ends before the commit that would exceed it, and takes one commit with rows at least.
+    update being two. A window ends before the commit that would exceed it, and takes one commit with rows at least.
     `until`: nothing that was committed after this moment. Raises InvalidArgument.
     """
 

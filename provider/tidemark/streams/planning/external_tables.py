@@ -1,4 +1,4 @@
-"""What a refresh of an external table has to note: the difference of two lists of files."""
+"""The changes that a refresh of an external table has to note: the difference of two lists of files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class FileChanges:
 
 
 def compare_files(known: Iterable[DataFile], current: Iterable[DataFile]) -> FileChanges:
-    """`known` is what the last refresh saw, `current` what lies there now."""
+    """The difference between `known`, the files that the last refresh saw, and `current`, the files that are stored
+    now.
+    """
     before = {file.path: file for file in known}
     now = {file.path: file for file in current}
     return FileChanges(

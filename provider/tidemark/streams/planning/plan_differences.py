@@ -1,4 +1,4 @@
-"""What another attempt asks for that the stored plan does not say, in words: the argument, old → new."""
+"""The differences between the plan of another attempt and the stored plan, in words: the argument, old → new."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What VACUUM may take from a table, and how long it must keep files and commits, for the streams on it (R88)."""
+"""The files that VACUUM may take from a table, and how long it must keep files and commits, for its streams (R88)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ LEAD = _DAY  # stretched so long before a file or commit would be lost: the next
 
 @dataclass(frozen=True)
 class Need:
-    """A live stream on the table: versions behind its offset were taken, and until `until` (STALE_AFTER) it may go on.
+    """A live stream on the table: versions behind its offset were taken, and until `until` (STALE_AFTER) it may
+    continue.
 
     `offset_time`: when the version at the offset was committed; log cleanup goes by it. None where that is gone.
     """
@@ -49,7 +50,7 @@ class Need:
 @dataclass(frozen=True)
 class TableFacts:
     """The table as it is: its properties, what the commits after the lowest offset removed, and the shortest retention
-    that was in force meanwhile: what was removed before it may have dropped out of Delta's checkpoints.
+    since then. A removal older than that retention may have dropped out of Delta's checkpoints.
     """
 
     table: TableRef
@@ -82,13 +83,14 @@ class Losing:
 
 @dataclass(frozen=True)
 class VacuumPlan:
-    """What is to be done; it says no more than Delta's own retention check allows.
+    """The plan of a VACUUM; it says no more than Delta's own retention check allows.
 
-    `settings`: table properties to set first (None: to unset), in the order of `alterations`; `found`: how those that
-    they follow from were, for where they are not so any more none is set. `retain_hours`: for VACUUM … RETAIN, and
-    `stream_hours` those counted back from `planned_at`: the hours until the job starts come on top. `keep_after`: what
-    commits after this version removed must stay, whatever its age; None: no stream is held for. `by_list`: Delta may
-    have forgotten some of that, so VACUUM gets a list of files without it. `kept`: how much streams keep.
+    `settings`: table properties to set first (None: to unset), in the order of `alterations`. `found`: the values of
+    the properties that these follow from. If a value has changed since, none is set. `retain_hours`: for VACUUM …
+    RETAIN, and `stream_hours` those counted back from `planned_at`: the hours until the job starts come on top.
+    `keep_after`: files that commits after this version removed must stay at any age; None: no stream is held for.
+    `by_list`: Delta may have forgotten some of that, so VACUUM gets a list of files without it. `kept`: how much
+    streams keep.
     """
 
     table: TableRef
@@ -104,7 +106,7 @@ class VacuumPlan:
     kept: KeptBytes = field(default_factory=KeptBytes)
 
     def retain_hours_at(self, started_at: datetime) -> int:
-        """For a job that starts then: queues and JVMs take their time, and meanwhile more is removed."""
+        """The hours for a job that starts then: queues and JVMs take their time, and more is removed until then."""
         waited = max(0, _hours(started_at - self.planned_at))
         return max(self.retain_hours, self.stream_hours + waited if self.stream_hours else 0)
 
@@ -115,8 +117,8 @@ def plan_vacuum(
     """Keep what each stream needs until its STALE_AFTER, and else what the table's own retention says.
 
     `extension`: the property `tidemark.maxDataExtension` to be set (None: it stays). `stretch`: Delta's own retention
-    properties are lengthened while a stream needs it, so that other VACUUMs and log cleanup leave it its files, and
-    put back when none does; without it, they are put back now.
+    properties are lengthened while a stream needs it. Other VACUUMs and log cleanup then leave it its files. The
+    properties are put back when no stream needs it; without `stretch`, they are put back now.
     """
     own = retention_of(facts.configuration)
     own = own if extension is None else replace(own, extension=extension)
@@ -158,7 +160,7 @@ def _holdings(held: Iterable[Need], removed: Sequence[Removal], own: Retention, 
 def _losses(
     late: Iterable[Need], removed: Sequence[Removal], own: Retention, keep_after: int | None, now: datetime
 ) -> Iterable[Losing]:
-    """What others' offsets keep is not lost yet."""
+    """The losses of each late stream; files that others' offsets keep are not lost yet."""
     for need in late:
         lost = [
             one
@@ -178,11 +180,11 @@ def _extension(configuration: Mapping[str, str], wanted: timedelta | None) -> di
 
 
 def _wanted(own: Retention, held: Sequence[Need], oldest: datetime, now: datetime) -> dict[str, timedelta]:
-    """What Delta's properties must be for these streams; nothing where the table's own do.
+    """The values that Delta's properties must have for these streams; none if the table's own suffice.
 
     Files: one stretch to the limit rather than a commit a day. The log: for as long as the streams may need it and as
-    long again as it is kept by itself, so that a stream on a quiet table does not stretch it daily; never less than
-    files, which Delta refuses.
+    long again as it is kept by itself. So a stream on a quiet table does not stretch it daily. It is never kept for
+    less time than files, which Delta refuses.
     """
     limit = own.extended if own.extension is not None else own.files
     wanted: dict[str, timedelta] = {}

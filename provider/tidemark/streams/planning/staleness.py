@@ -36,7 +36,7 @@ _PART = re.compile(r"(\d+)\s*(week|day|hour|minute|second|millisecond|microsecon
 
 
 class Staleness(StrEnum):
-    """How it stands with a stream's history (R87)."""
+    """The state of a stream's history (R87)."""
 
     FRESH = "fresh"  # it can be read, and will be until STALE_AFTER
     FORECAST = "forecast"  # STALE_AFTER has passed: nobody keeps its files any more, but what it needs is still there
@@ -73,7 +73,7 @@ class Retention:
 
 
 def retention_of(configuration: Mapping[str, str]) -> Retention:
-    """What a table's properties say; those that are stretched count as what they were."""
+    """The retention by a table's properties; those that are stretched count as what they were."""
     own = {name: configuration.get(name) for name in (FILE_RETENTION, LOG_RETENTION)}
     own |= {name: one.own for name, one in stretched_from(configuration).items()}
     said = configuration.get(EXTENSION)
@@ -85,7 +85,9 @@ def retention_of(configuration: Mapping[str, str]) -> Retention:
 
 
 def stretched_from(configuration: Mapping[str, str]) -> dict[str, Stretched]:
-    """Which of Delta's properties are stretched. One that somebody has set to something else since is theirs again."""
+    """Which of Delta's properties are stretched. A property that somebody has set to something else since is theirs
+    again.
+    """
     note = configuration.get(OWN_RETENTION)
     kept = {name: foreign_value(Stretched, note, name) for name in DELTA_KEEPS}  # not written by us: it says nothing
     return {name: one for name, one in kept.items() if one is not None and configuration.get(name) == one.now}

@@ -1,6 +1,6 @@
 """The document by which streams go from one control store to another: JSON, with a number for its form.
 
-What makes a stream is taken from the model as it is, so that a field which a release adds travels, too.
+The fields of a stream are taken from the model as it is. So a field that a release adds travels, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ LONGEST_UID, LONGEST_ID = 36, 64
 
 @dataclass(frozen=True)
 class ExportedStream:
-    """A stream as it stood, and who held it, in words: the offset does not count that transaction's windows.
+    """A stream as it was, and the transaction that held it, in words: the offset does not count that transaction's
+    windows.
 
     The stream's serial is the highest one whose writes are settled, so below those of `open_transaction`.
     """
@@ -93,7 +94,7 @@ def _require_fit(entry: Any, number: int) -> None:
 
 
 def _require_sense(stream: Stream) -> None:
-    """What the types leave open. Raises ImportRefused."""
+    """Check what the types leave open. Raises ImportRefused."""
     for field, problem in _contradictions(stream):
         raise ImportRefused(stream=stream.name, field=field, problem=problem)
 

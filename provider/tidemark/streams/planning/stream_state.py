@@ -14,7 +14,7 @@ SOON = timedelta(hours=24)
 
 
 class StreamState(StrEnum):
-    """What is to be said of a stream, the worst first."""
+    """The states to report of a stream, the worst first."""
 
     STALE = "stale"  # its changes cannot be read any more
     FAILING = "failing"  # the last attempt to consume it failed

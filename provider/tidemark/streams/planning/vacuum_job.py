@@ -20,7 +20,7 @@ class VacuumRequest:
 
 @dataclass(frozen=True)
 class Vacuumed:
-    """How many files were removed (in a dry run: would be), and their bytes; None where Delta's log does not say, as on
+    """How many files were removed (in a dry run: would be), and their bytes. None if Delta's log does not say, as on
     storages where it does not log VACUUM.
 
     `changed_meanwhile`: table properties that somebody has set since the plan was made; then none of its settings was.

@@ -1,4 +1,4 @@
-"""What a VACUUM is told, and what it answers, in plain values."""
+"""The arguments and the result of a VACUUM, in plain values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_DAYS = 3650
 
 @dataclass(frozen=True)
 class VacuumResult:
-    """What was removed, or in a dry run would be, and what stays for streams.
+    """The files that were removed, or in a dry run would be, and the files that stay for streams.
 
     `files`, `bytes`: removed; None where Delta's log does not say. `bytes_kept`: of data files that the table has no
     more and streams need; `bytes_past_retention` of them are past the table's own retention. `settings`: table

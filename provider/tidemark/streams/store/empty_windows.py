@@ -23,8 +23,9 @@ __all__ = ["insert"]
 def insert(
     connection: sa.Connection, transaction_id: str, transaction: Transaction, serial: int, *, forget_before: datetime
 ) -> None:
-    """Keep a transaction of empty windows, committed at once, under its key: in the rows of an earlier one of the same
-    streams that was committed before `forget_before`, whose key is free again then, or else in new ones.
+    """Keep a transaction of empty windows, committed at once, under its key. It takes the rows of an earlier one of the
+    same streams that was committed before `forget_before`. The key of that one is free again then. Without such rows it
+    gets new ones.
     """
     of = _streams_of(transaction)
     old = sa.select(rows.c.id).where(rows.c.nothing_of == of, rows.c.closed_at < forget_before)

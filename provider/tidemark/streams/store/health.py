@@ -54,7 +54,7 @@ def count_failure(
 
 
 def carry_over(connection: sa.Connection, *, uid: str, to: str) -> None:
-    """The stream `uid` goes on as `to`, which has no counts yet: they are those of `uid`, and it does not fail."""
+    """The stream `uid` continues as `to`, which has no counts yet: they are those of `uid`, and it does not fail."""
     kept = health_of(connection, uid)
     standing = {**vars(kept), "failures_in_row": 0, "failing_since": None}
     connection.execute(stream_health.insert().values(stream_uid=to, **standing))
@@ -66,7 +66,7 @@ def health_of(connection: sa.Connection, uid: str) -> StreamHealth:
 
 
 def healths(connection: sa.Connection, uids: Sequence[str] | None = None) -> dict[str, StreamHealth]:
-    """The counts of these streams, of all by default, by uid; those of which nothing was counted are left out."""
+    """The counts of these streams, of all by default, by uid; streams without counts are left out."""
     query = sa.select(stream_health)
     if uids is not None:
         query = query.where(_of.stream_uid.in_(uids))

@@ -81,7 +81,7 @@ def may_be_alive(connection: sa.Connection, transaction_id: str, *, now: datetim
 
 
 def without_end(connection: sa.Connection, transaction_id: str) -> datetime | None:
-    """The latest deadline of the transaction's writing jobs of which nobody has kept that they ended; None: of all.
+    """The latest deadline of the transaction's writing jobs that are not stored as ended; None: all are.
 
     More than `may_be_alive`: a deadline alone is proof only with a fence behind it (V11).
     """

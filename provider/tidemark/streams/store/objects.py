@@ -1,5 +1,5 @@
-"""Streams among all objects: their state as far as the store knows it. The lake alone knows how far a source has gone
-on, so `look` asks it.
+"""Streams among all objects: the state that the store knows of them. The lake alone knows how far a source has
+advanced, so `look` asks it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _OF_A_MOVE = ("id", "from_version", "to_version", "moved_at", "who", "why", "run
 
 
 class SortBy(StrEnum):
-    """What a page of streams can be ordered by; the name decides between equals."""
+    """The orders of a page of streams; the name decides between equals."""
 
     NAME = "name"
     SOURCE = "source"
@@ -101,7 +101,7 @@ def page(
 ) -> StreamsPage:
     """Live streams whose name, source or path holds `search` in any case, `limit` of them after the first `offset`.
 
-    One query, whatever the number of streams. A page past the end has no rows, and the total.
+    One query, for any number of streams. A page past the end has no rows, and the total.
     """
     wanted = _wanted(search, only_held)
     uids = _uids(wanted, sort, descending, limit, offset)

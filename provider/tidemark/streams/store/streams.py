@@ -62,7 +62,7 @@ class UsedUid:
 
 
 def lookup(connection: sa.Connection, name: str) -> Stream | None:
-    """The live stream of that name, whatever its case (R12), or None: a question, not a failure."""
+    """The live stream of that name, without regard to case (R12), or None: a question, not a failure."""
     row = connection.execute(_live().where(streams.c.folded_name == name.casefold())).mappings().first()
     return None if row is None else stream_of(row)
 
@@ -112,7 +112,7 @@ def names_of(connection: sa.Connection, uids: Iterable[str]) -> dict[str, str]:
 
 
 def offsets_of(connection: sa.Connection, uids: Iterable[str]) -> dict[str, int]:
-    """Uid → the version behind which those of the uids stand whose stream lives."""
+    """Uid → the version of the stream's offset, for those of the uids whose stream lives."""
     return {row["uid"]: stream_of(row).offset.version for row in _living(connection, uids)}
 
 
@@ -143,7 +143,7 @@ def insert(
 
 
 def rebase(connection: sa.Connection, old: Stream, new: Stream, *, at: datetime, who: str, why: str) -> None:
-    """The stream goes on as `new`, under its name and with its history, which says so in one entry; the old uid is
+    """The stream continues as `new`, under its name and with its history, which says so in one entry. The old uid is
     never used again (V5), and with it no number of its Delta transactions.
     """
     connection.execute(streams.update().where(streams.c.uid == old.uid).values(dropped_at=at))
@@ -221,10 +221,10 @@ def advance_offset(
     why: str,
     run: str | None,
 ) -> bool:
-    """Move the offset, if it stands at `expected` and does not go back (I4); True if it was so. The move is logged;
-    of runs in a row that found nothing, the last alone.
+    """Move the offset, if it is `expected` and does not go back (I4); True if it was so. The move is logged; of runs in
+    a row that found nothing, the last alone.
 
-    `bases`: where a stream on a view stands then in each base table; `to` is their sum.
+    `bases`: the new offset of a stream on a view in each base table; `to` is their sum.
     """
     standing = (streams.c.uid == uid) & (streams.c.offset_version == expected) & streams.c.dropped_at.is_(None)
     values = {"offset_version": to, "anchor": at, **({"view_bases": to_json(tuple(bases))} if bases else {})}
@@ -340,7 +340,7 @@ def _log(connection: sa.Connection, move: OffsetMove) -> None:
 
 
 def _logged_again(connection: sa.Connection, stays: OffsetMove) -> bool:
-    """Whether the newest entry said the same of an earlier run, and tells of this one now."""
+    """Whether the newest entry said the same of an earlier run, and names this one now."""
     own = sa.select(offset_moves).where(offset_moves.c.stream_uid == stays.stream_uid)
     newest = connection.execute(own.order_by(offset_moves.c.id.desc()).limit(1)).mappings().one()
     said = (newest["from_version"], newest["to_version"], newest["why"])

@@ -1,7 +1,7 @@
-"""With which numbers of streams jobs were ordered for which tables: what a table may hold that this store knows of.
+"""The numbers of streams with which jobs were ordered for tables: what a table may hold that this store knows of.
 
-A job is stored before it exists (PROTOCOL step 8), so a table never holds a number that the store has not ordered; one
-that does has seen a later state of the store than this one, or another store with the same stream.
+A job is stored before it exists (PROTOCOL step 8). So a table never holds a number that the store has not ordered. A
+table that does has seen a later state of the store than this one, or another store with the same stream.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class KnownTable:
 
 
 def known_table(connection: sa.Connection, table: TableRef) -> KnownTable:
-    """What the store knows of the table."""
+    """The numbers and the version that the store knows of the table."""
     same = target_numbers.c.target_table_id == table.table_id
     query = sa.select(target_numbers).where((target_numbers.c.target_path == table.path) | same)
     numbers: dict[str, int] = {}
@@ -43,7 +43,7 @@ def known_table(connection: sa.Connection, table: TableRef) -> KnownTable:
 
 
 def ordered_anywhere(connection: sa.Connection, uids: Collection[str]) -> dict[str, int]:
-    """Stream uid → the highest number ordered for any table: for a table of which nothing else is known."""
+    """Stream uid → the highest number ordered for any table: for a table that is otherwise unknown."""
     query = (
         sa.select(target_numbers.c.stream_uid, sa.func.max(target_numbers.c.serial))
         .where(target_numbers.c.stream_uid.in_(uids))
@@ -59,8 +59,8 @@ def came_with(connection: sa.Connection, uids: Collection[str]) -> dict[str, int
 
 
 def keep(connection: sa.Connection, table: TableRef, uid: str, serial: int, *, version: int) -> None:
-    """The number is known from now on, and the table's log up to `version`; a second time, and a smaller one, changes
-    nothing.
+    """The number is known from now on, and the table's log up to `version`. A second time, and a smaller number,
+    changes nothing.
     """
     row = {"target_path": table.path, "target_table_id": table.table_id, "stream_uid": uid}
     same = sa.and_(*(target_numbers.c[name] == value for name, value in row.items()))

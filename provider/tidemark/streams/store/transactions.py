@@ -59,7 +59,7 @@ class StoredTransaction:
 
     @property
     def all_evidence(self) -> Mapping[int, Evidence]:
-        """What is known of each statement, by its number: of a transaction that has ended from its result."""
+        """The evidence known of each statement, by its number: of a transaction that has ended from its result."""
         result = self.transaction.result
         return {**self.evidence, **({one.number: one for one in result.evidence} if result is not None else {})}
 
@@ -128,7 +128,7 @@ def insert(connection: sa.Connection, transaction_id: str, transaction: Transact
 
 
 def columns_of(transaction: Transaction, serial: int) -> dict[str, object]:
-    """What its row says of it."""
+    """The values of its row."""
     key, result = transaction.key, transaction.result
     return {
         "dag_id": key.dag_id,
@@ -235,7 +235,7 @@ def release(connection: sa.Connection, transaction_id: str, *, at: datetime) -> 
 
 
 def relocate_window(connection: sa.Connection, transaction_id: str, stream_uid: str, to: TableRef) -> None:
-    """The pinned window of the stream is read where its source lies now; its bounds stay."""
+    """The pinned window of the stream is read where its source is stored now; its bounds stay."""
     own = (windows.c.transaction_id == transaction_id) & (windows.c.stream_uid == stream_uid)
     pinned = from_json(StreamWindow, connection.execute(sa.select(windows.c.pinned).where(own)).scalar_one())
     connection.execute(windows.update().where(own).values(pinned=to_json(replace(pinned, source=to))))

@@ -20,12 +20,13 @@ __all__ = ["amend"]
 def amend(
     runtime: Runtime, key: TransactionKey, writes: Sequence[PlannedWrite], *, holder: TransactionKey | None
 ) -> bool:
-    """Put `writes` in place of the stored plan, if what is written stands in both at its place. Whether it was done.
+    """Put `writes` in place of the stored plan, if every written statement has the same number in both. Whether it was
+    done.
 
-    Only where the targets' logs tell for each statement whether it is written, and every job has ended: what changes
-    gets numbers that were never used (I5, I6). A second run finds the plan as it is to be, and does the same once more.
-    Raises SubmitRefused where the transaction changed meanwhile, JobsMayBeAlive (step 6), and what `look_at_targets`
-    raises.
+    The plan is replaced only if the targets' logs show for each statement whether it is written, and every job has
+    ended. Changed statements get numbers that were never used (I5, I6). A second run finds the plan as it is to be, and
+    does the same once more. Raises SubmitRefused if the transaction changed in between, JobsMayBeAlive (step 6), and
+    the errors of `look_at_targets`.
     """
     store, tables = runtime.store, runtime.tables
     before = store.read(lambda connection: look_before(connection, key))

@@ -1,4 +1,4 @@
-"""What waits behind a stream, version by version, and when its offset was committed: from the logs alone."""
+"""The versions that wait behind a stream, and the time at which its offset was committed: from the logs alone."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ NOTHING_IS_REMEMBERED = timedelta(hours=1)  # the key of an empty window, for it
 
 @dataclass(frozen=True)
 class Request:
-    """What one begin asks for."""
+    """The arguments of one begin."""
 
     key: TransactionKey
     streams: tuple[str, ...]
@@ -80,15 +80,15 @@ def begin(
 ) -> Begun:
     """Pin the streams' windows and the plan under `key`; the first stream is the lead.
 
-    A second run returns the same windows, versions and plan and renews the lease (step 3), or, once the key is
-    committed, the stored result (step 2). Windows without a change commit at once, without a job (step 5); with no
+    A second run returns the same windows, versions and plan, and renews the lease (step 3). Once the key is committed,
+    it returns the stored result (step 2). Windows without a change commit at once, without a job (step 5); with no
     `writes` yet the transaction stays open for `extend`. A stream held by another transaction whose lease has run out:
     unsubmitted, it is released; submitted, it is finished whole (step 4). If the key was begun with another plan, and
-    no target has any of that, it begins anew.
+    no target has any of that, it begins again.
 
-    Raises StreamLocked, PlanChanged for what is written in part, JobsMayBeAlive (step 6, 19), TargetChanged,
-    TargetNotFound, TargetNotDelta, TargetDoesNotFit, MissingMergeKey, TargetForgetsTransactions, StoreOlderThanLake,
-    StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted.
+    Raises StreamLocked, PlanChanged for a plan that is written in part, and JobsMayBeAlive (step 6, 19). Raises of the
+    targets TargetChanged, TargetNotFound, TargetNotDelta, TargetDoesNotFit, MissingMergeKey, TargetForgetsTransactions,
+    StoreOlderThanLake. Raises of the sources StreamNotFound, SourceRecreated, StreamStale, TrackingInterrupted.
     """
     if writes and not streams:
         raise InvalidArgument(argument="streams", value=(), problem="a plan needs a lead stream")
@@ -135,7 +135,9 @@ def _step(store: ControlStore, request: Request, tables: Tables) -> Begun | Over
 
 
 def resume(connection: sa.Connection, store: ControlStore, request: Request) -> Begun | None:
-    """What the key's earlier attempt left (steps 2 and 3); None: nothing. Raises OtherPlan for another plan."""
+    """The outcome of the key's earlier attempt (steps 2 and 3); None: it left nothing. Raises OtherPlan for another
+    plan.
+    """
     stored = transactions.current(connection, request.key)
     if stored is None:
         return None
@@ -192,7 +194,8 @@ def _open(
 def make_way(
     connection: sa.Connection, store: ControlStore, stream: Stream, key: TransactionKey
 ) -> StoredTransaction | None:
-    """Who stands in the way of taking the stream (step 4): None if it is free or its holder was released just now.
+    """The transaction that keeps the stream from being taken (step 4). None if it is free, or its holder was released
+    just now.
 
     A submitted transaction without a lease, or one that `key` has taken over already, is returned. Raises StreamLocked.
     """
@@ -241,7 +244,7 @@ def write_ahead(
 
 
 def _lead(window: StreamWindow, serial: int) -> str:
-    """What the Delta transactions are named by: a replay may run beside a later window, so it has names of its own."""
+    """The name of the Delta transactions: a replay may run beside a later window, so it has names of its own."""
     return f"{window.stream_uid}/replay/{serial}" if window.replayed else window.stream_uid
 
 

@@ -1,4 +1,4 @@
-"""A key that was begun with another plan begins anew, if no target has any of the old one (V2, PROTOCOL step 18)."""
+"""A key begun with another plan begins again, if no target has any of the old one (V2, PROTOCOL step 18)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def require_plan(stored: Transaction, streams: Sequence[str], writes: Sequence[P
 
 
 def unless_half_written(begin: Callable[[], Answer], runtime: Runtime) -> Answer:
-    """What `begin` answers. If the key has another plan, of which nothing was written, that is taken back first; if
-    only what is not written differs, it is replaced.
+    """The answer of `begin`. If the key has another plan and none of it was written, that plan is taken back first. If
+    only unwritten statements differ, they are replaced.
 
     A job that nobody saw end is waited for by nobody: after its deadline it is shut out by a fence job. Raises
     PlanChanged where a target has a part that is to be another, may get one, or does not tell.

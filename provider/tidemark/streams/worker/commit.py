@@ -32,9 +32,9 @@ def commit(
     """Move the offsets of all streams to their windows' ends, and keep the result under the key.
 
     `evidence`: besides what `submit` kept. `by`: the key that took the transaction over, if one did. A second run
-    returns the stored result, whoever finished it. A transaction without statements delivers nothing and moves
-    nothing: reading does not advance (R16). Raises CommitRefused, Superseded, TransactionNotFound; then no offset has
-    moved.
+    returns the stored result, no matter which key finished it. A transaction without statements delivers nothing and
+    moves nothing: reading does not advance (R16). Raises CommitRefused, Superseded, TransactionNotFound; then no offset
+    has moved.
     """
     failpoint("commit.before")
     windows = store.read(lambda connection: transactions.latest(connection, key)).transaction.windows

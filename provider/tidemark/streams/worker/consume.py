@@ -28,8 +28,8 @@ def consume(
 ) -> Consumed:
     """Take what the streams have, write it once, move the offsets.
 
-    On failure the transaction is rolled back: the same call with the same key finishes it, or begins anew if the error
-    was a permanent one and nothing was written. After a commit it delivers nothing and returns the stored result.
+    On failure the transaction is rolled back, and the same call with the same key finishes it. It begins again if the
+    error was a permanent one and nothing was written. After a commit it delivers nothing and returns the stored result.
     Raises what begin, submit and commit raise.
     """
     begun = begin(runtime, key=key, streams=streams, writes=writes, owner=owner, bound=bound)

@@ -51,7 +51,7 @@ class StreamAsk:
 
 @dataclass(frozen=True)
 class MadeStream:
-    """The stream as it stands. `created`: it was not there before, or was replaced."""
+    """The stream as it stands. `created`: it did not exist before, or was replaced."""
 
     stream: Stream
     created: bool
@@ -65,12 +65,12 @@ def make_stream(
     tables: SourceTables,
     turn_on_row_tracking: Callable[[TableRef], None] | None = None,
 ) -> MadeStream:
-    """A stream on a Delta table or an external one; one that is there already, on that table, stays where it is.
+    """A stream on a Delta table or an external one; an existing stream on that table stays where it is.
 
     `turn_on_row_tracking` is called where that is off; None: such a table is refused. A second run changes nothing, but
-    with `or_replace`. Raises StreamExists for one that reads another table, in another mode or by other keys;
-    StreamOnStream, TableNotFound, NotADeltaTable, ExternalTableNotFound, RowTrackingDisabled, UnsupportedTableFeature,
-    VersionNotFound, TransactionOpen, InvalidArgument.
+    with `or_replace`. Raises StreamExists for one that reads another table, in another mode or by other keys. Also
+    raises StreamOnStream, TableNotFound, NotADeltaTable, ExternalTableNotFound, RowTrackingDisabled,
+    UnsupportedTableFeature, VersionNotFound, TransactionOpen, InvalidArgument.
     """
     require_name(ask.name)
     require_fitting_mode(ask.mode, ask.keys, on_view=False)
@@ -124,8 +124,9 @@ def advance_to(
 def _asked_again(
     store: ControlStore, kept: Stream, on: str, find: Callable[[str], TableRef], open_log: Tables
 ) -> TableRef:
-    """The table `on`, for a stream that is there. Its own, without a job, if the stream knows it from a catalog under
-    that name, or if it had that name before a rename. Raises what `find` and `followed` raise.
+    """The table `on`, for an existing stream. It is the stream's own, without a job, if the stream knows it from a
+    catalog under that name. It is also the stream's own if that table had the name before a rename. Raises what `find`
+    and `followed` raise.
     """
     if kept.source.addressing is Addressing.CATALOG and kept.source.name == on.strip():
         return kept.source

@@ -32,7 +32,7 @@ __all__ = ["extend"]
 
 @dataclass(frozen=True)
 class _Further:
-    """What an extension asks for."""
+    """The arguments of an extension."""
 
     key: TransactionKey
     streams: tuple[str, ...]
@@ -98,7 +98,9 @@ def _add(
     heads: Sequence[SourceHead],
     targets: Sequence[TargetHead],
 ) -> Transaction | Overdue:
-    """All in this transaction: streams, statements, a longer lease; or who stands in the way of a stream."""
+    """All in this transaction: streams, statements, a longer lease; or the transaction that keeps a stream from being
+    taken.
+    """
     stored = _extensible(connection, further.key)
     found = [stored_streams.find(connection, name) for name in added]
     for stream, head in zip(found, heads, strict=True):

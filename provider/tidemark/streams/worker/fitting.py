@@ -33,7 +33,9 @@ def require_columns_of_windows(windows: Sequence[StreamWindow], targets: Sequenc
 def require_columns_of_writes(
     runtime: Runtime, streams: Sequence[str], writes: Sequence[PlannedWrite], bound: Bound
 ) -> None:
-    """As begin will, for writes whose quarantine is not there yet. Raises what begin raises of sources and targets."""
+    """Check columns as begin will, for writes whose quarantine does not exist yet. Raises what begin raises of sources
+    and targets.
+    """
     targets = look_at_targets(writes, runtime.tables, runtime.limits)
     require_columns(look_at_sources(runtime.store, streams, runtime.tables, bound), targets)
 

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 def relocate(
     connection: sa.Connection, store: ControlStore, stream: Stream, to: TableRef, *, who: str, why: str = ""
 ) -> Stream:
-    """Point a stream, as it was read in this transaction, and the window that is open on it at another place of its
-    table. A second run changes nothing. Raises RelocationRefused if another table is there, or for a view.
+    """Point a stream, as read in this transaction, and the window that is open on it at another place of its table. A
+    second run changes nothing. Raises RelocationRefused if the place has another table, or for a view.
     """
     if stream.source == to:
         return stream
@@ -46,8 +46,8 @@ def relocate(
 def follow(store: ControlStore, stream: Stream, moved: SourceMoved, tables: Tables) -> Stream:
     """The stream at the place to which its table has moved, and with it the window that a transaction holds of it.
 
-    A second run changes nothing. Raises RelocationRefused if the stream reads a view, or if the table at the other
-    place lacks versions that the stream has read.
+    A second run changes nothing. Raises RelocationRefused if the stream reads a view, or if the table at its new place
+    lacks versions that it has read.
     """
     _require_place(stream.name, moved.to, tables, needed=stream.offset.version, on_view=stream.view is not None)
     after = store.write(lambda connection: _follow(connection, store, stream.uid, moved.to)) or stream
@@ -97,7 +97,7 @@ def _from(name: str) -> str:
 
 
 def _follow(connection: sa.Connection, store: ControlStore, uid: str, to: TableRef) -> Stream | None:
-    """None for a stream that was dropped meanwhile."""
+    """The stream at its new place; None if it was dropped in between."""
     known = streams.with_uid(connection, uid)
     return None if known is None or known.dropped else relocate(connection, store, known.stream, to, who=FOLLOWED_BY)
 

@@ -48,8 +48,8 @@ def has_rows(
     """Whether the next window shows a row: what the log calls changed is read. Initial rows that are owed are rows.
 
     `pass_as`: who moves the offset past a window that is proven empty, so that it is not read again; None moves
-    nothing. The move is logged; where a transaction holds the stream, or has moved it meanwhile, it is left alone. A
-    second call looks at what has come since. Raises what `has_data` raises.
+    nothing. The move is logged. If a transaction holds the stream, or has moved it since, it is left alone. A second
+    call looks at what has come since. Raises what `has_data` raises.
     """
     window = next_window(store, name, tables=tables)
     if window is None:
@@ -73,9 +73,9 @@ def renew_anchor(store: ControlStore, stream: Stream, tables: Tables) -> bool:
     """Count staleness from now, if nothing was committed behind the stream's offset and it is not stale (R86); whether
     it was done.
 
-    Commits that changed no row are no data either, but they age: their files and the commits themselves are cleaned up,
-    so for them the offset must move, and only a consumption moves it. A second call within RENEWED_EVERY does nothing,
-    and one that somebody outran does nothing.
+    Commits that changed no row are no data either, but they age: their files and the commits themselves are cleaned up.
+    For them the offset must move, and only a consumption moves it. A second call within RENEWED_EVERY does nothing, and
+    one that somebody outran does nothing.
     """
     now = store.clock()
     if now - stream.anchor < RENEWED_EVERY:
@@ -89,6 +89,6 @@ def renew_anchor(store: ControlStore, stream: Stream, tables: Tables) -> bool:
 
 
 def _pass(connection: sa.Connection, window: StreamWindow, *, who: str, at: datetime) -> bool:
-    """Whether the offset moved: the stream is free and stands where the window began."""
+    """Whether the offset moved: the stream is free and its offset is where the window began."""
     free = stored_streams.holder(connection, window.stream_uid) is None
     return free and advance_over(connection, window, at=at, who=who, why="proven empty", run=None)

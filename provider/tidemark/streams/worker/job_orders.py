@@ -40,7 +40,7 @@ class NewJob:
 
 def same_window(stored: Transaction, given: Transaction) -> bool:
     """Whether a copy still speaks of the transaction as it stands: holder, windows, plan, versions, all by value. A
-    table that was moved meanwhile is the same: jobs read it where the store has it.
+    table that was moved in between is the same: jobs read it where the store has it.
     """
     return (
         stored.state is TransactionState.OPEN

@@ -1,4 +1,4 @@
-"""Jobs that may still write into a table that lay where a target lies now (PROTOCOL step 6, V11)."""
+"""Jobs that may still write into a table that was stored where a target is stored now (PROTOCOL step 6, V11)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 class LeaseKept(Repeating):
     """Renews the lease of an open transaction in the background, every third of its length, until the block ends.
 
-    A store that cannot be reached meanwhile is tried again. Losing the lease harms nothing: submit and commit compare.
+    A store that cannot be reached for a while is tried again. Losing the lease harms nothing: submit and commit
+    compare.
     """
 
     def __init__(self, store: ControlStore, transaction_id: str, holder: TransactionKey | None, limits: Limits) -> None:

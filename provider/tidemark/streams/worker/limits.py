@@ -51,7 +51,7 @@ class JobPaths:
     exchange: str
 
     def result_uri(self, job_id: str) -> str:
-        """Where this one job writes its result; no other job ever does."""
+        """The URI to which this one job writes its result; no other job ever does."""
         return f"{self.exchange.rstrip('/')}/{job_id}.result.json"
 
     def cancel_uri(self, job_id: str) -> str:

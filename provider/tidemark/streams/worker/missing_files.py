@@ -33,7 +33,7 @@ class MissingFiles:
 
 @dataclass(frozen=True)
 class Unread:
-    """What the commits after an offset say: what is lost of them, and how much of it the stream keeps alive."""
+    """The findings in the commits after an offset: what is lost of them, and how much of it the stream keeps alive."""
 
     missing: MissingFiles | None
     kept: KeptBytes
@@ -48,11 +48,12 @@ def unread(
     *,
     rows_at_start: Callable[[], bool] = lambda: False,
 ) -> Unread:
-    """Look through the commits after the stream's offset in one of its tables, as far as they were not looked through
-    the last time. `rows_at_start`: whether a view reads all the table's rows at the offset.
+    """Look through the commits after the stream's offset in one of its tables. Commits that were looked through the
+    last time are skipped. `rows_at_start`: whether a view reads all the table's rows at the offset.
 
-    A file is asked for only if VACUUM could have taken it: if the log has one that went as far, or if it was removed
-    longer ago than the table has kept files meanwhile. Raises LogIncomplete, VersionNotFound, CorruptLog.
+    A file is asked for only if VACUUM could have taken it. That is so if the log has a VACUUM that went as far. It is
+    also so if the file was removed longer ago than the table's shortest retention since the offset. Raises
+    LogIncomplete, VersionNotFound, CorruptLog.
     """
     if head.version <= base.version or stream.mode is StreamMode.INSERT_ONLY:
         return Unread(None, KeptBytes())
@@ -94,7 +95,7 @@ def _missing(log: DeltaLog, parts: Iterable[tuple[Way, ...]], taken_before: date
 
 
 def _gone(pool: ThreadPoolExecutor, log: DeltaLog, way: Way, taken_before: datetime) -> Iterator[tuple[int, str]]:
-    """(version, URI) of each file that is not there, though VACUUM could have taken it."""
+    """(version, URI) of each file that VACUUM could have taken and that is missing."""
     asked = [
         (one.version, uri) for one in way.files if one.removal.removed_at < taken_before for uri in _uris(log, one)
     ]

@@ -38,8 +38,8 @@ _SEVERITIES = {
 
 @dataclass(frozen=True)
 class LakeLook:
-    """What a kind registers as its `look`. `streams`: of each of these uids the stream that is looked up. `judge`: the
-    object with what was seen of its stream at that time.
+    """The functions that a kind registers as its `look`. `streams`: of each of these uids the stream that is looked up.
+    `judge`: the object with what was seen of its stream at that time.
     """
 
     streams: Callable[[sa.Connection, Sequence[str]], Mapping[str, Stream]]
@@ -83,7 +83,7 @@ def streams_behind(connection: sa.Connection, found: Sequence[ShownObject]) -> M
 
 
 def judged(found: Sequence[ShownObject], seen: Mapping[str, Seen], now: datetime) -> tuple[ShownObject, ...]:
-    """The objects with what was seen of them, by uid; those of which nothing was seen stay as the store has them."""
+    """The objects with the observations of them, by uid; an object without one stays as the store has it."""
     return tuple(_judged(one, seen.get(one.uid), now) for one in found)
 
 

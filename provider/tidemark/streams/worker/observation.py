@@ -49,7 +49,7 @@ class Observation:
 class _Fingerprint:
     """State of stream and table at an observation.
 
-    `written` is the head's file time: a table made anew has another. `next_there`: log cleanup has not taken the first
+    `written` is the head's file time: a recreated table has another. `next_there`: log cleanup has not taken the first
     unread commit.
     """
 

@@ -37,7 +37,7 @@ def move_offsets(
 def delivered(
     windows: Sequence[StreamWindow], *, at: datetime, end_times: Mapping[str, datetime | None]
 ) -> tuple[DeliveredWindow, ...]:
-    """What each window delivered; no lag where it was empty or its log can no longer tell."""
+    """The delivery of each window; without a lag if it was empty or its log no longer shows it."""
     return tuple(
         DeliveredWindow(
             stream=window.stream_name,
@@ -53,8 +53,8 @@ def delivered(
 def advance_over(
     connection: sa.Connection, window: StreamWindow, *, at: datetime, who: str, why: str, run: str | None
 ) -> bool:
-    """Compare-and-set of the stream from the window's start to its end, in each table that it reads; True if it stood
-    there.
+    """Compare-and-set of the stream from the window's start to its end, in each table that it reads. True if it was at
+    the start.
     """
     return streams.advance_offset(
         connection,

@@ -1,9 +1,9 @@
-"""A control store that is older than the lake, as one put back from a backup: told before it writes anything again.
+"""A control store that is older than the lake, as one put back from a backup: noticed before it writes anything again.
 
 Delta's entries and our marks in the targets' logs are the only truth that survives such a restore. The store keeps for
-each table the highest number of each stream that it ever ordered a job with; a table that holds a higher one has seen
-windows of which this store knows nothing, under whatever order of targets or lead stream they were written. A table
-that the store does not know is told by its windows: none ends past its stream.
+each table the highest number of each stream that it ever ordered a job with. A table that holds a higher one has seen
+windows that this store does not know. It does not matter under which order of targets or lead stream they were written.
+A table that the store does not know is judged by its windows: none ends past its stream.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class _Marked:
 def require_numbers(
     connection: sa.Connection, inspected: Sequence[InspectedTarget], settled: Collection[str] = frozenset()
 ) -> None:
-    """The store knows every number in these tables, of which those with an id in `settled` were looked through already.
+    """Check that the store knows every number in these tables. Tables with an id in `settled` were looked through
+    already.
 
     One small query for each table; no log is read. Raises LakeAhead where the logs have to tell more.
     """
@@ -85,11 +86,11 @@ def require_numbers(
 def settle(
     store: ControlStore, inspected: Sequence[InspectedTarget], tables: Tables, *, own: Mapping[str, int] | None = None
 ) -> None:
-    """Read the marks of these tables from the last version known, and keep their numbers where they harm no stream of
-    this store, as those of another store or of streams that are gone.
+    """Read these tables' marks from the last known version, and keep their numbers if they harm no stream of this
+    store. Numbers of another store, or of streams that are gone, harm none.
 
-    `own`: numbers, by lead stream, of the transaction that is to be gone on with. Raises StoreOlderThanLake where a
-    stream that lives here was delivered under numbers that were never ordered here. A second run reads less.
+    `own`: numbers, by lead stream, of the transaction that is to be continued. Raises StoreOlderThanLake where a stream
+    that lives here was delivered under numbers that were never ordered here. A second run reads less.
     """
     found = _marked(store, inspected, tables)
     store.write(lambda connection: _settle(connection, store, found, own or {}))
@@ -98,8 +99,8 @@ def settle(
 def lost_marks(
     store: ControlStore, targets: Sequence[TableRef], tables: Tables, *, missing_ok: Collection[str] = ()
 ) -> tuple[LostMarks, ...]:
-    """Of each table the marks of writes that the store never ordered. A table whose id is in `missing_ok` is left out
-    if it is not there any more. Changes nothing. Raises TargetNotFound, TargetNotDelta.
+    """The marks of writes that the store never ordered, for each table. A table whose id is in `missing_ok` is left out
+    if it no longer exists. Changes nothing. Raises TargetNotFound, TargetNotDelta.
     """
     inspected: list[InspectedTarget] = []
     for target in targets:
@@ -131,9 +132,9 @@ def require_known(
 
 
 def require_knows(store: ControlStore, transaction: Transaction, tables: Tables) -> None:
-    """No target of a transaction that is gone on with holds more than it and what the store ordered.
+    """Check that no target of a transaction that is continued holds more than it and what the store ordered.
 
-    Its own numbers may stand there: then its job finds its mark. Raises StoreOlderThanLake, TargetNotFound,
+    A target may hold its own numbers: then its job finds its mark. Raises StoreOlderThanLake, TargetNotFound,
     TargetNotDelta.
     """
     own: dict[str, int] = {}
@@ -206,10 +207,10 @@ def _keep(connection: sa.Connection, inspected: InspectedTarget) -> None:
 
 
 def _known(connection: sa.Connection, target: _Marked, own: Mapping[str, int]) -> Known:
-    """What the table may hold: the numbers that were ordered for it, came with their streams, or are `own`.
+    """The numbers that the table may hold: they were ordered for it, came with their streams, or are `own`.
 
-    Of a table that the store does not know the numbers that were ordered for any table, as it may have been known under
-    another id and path; they are no proof, so there its windows have to lie behind the streams.
+    For a table that the store does not know, the numbers that were ordered for any table count. It may have been known
+    under another id and path. Those numbers are no proof, so its windows have to be behind the streams.
     """
     leads = {uid for mark in target.marks if (uid := writer_of(mark.app_id)) is not None}
     uids = {*target.inspected.numbers, *leads}

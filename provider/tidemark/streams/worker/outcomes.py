@@ -1,4 +1,4 @@
-"""What begin and consume answer."""
+"""The answers of begin and consume."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Opened:
 class Delivered:
     """Nothing is left to do but to announce `result` (step 16).
 
-    `fresh`: committed just now, since there was nothing to read; otherwise an earlier attempt had committed it, or the
+    `fresh`: committed just now, since there was nothing to read. Otherwise an earlier attempt had committed it, or the
     key `by` finished it after this one's lease had run out (step 4).
     """
 

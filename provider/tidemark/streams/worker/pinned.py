@@ -1,4 +1,4 @@
-"""What a transaction has pinned, for whoever looks at its log: versions, files and about how many rows."""
+"""The versions, files and approximate rows that a transaction has pinned, for readers of its log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PinnedWindow:
-    """A window, and how much lies in it: None where that would cost more than it tells, or the log does not say."""
+    """A window, and how much it holds: None if a count would cost more than it says, or the log has none."""
 
     window: StreamWindow
     versions: int

@@ -28,10 +28,10 @@ def prune(
 ) -> dict[str, int]:
     """Drop what ended longer than `keep` ago and nothing needs any more; how many things of each kind.
 
-    Each step is a transaction of its own, and after it the store is left alone for as long as it took, so that whoever
-    waits comes in between. Killed or `stop`ped in the middle, it has dropped what it dropped; a second run, also at the
-    same time, goes on with what is left. Raises InvalidArgument for less than a day, and StoreRefused without the right
-    to delete.
+    Each step is a transaction of its own, and after it the store is left alone for as long as it took. So waiting users
+    of the store get in between. If it is killed or `stop`ped in the middle, the things that it dropped stay dropped. A
+    second run, also at the same time, continues with the rest. Raises InvalidArgument for less than a day, and
+    StoreRefused without the right to delete.
     """
     before = _since(store.clock(), require_long_enough("keep", keep))
     dropped = dict.fromkeys(history.KINDS, 0)

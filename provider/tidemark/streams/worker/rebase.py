@@ -1,10 +1,10 @@
-"""A stream whose table was made anew goes on under its name and with its history; one whose table was moved goes on as
-it was (R82, R90, R91).
+"""A stream whose table was recreated continues under its name and with its history. A stream whose table was moved
+continues as it was (R82, R90, R91).
 
-What is re-based is another stream for the protocol: it gets a uid of its own, as one that is replaced does (V5), so
-offsets under one uid never go back (I4), though the new table may count from 0 again, and no number or mark of a Delta
-transaction in a target can be taken for one of before (steps 7 and 10). What is relocated keeps its uid: the same
-versions of the same table lie elsewhere.
+A re-based stream is another stream for the protocol: it gets a uid of its own, as a replaced one does (V5). So offsets
+under one uid never go back (I4), though the new table may count from 0 again. No number or mark of a Delta transaction
+in a target can be taken for an earlier one (steps 7 and 10). A relocated stream keeps its uid: the same versions of the
+same table are stored elsewhere.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOST_TO_READERS = ("VersionVacuumed",)
 
 @dataclass(frozen=True)
 class Ground:
-    """What a stream is put on: a table or a view, and where the stream is to stand in each table that it reads."""
+    """The table or view that a stream is put on, and the stream's offset in each table that it reads."""
 
     source: TableRef
     bases: tuple[BaseOffset, ...]
@@ -58,7 +58,7 @@ class Rebased:
 
 @dataclass(frozen=True)
 class Loss:
-    """What re-basing a stream gives up. `problem`: why it cannot be read any more, None where it can. `lost`: which
+    """The losses of re-basing a stream. `problem`: why it cannot be read any more, None where it can. `lost`: which
     versions it will never deliver, in words.
     """
 
@@ -71,7 +71,7 @@ class Loss:
 
 
 def loss_of(store: ControlStore, name: str, *, tables: Tables) -> Loss:
-    """What is wrong with the stream, and what it loses when it is re-based. Raises StreamNotFound, LakeError."""
+    """The problem of the stream, and what it loses when it is re-based. Raises StreamNotFound, LakeError."""
     stream = store.read(lambda connection: streams.find(connection, name))
     return Loss(
         stream=stream.name,
@@ -96,10 +96,10 @@ def rebase_stream(
     repeatable: bool = False,
     tables: Tables,
 ) -> Rebased:
-    """The stream stands on `ground` from now on, with its name, mode, comment, counts and history, and a new uid.
+    """The stream is on `ground` from now on, with its name, mode, comment, counts and history, and a new uid.
 
-    `keys`: it compares by them from now on, and its next window is the difference between the last state of the old
-    table that it knew and the new table, which must have that state in its log. `show_initial_rows`: its next window
+    `keys`: it compares by them from now on. Its next window is the difference between the last state of the old table
+    that it knew and the new table. The new table must have that state in its log. `show_initial_rows`: its next window
     has the rows of the new table. Otherwise it begins with what comes next. With `force` also a stream that can be read
     is re-based, and what it has not read is given up. With `repeatable` a second run by the same `who` changes nothing.
 
@@ -134,10 +134,10 @@ def rebase_stream(
 
 
 def relocate_stream(store: ControlStore, name: str, to: TableRef, *, who: str, why: str = "") -> Stream:
-    """The stream reads its table at another name or path: uid, place and all else stay, and a window that is open is
-    read there, too. A second run changes nothing.
+    """The stream reads its table at another name or path; uid, offset and all else stay. A window that is open is read
+    there, too. A second run changes nothing.
 
-    Raises RelocationRefused where another table lies there or the stream is on a view, StreamNotFound.
+    Raises RelocationRefused if another table is stored there or the stream is on a view, StreamNotFound.
     """
     return store.write(
         lambda connection: relocate(connection, store, streams.find(connection, name), to, who=who, why=why)
@@ -183,7 +183,7 @@ def _problem(store: ControlStore, stream: Stream, tables: Tables) -> str | None:
 
 
 def _require_reason(old: Stream, ground: Ground, problem: str | None) -> None:
-    """The stream cannot go on where it is, and can there. Raises RebaseRefused."""
+    """Check that the stream cannot continue where it is, and can on `ground`. Raises RebaseRefused."""
     same = old.source.table_id == ground.source.table_id
     if same and old.view is None and ground.source.path != old.source.path:
         words = f"its table was only moved, to {ground.source.path}; relocate the stream, and it keeps its place"
@@ -196,7 +196,7 @@ def _require_reason(old: Stream, ground: Ground, problem: str | None) -> None:
 
 
 def _last_known(old: Stream, ground: Ground, keys: Sequence[str], tables: Tables) -> BaseOffset:
-    """Where the new table's log has the last state that the stream knew. Raises RebaseRefused."""
+    """The version at which the new table's log has the last state that the stream knew. Raises RebaseRefused."""
     log, version = tables(ground.source), old.offset.version
     try:
         known = log.state(version).table_id if log.earliest() <= version + 1 else None

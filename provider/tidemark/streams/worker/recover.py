@@ -1,4 +1,4 @@
-"""A stream of a store that is older than the lake goes on from where its targets are, by what their logs say."""
+"""A stream of a store that is older than the lake continues from where its targets are, as their logs show."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def recover_stream(
     second run finds nothing to recover.
 
     Raises RecoveryRefused, JobsMayBeAlive, InvalidArgument for a step back or past the source's end, StreamNotFound,
-    TargetNotFound, TargetNotDelta, and of the source SourceRecreated, TrackingInterrupted, StreamStale.
+    TargetNotFound, TargetNotDelta. Raises of the source SourceRecreated, TrackingInterrupted, StreamStale.
     """
     old, known = store.read(lambda connection: _known_targets(connection, name))
     given = [_ref(target, tables) for target in targets]

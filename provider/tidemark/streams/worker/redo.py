@@ -30,7 +30,7 @@ __all__ = ["redo"]
 
 @dataclass(frozen=True)
 class _Finding:
-    """What a target holds now: its id and head, the numbers of streams, and whether the window is in it."""
+    """The state of a target now: its id and head, the numbers of streams, and whether the window is in it."""
 
     statement: Statement
     table: TableRef
@@ -42,11 +42,11 @@ class _Finding:
 def redo(store: ControlStore, key: TransactionKey, *, tables: Tables = open_table) -> Transaction:
     """Let the stored plan be finished on the targets as they are now.
 
-    Waits for no one: JobsMayBeAlive until every job has surely ended. Then, for each statement: a live write mark in
-    the target's log is adopted, with the table id of today (V12); a target without one gets a new version, so that the
+    Waits for no one: JobsMayBeAlive until every job has surely ended. Then, for each statement, a live write mark in
+    the target's log is adopted, with the table id of today (V12). A target without one gets a new version, so that the
     next run writes the window into it. Nothing is written here; run the transaction again afterwards. A second run
-    before that changes versions only. Raises SubmitRefused where the transaction is not open or changed meanwhile, and
-    LogIncomplete where a target's log no longer tells whether it has the window, and StoreOlderThanLake where it has
+    before that changes versions only. Raises SubmitRefused if the transaction is not open or changed in between. Raises
+    LogIncomplete if a target's log no longer shows whether it has the window. Raises StoreOlderThanLake if a target has
     windows that this store never ordered: a new number would let them in again.
     """
     before = store.read(lambda connection: _ended(connection, store, key))
@@ -97,9 +97,9 @@ def _look(statement: Statement, transaction: Transaction, store_id: str, tables:
 
 
 def _history(log: DeltaLog, statement: Statement, table: TableRef, head: int) -> Iterable[Commit]:
-    """From the base version on; a table with another id may count its versions anew.
+    """The commits since the base version; a table with another id may count its versions from the beginning again.
 
-    Raises LogIncomplete where log cleanup has taken some of it: the mark may have stood there.
+    Raises LogIncomplete if log cleanup has taken some of them: the mark may have been in one.
     """
     same = table.table_id == statement.target.table_id
     after = statement.base_version if same else log.earliest() - 1

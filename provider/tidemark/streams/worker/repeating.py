@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 class Repeating:
     """Takes `look` every `seconds` in a thread, until it answers False or the block ends.
 
-    A look that fails with an error of our tree is warned of, as of `what` that could not be done, and taken again.
+    If a look fails with an error of our tree, a warning says that `what` could not be done. The look is taken again.
     """
 
     def __init__(self, look: Callable[[], bool], *, seconds: float, what: str) -> None:

@@ -38,11 +38,11 @@ def replan(runtime: Runtime, key: TransactionKey) -> Transaction:
 
     1. Nothing submitted: released. 2. A job may be alive: JobsMayBeAlive, come again later. 3. A fence job shuts every
     statement's Delta transaction out of its target. 4. All shut: released. 5. A target was replaced or rewound:
-    SubmitRefused; redo, then replan. 6. Some were written: the transaction stays open, those have their evidence, the
-    others get new versions, and the stored plan must be finished.
+    SubmitRefused; redo, then replan. 6. Some were written: the transaction stays open, and the stored plan must be
+    finished. The written ones have their evidence, the others get new versions.
 
-    The answer's state says which. A second run does the rest, or nothing. Raises SubmitRefused where the transaction
-    changed meanwhile, and the fence job's error.
+    The answer's state says which. A second run does the rest, or nothing. Raises SubmitRefused if the transaction
+    changed in between, and the fence job's error.
     """
     store, new = runtime.store, NewJob.draw(runtime)
     ordered = store.write(lambda connection: _order(connection, store, key, new))

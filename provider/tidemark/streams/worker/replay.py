@@ -54,10 +54,10 @@ def replay(
 ) -> Consumed:
     """Deliver the windows of `past`, a committed transaction, to the targets of `writes`, each change once.
 
-    The streams are neither held nor moved, and may have gone on, or have ended; that they were replayed is kept in
-    their history. Retries as in `consume`: the same key goes on, and after the commit delivers nothing. Raises what
-    begin, submit and commit raise, InvalidArgument for a target that `past` has written, and VersionVacuumed or
-    StreamStale where the window can no longer be read.
+    The streams are neither held nor moved, and may have continued or have ended. Their history keeps that they were
+    replayed. Retries as in `consume`: the same key continues, and after the commit delivers nothing. Raises what begin,
+    submit and commit raise, and InvalidArgument for a target that `past` has written. Raises VersionVacuumed or
+    StreamStale if the window can no longer be read.
     """
     store, tables, limits = runtime.store, runtime.tables, runtime.limits
     windows = where_they_are(tuple(replace(window, replayed=True) for window in past.windows), tables)
@@ -77,9 +77,7 @@ def replay(
 
 
 def require_replayable(runtime: Runtime, past: Transaction, writes: Sequence[PlannedWrite]) -> None:
-    """Say nothing if `writes` can take the windows of `past`, as far as the logs tell. Raises what `replay` raises of
-    targets.
-    """
+    """Check by the logs that `writes` can take the windows of `past`. Raises what `replay` raises of targets."""
     targets = look_at_targets(writes, runtime.tables, runtime.limits)
     _require_other_targets(past, targets)
     require_columns_of_windows(where_they_are(past.windows, runtime.tables), targets, runtime.tables)
@@ -100,7 +98,7 @@ def _open(
 
 
 def _require_other_targets(past: Transaction, targets: Sequence[TargetHead]) -> None:
-    """A quarantine may be shared: its rows say of which run they are."""
+    """A quarantine may be shared: its rows name their run."""
     written = {s.target.table_id for s in past.plan.statements if s.write.write_as is not WriteAs.QUARANTINE}
     for target in targets:
         if target.write.write_as is not WriteAs.QUARANTINE and target.table.table_id in written:

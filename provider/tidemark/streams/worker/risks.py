@@ -31,7 +31,7 @@ _PATIENCE = timedelta(seconds=50)  # a triggerer waits for a minute
 
 
 class Risk(StrEnum):
-    """Why a stream is told of."""
+    """Why a stream is reported."""
 
     STALE = "stale"  # it cannot be read any more, or has little time left
     FAILING = "failing"  # the last attempts to consume it all failed
@@ -40,8 +40,8 @@ class Risk(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """From where on a stream is at risk: less than `time_left` until STALE_AFTER (R81); `failures` in a row; changes
-    that have waited for `unmoved` while the offset stood still. None: that is not asked.
+    """From where on a stream is at risk: less than `time_left` until STALE_AFTER (R81), or `failures` in a row. Or
+    changes have waited for `unmoved` while the offset did not move. None: that is not asked.
     """
 
     time_left: timedelta
@@ -51,12 +51,12 @@ class Limit:
 
 @dataclass(frozen=True)
 class StreamRisk:
-    """A stream at risk. `reason`: why it cannot be read any more; None where it still can. `risks`: why it is told of.
+    """A stream at risk. `reason`: why it cannot be read any more; None where it still can. `risks`: why it is reported.
 
     `stale_after`, `hours_left`, `behind` and the bytes are None where the source's log cannot be read. `lost_version`:
     the first version of the source whose changes cannot be read any more. `bytes_kept`: of data files that the source
     has no more and the stream needs; `bytes_past_retention` of them only streams keep. `unmoved_hours`: for how long
-    changes have waited and the offset has not moved; None where none wait, or where that was not asked.
+    changes have waited and the offset has not moved; None if none wait or it was not asked.
     """
 
     stream: str
@@ -123,8 +123,8 @@ def risk_report(
     """Which streams (None: all) are at risk of losing changes.
 
     Logs are read in a few threads, those of `threads` if the process reports again and again. A source that is gone or
-    damaged is a risk; a storage that does not answer, or not within `patience`, is unknown, for it may be there in a
-    minute: it holds up no other. Raises StreamNotFound, StoreError.
+    damaged is a risk. A storage that does not answer, or not within `patience`, is unknown, for it may answer in a
+    minute. It holds up no other. Raises StreamNotFound, StoreError.
     """
     streams = store.read(lambda connection: _streams(connection, names))
     now = store.clock()
@@ -235,8 +235,8 @@ def _stream_risk(
 
 
 def _waiting_since(stream: Stream, status: StreamStatus, tables: Tables, long_ago: datetime) -> datetime | None:
-    """Since when changes have waited and the offset stood still; None where none wait. Commits without changes are told
-    from others only where the oldest unread one is from before `long_ago`.
+    """Since when changes have waited and the offset has not moved; None if none wait. Commits without changes are
+    distinguished from others only if the oldest unread one is from before `long_ago`.
     """
     if status.problem is not None:
         return None

@@ -15,7 +15,7 @@ __all__ = ["give_up", "release", "rollback"]
 
 def rollback(store: ControlStore, key: TransactionKey) -> None:
     """End this attempt: not submitted, the windows are free again; submitted, they stay pinned and the lease is given
-    up at once, so that the next attempt or consumer finishes them (V1).
+    up at once. The next attempt or consumer then finishes them (V1).
 
     Harmless where there is nothing to roll back: a committed, superseded, released or unknown key.
     """
@@ -23,7 +23,7 @@ def rollback(store: ControlStore, key: TransactionKey) -> None:
 
 
 def give_up(store: ControlStore, key: TransactionKey, *, holder: TransactionKey | None) -> None:
-    """`rollback` by whoever holds the transaction: its own key (None), or the key that took it over."""
+    """`rollback` by the holder of the transaction: its own key (None), or the key that took it over."""
 
     def move(connection: sa.Connection) -> None:
         stored = transactions.current(connection, key)

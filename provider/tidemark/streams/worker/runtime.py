@@ -1,4 +1,4 @@
-"""What a step on the worker's side acts through."""
+"""The means by which a step on the worker's side acts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True)
 class Runtime:
-    """The control store, a way to run jobs with the paths of their files, and a way to open the logs of tables."""
+    """The control store, a way to run jobs with the paths of their files, and a way to open tables' logs."""
 
     store: ControlStore
     run: RunJob
@@ -54,12 +54,12 @@ class Runtime:
         key: TransactionKey | None,
         streams: tuple[str, ...] = (),
     ) -> Report:
-        """Run a job of which nothing is kept but its report. Raises JobError, and the errors of the job."""
+        """The report of a job; nothing else of the job is kept. Raises JobError, and the errors of the job."""
         return report_of(job, self.run(self.spec(job, request, key=key, deadline=self.deadline(), streams=streams)))
 
 
 def report_of(job: Job[Request, Report], result: JobResult) -> Report:
-    """What the job reports. Raises its error."""
+    """The report of the job. Raises its error."""
     if result.error is not None:
         raise from_record(result.error)
     return job.reported(result)

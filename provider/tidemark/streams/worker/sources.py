@@ -1,4 +1,4 @@
-"""What the logs of the sources say before a window is opened (PROTOCOL steps 1 and 5), and the window that follows."""
+"""The findings in the sources' logs before a window is opened (PROTOCOL steps 1 and 5), and the window that follows."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _head_wherever(store: ControlStore, stream: Stream, tables: Tables, bound: B
 
 
 def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWindow:
-    """(offset, max(offset, end)] for each base, so nothing where another consumer has come as far (V6); the rows at the
-    start if they are owed (R10).
+    """The window (offset, max(offset, end)] for each base, so nothing if another consumer has got as far (V6). It has
+    the rows at the start if they are owed (R10).
     """
     initial = stream.initial_rows_pending
     pairs = zip(stream.bases, ends, strict=True)
@@ -144,7 +144,7 @@ def schema_of(log: DeltaLog, version: int, mode: StreamMode) -> str:
 
 
 def checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
-    """The newest version of a base table from which the stream can go on; raises as `look_at_sources`."""
+    """The newest version of a base table from which the stream can continue; raises as `look_at_sources`."""
     head = log.head()
     state = log.state(head)
     table = base.table.name
@@ -161,7 +161,9 @@ def checked_head(stream: Stream, base: BaseOffset, log: DeltaLog) -> int:
 
 
 def _ends(stream: Stream, logs: Sequence[DeltaLog], heads: Sequence[int], bound: Bound) -> list[int]:
-    """Where a window may end: the heads, or as far as the bound lets it, commits of several tables in their order."""
+    """The versions at which a window may end: the heads, or the last that the bound lets in. Commits of several tables
+    count in their order.
+    """
     furthest = [max(base.version, head) for base, head in zip(stream.bases, heads, strict=True)]
     most = bound.max_commits
     if bound.only_commits and (most is None or sum(furthest) - stream.offset.version <= most):
@@ -175,7 +177,7 @@ def _ends(stream: Stream, logs: Sequence[DeltaLog], heads: Sequence[int], bound:
 
 
 def in_order(logs: Sequence[DeltaLog], after: Sequence[int], through: Sequence[int]) -> Iterator[tuple[int, Commit]]:
-    """The commits of all tables, each with the number of its table, as time goes on."""
+    """The commits of all tables, each with the number of its table, in the order of time."""
 
     def of_table(number: int) -> Iterator[tuple[int, Commit]]:
         for commit in logs[number].commits(after[number], through[number], listed=True):

@@ -28,11 +28,11 @@ def start_version(
     tables: Tables,
     keys: Sequence[str] = (),
 ) -> int:
-    """The version that lies just behind the point, or the newest one.
+    """The version just behind the point, or the newest one.
 
-    `text` is the statement, for errors. Raises VersionNotFound (R8f), StreamNotFound (R8b), SqlCompilationError for an
-    unknown statement (R8c), TrackingInterrupted where rows had no ids at it (R8g), InvalidArgument where one of `keys`
-    was not there.
+    `text` is the statement, for errors. Raises VersionNotFound (R8f), StreamNotFound (R8b), and SqlCompilationError for
+    an unknown statement (R8c). Raises TrackingInterrupted if rows had no ids at it (R8g), and InvalidArgument if it
+    lacks one of `keys`.
     """
     log = tables(source)
     if point is None:

@@ -1,4 +1,4 @@
-"""Where in a table's log a statement stands: Delta has no query ids, but commits carry what stands for one."""
+"""The place of a statement in a table's log: Delta has no query ids, but commits carry a substitute."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def count_failure(
     """An attempt to consume these streams, or those of `transaction`, failed: the failures in a row of each.
 
     Never raises for the store: what cannot be counted is said in the log, and the error itself is what matters. Errors
-    that pass by themselves do not count, nor do streams that are not there. `hide` takes secrets out of the message; of
+    that pass by themselves do not count, nor do streams that do not exist. `hide` takes secrets out of the message; of
     an error that is not ours only the type is kept. A second run counts a second time.
     """
     if isinstance(error, NO_FAILURES):
@@ -83,13 +83,13 @@ def stream_health(store: ControlStore, name: str) -> StreamHealth:
 
 
 def stream_healths(store: ControlStore, uids: Sequence[str] | None = None) -> dict[str, StreamHealth]:
-    """The same of these streams, of all by default, by uid; those of which nothing was counted are left out."""
+    """The same of these streams, of all by default, by uid; streams without counts are left out."""
     return store.read(lambda connection: health.healths(connection, uids))
 
 
 def changes_of(window: StreamWindow, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> int | None:
-    """How many rows the window's change set has, as the first append or merge of the stream has read it, those that it
-    put into a quarantine included. None where only SQL or functions read it: what these leave out nobody counts.
+    """How many rows the window's change set has, as the first append or merge of the stream has read it. Rows that it
+    put into a quarantine are included. None where only SQL or functions read it: what these leave out nobody counts.
     """
     if window.empty:
         return 0
@@ -108,7 +108,7 @@ def _read(statement: Statement, evidence: Mapping[int, Evidence]) -> int | None:
 
 
 def _reading(window: StreamWindow, statements: Sequence[Statement]) -> list[Statement]:
-    """Those that name the stream, or none at all."""
+    """The statements that name the stream, or name none at all."""
     folded = window.stream_name.casefold()
     return [one for one in statements if one.write.source is None or one.write.source.casefold() == folded]
 

@@ -31,13 +31,13 @@ __all__ = ["StreamStatus", "status_of"]
 
 @dataclass(frozen=True)
 class StreamStatus:
-    """Where a stream stands against its source at one moment.
+    """The state of a stream against its source at one moment.
 
     `behind`: versions of the source that the stream has not passed; they need not hold changes for it. `waiting_since`:
     when the oldest of them was committed; None where there is none. `stale_after`: until then what the stream needs is
     kept (R81). `problem`: why the stream cannot be read any more, None where it can. `lost_version`: the first version
-    of the source whose changes cannot be read any more. `kept`: the data files that only past versions have, which the
-    stream keeps alive; None where nobody looked through the commits for them.
+    of the source whose changes cannot be read any more. `kept`: the data files that only past versions have and the
+    stream keeps alive; None if the commits were not looked through.
     """
 
     head: int
@@ -71,7 +71,7 @@ class StreamStatus:
 def status_of(stream: Stream, tables: Tables, *, now: datetime | None = None) -> StreamStatus:
     """Ask the logs of the stream's tables: head, state, and the oldest unread commit, however long the logs are.
 
-    With `now` all unread commits are looked through, for files that the stream has lost to VACUUM and for those that it
+    With `now` all unread commits are looked through for files that the stream has lost to VACUUM and files that it
     keeps. A table that was moved is asked at its new place (R90). Raises TableNotFound, NotADeltaTable, CorruptLog,
     UnsupportedCheckpoint, and what an unreachable storage raises.
     """
@@ -103,7 +103,7 @@ def _sum_of(kept: Sequence[KeptBytes]) -> KeptBytes:
 
 
 class _Starts:
-    """Of which base tables the stream's view reads all rows at the offset; asked of their logs when it matters."""
+    """The base tables that the stream's view reads whole at the offset; their logs are asked when it matters."""
 
     def __init__(self, stream: Stream, tables: Tables) -> None:
         self._stream, self._tables = stream, tables

@@ -50,11 +50,11 @@ def create_stream(
 ) -> Stream:
     """A stream whose offset is `at_version`: that version and all before lie behind it (R1).
 
-    For a view `source` names it and has its digest for an id, `view_bases` say where the stream starts in each base
+    For a view, `source` names it and has its digest for an id. `view_bases` say where the stream starts in each base
     table, and `at_version` is their sum. `keys`: the columns that identify a row in place of its row id.
 
-    `if_not_exists` keeps an existing stream and its place, so a second run changes nothing; `or_replace` ends it and
-    makes another one with a new uid (V5, R7). Raises StreamExists, TransactionOpen, InvalidArgument, NotYetSupported.
+    `if_not_exists` keeps an existing stream and its offset, so a second run changes nothing. `or_replace` ends it and
+    creates another one with a new uid (V5, R7). Raises StreamExists, TransactionOpen, InvalidArgument, NotYetSupported.
     """
     if or_replace and if_not_exists:
         raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
@@ -176,7 +176,7 @@ def newest_transactions(store: ControlStore, name: str, *, limit: int) -> tuple[
 
 
 def _forward(stream: Stream, bases: Sequence[BaseOffset]) -> Sequence[BaseOffset]:
-    """The places, none of which lies behind the stream's. Raises InvalidArgument."""
+    """The places, if none is behind the stream's. Raises InvalidArgument."""
     if len(bases) != len(stream.view_bases):
         problem = f"it takes a place in each of its {len(stream.view_bases)} base tables, not {len(bases)}"
         raise InvalidArgument(argument="bases", value=stream.name, problem=problem)

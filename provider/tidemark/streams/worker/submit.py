@@ -25,7 +25,7 @@ __all__ = ["submit"]
 
 @dataclass(frozen=True)
 class _Decision:
-    """What the compare-and-set decided: a job to run, or evidence that needs none."""
+    """The decision of the compare-and-set: a job to run, or evidence that needs none."""
 
     transaction_id: str
     evidence: tuple[Evidence, ...]
@@ -35,11 +35,10 @@ class _Decision:
 def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | None = None) -> tuple[Evidence, ...]:
     """Run the statements (`only` those numbers; default: all) as one job; their evidence is kept and returned.
 
-    A second run starts no job for what has evidence already; a job that it starts finds the marks of what was written
-    and not reported. The lease is renewed while the job runs. Raises SubmitRefused, with no job started, where the
-    transaction is no longer the one given (V7); RelocationRefused where a source was moved and cannot be followed
-    (R90); CommitRefused where the job's evidence speaks of something else; and
-    whatever error the job reports.
+    A second run starts no job for what has evidence already. A job that it starts finds the marks of what was written
+    and not reported. The lease is renewed while the job runs. Raises SubmitRefused, with no job started, if the
+    transaction is no longer the one given (V7). Raises RelocationRefused if a source was moved and cannot be followed
+    (R90). Raises CommitRefused if the job's evidence speaks of something else, and every error that the job reports.
     """
     numbers = _numbers(transaction, only)
     if transaction.result is not None:

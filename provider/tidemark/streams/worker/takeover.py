@@ -31,10 +31,10 @@ def takeover(
 ) -> CommitResult | None:
     """Finish the open transaction of `key`, all its streams and statements; it ends superseded, with `by` named.
 
-    `give_back`: if its plan cannot be carried out and no target has any of it, it is released, its streams are free,
-    and the answer is None. Not so with a function, which may only be missing here. A second run goes on where the
-    first stopped, or returns the result. On another failure the lease is given up, so that the next consumer may try.
-    Raises StreamLocked while the holder's lease is valid, and what submit and commit raise.
+    `give_back`: if its plan cannot be carried out and no target has any of it, it is released. Its streams are then
+    free, and the answer is None. Not so with a function, which may only be missing here. A second run continues where
+    the first stopped, or returns the result. On another failure the lease is given up, so that the next consumer may
+    try. Raises StreamLocked while the holder's lease is valid, and what submit and commit raise.
     """
     store, tables = runtime.store, runtime.tables
     taken = store.write(lambda connection: _take(connection, store, key, by, owner, runtime.limits))
@@ -66,7 +66,7 @@ def locked(held: Transaction, stream: str) -> StreamLocked:
 
 
 def _tell(error: BaseException, taken: Transaction) -> None:
-    """The error is of a transaction that whoever gets it did not begin."""
+    """Note on the error that it is of a transaction that its receiver did not begin."""
     names = ", ".join(window.stream_name for window in taken.windows)
     said = (
         f"Raised while transaction {taken.key}, left open on {names}, was finished. It goes first, since targets may"
@@ -84,7 +84,7 @@ def _take(
     owner: str,
     limits: Limits,
 ) -> Transaction | None:
-    """The lease has run out, or `by` has it already. One that has ended is handed back as it is; None: released."""
+    """The lease has run out, or `by` has it already. An ended transaction is returned as it is; None: released."""
     stored = transactions.current(connection, key)
     if stored is None:
         return None

@@ -1,4 +1,4 @@
-"""What the logs of the targets say before a plan is written ahead (PROTOCOL steps 1, 6 and 7), and that plan."""
+"""The findings in the targets' logs before a plan is written ahead (PROTOCOL steps 1, 6 and 7), and that plan."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def open_target(target: TableRef | str, tables: Tables) -> DeltaLog:
 def plan_statements(lead: str, serial: int, heads: Sequence[TargetHead], *, first: int) -> tuple[Statement, ...]:
     """Statements numbered from `first` on, each with the Delta transaction that makes it happen once (step 7).
 
-    `lead`: uid of the lead stream; for a replay with its serial, so that it shuts no other write of the stream out.
+    `lead`: uid of the lead stream; for a replay with its serial, so that it shuts out no other write of it.
     """
     return tuple(
         Statement(

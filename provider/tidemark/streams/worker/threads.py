@@ -30,11 +30,11 @@ class _Work:
 
 
 class OwnThreads:
-    """At most `most` threads at a time, of which at most `each` are at work about the same thing; the rest waits. Work
-    that is about several things counts for each of them.
+    """At most `most` threads at a time, and at most `each` at work about the same thing; the rest waits. Work that is
+    about several things counts for each of them.
 
-    They are there while there is work. They are daemons: Python's own pools are waited for when the process ends, and
-    one that a lake keeps waiting would keep the API server, or a command, from ending.
+    They exist while there is work. They are daemons, as Python's own pools are waited for when the process ends. A
+    thread that a lake keeps waiting would keep the API server, or a command, from ending.
     """
 
     def __init__(self, name: str, *, most: int, each: int | None = None) -> None:
@@ -49,7 +49,7 @@ class OwnThreads:
         self._closed = False
 
     def submit(self, act: Callable[[], T], *, about: Collection[str] = ()) -> Future[T]:
-        """Have `act` done. What has not begun can be cancelled; after `close` it is cancelled at once."""
+        """Have `act` done. Work that has not begun can be cancelled; after `close` it is cancelled at once."""
         work = _Work(tuple(dict.fromkeys(about)), act, Future())
         with self._lock:
             closed = self._closed
@@ -63,7 +63,7 @@ class OwnThreads:
         return work.answer
 
     def close(self) -> None:
-        """Cancels what has not begun; what a thread is at goes on. A second run finds nothing."""
+        """Cancels the work that has not begun; work in a thread continues. A second run finds nothing."""
         with self._lock:
             self._closed = True
             left = [*self._queue, *(work for waiting in self._waiting.values() for work in waiting)]
@@ -95,7 +95,7 @@ class OwnThreads:
             self._waiting[busy][work] = None
 
     def _release(self, work: _Work) -> None:
-        """Admit what waits for a thing of this work, as far as there is room now."""
+        """Admit the work that waits for a thing of this work, while there is room now."""
         for thing in work.about:
             self._busy[thing] -= 1
             if not self._busy[thing]:
@@ -148,7 +148,7 @@ def _do(work: _Work) -> None:
 def for_each_stream(
     streams: Sequence[Stream], ask: Callable[[Stream], T], *, patience: timedelta | None = PATIENCE
 ) -> list[T | None]:
-    """What `ask` finds for each of the streams, None where it has not answered within `patience` (None: it is waited
+    """The answer of `ask` for each of the streams, None if it has not answered within `patience` (None: it is waited
     for). A table that hangs keeps few threads, and no other stream from being read. Raises what `ask` raises.
     """
     threads = OwnThreads("tidemark-stream-log", most=_LOGS_AT_ONCE, each=READS_OF_ONE_TABLE)

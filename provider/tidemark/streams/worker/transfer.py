@@ -22,7 +22,7 @@ __all__ = ["ImportedStream", "StreamFate", "export_streams", "import_streams"]
 
 
 class StreamFate(StrEnum):
-    """What an import did with a stream of its document."""
+    """The outcome of an import for a stream of its document."""
 
     CREATED = "created"
     KEPT = "kept"  # a stream of that name was there, and stays as it is
@@ -76,13 +76,13 @@ def import_streams(
     check_sources: bool = True,
     new_identity: bool = False,
 ) -> tuple[ImportedStream, ...]:
-    """Make the document's streams in this store, all of them or none, each where it stood.
+    """Create the document's streams in this store, all of them or none, each at its offset.
 
-    A name that is taken: StreamExists; with `if_not_exists` that stream is kept with its place, so that a second run
-    changes nothing; with `or_replace` it is ended, and the document's takes its place (R7). A stream keeps its uid and
-    serial where the uid was never used here, so that Delta refuses what the old store has written under them; else, or
-    with `new_identity`, it gets a uid of its own (V5). `check_sources`: each table is there with its id, and its log
-    holds what the offset needs; streams that are kept are not looked at. `dry_run` does all of it and stores nothing.
+    A name that is taken raises StreamExists. With `if_not_exists` that stream is kept with its offset, so that a second
+    run changes nothing. With `or_replace` it is ended, and the document's takes its place (R7). A stream keeps its uid
+    and serial if the uid was never used here. So Delta refuses what the old store has written under them. Otherwise, or
+    with `new_identity`, it gets a uid of its own (V5). `check_sources`: each table exists with its id, and its log
+    holds what the offset needs. Streams that are kept are not looked at. `dry_run` does all of it and stores nothing.
 
     Raises DocumentUnreadable, ImportRefused, StreamExists, TransactionOpen, InvalidArgument, and of the sources
     SourceRecreated, TrackingInterrupted, StreamStale.
@@ -106,7 +106,7 @@ def import_streams(
 
 @dataclass(frozen=True)
 class _Import:
-    """What one import does inside its store transaction."""
+    """The work of one import inside its store transaction."""
 
     store: ControlStore
     document: StreamDocument
@@ -154,8 +154,8 @@ def _names(document: StreamDocument) -> list[str]:
 
 
 def _exported(connection: sa.Connection, stream: Stream) -> ExportedStream:
-    """With the serial below those of an open transaction that it leads: the next window takes their numbers again, and
-    Delta refuses it where the open one has written.
+    """The stream, with the serial below those of an open transaction that it leads. The next window takes their numbers
+    again, and Delta refuses it if the open one has written.
     """
     held_by = streams.holder(connection, stream.uid)
     if held_by is None:
@@ -168,8 +168,8 @@ def _exported(connection: sa.Connection, stream: Stream) -> ExportedStream:
 
 
 def _require_sources(stream: Stream, tables: Tables) -> None:
-    """Each table that the stream reads can be read on from its offset; for a view its base tables (the rest needs
-    Spark).
+    """Check that each table that the stream reads can be read on from its offset. For a view, its base tables are
+    checked (the rest needs Spark).
     """
     for number, base in enumerate(stream.bases):
         of_view = f"view_bases[{number}]"

@@ -1,5 +1,5 @@
-"""What the commits after a stream's offset say of removed files, kept between looks: sensors look every minute, and a
-slow stream has thousands of commits behind its offset.
+"""The removed files of the commits after a stream's offset, kept between looks. Sensors look every minute, and a slow
+stream has thousands of commits behind its offset.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ _VACUUM = "VACUUM START"
 
 @dataclass
 class UnreadCommits:
-    """The commits after a version of a table up to `head`, as far as VACUUM is concerned.
+    """The commits after a version of a table up to `head`, with all that concerns VACUUM.
 
-    `shortest`: for which removed files were kept meanwhile. `vacuumed`: what was removed before it, a VACUUM in these
-    commits may have taken. The commits themselves are held only once somebody has asked for `parts`.
+    `shortest`: the shortest time for which removed files were kept since that version. `vacuumed`: what was removed
+    before it, a VACUUM in these commits may have taken. The commits themselves are held only once somebody has asked
+    for `parts`.
     """
 
     log: DeltaLog
@@ -52,13 +53,13 @@ class UnreadCommits:
 
     @property
     def removed(self) -> tuple[Removal, ...]:
-        """What these commits removed and did not bring back."""
+        """The files that these commits removed and did not bring back."""
         if self._removed is None:
             self._removed = self.removals.removals()
         return self._removed
 
     def parts(self, of: object, find: Callable[[TableState, list[Commit]], Iterable[tuple[Way, ...]]]) -> Parts:
-        """What `find` makes of the state before and the commits; `of` names its answer."""
+        """The answer of `find` for the state before and the commits; `of` names it."""
         if self._commits is None:
             self._commits = [_slim(commit) for commit in self.log.commits(self.before.version, self.head)]
         if of not in self._parts:

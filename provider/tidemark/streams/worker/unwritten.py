@@ -1,7 +1,7 @@
 """Taking back what was submitted and written nowhere: the targets' logs say so, and no job is left (PROTOCOL step 18).
 
-No fence is needed for it, unlike for `replan`: it is known of every writing job that it has ended, not only that its
-deadline is over.
+No fence is needed for it, unlike for `replan`. Every writing job is known to have ended, not only to be past its
+deadline.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Before:
 
 
 def end_attempt(store: ControlStore, key: TransactionKey, error: BaseException, *, tables: Tables = open_table) -> None:
-    """End an attempt that failed with `error`: what was not submitted is free again. What was stays pinned for the next
-    attempt or consumer, unless none can help and no target has any of it: then it is free, too.
+    """End an attempt that failed with `error`: what was not submitted is free again. Submitted windows stay pinned for
+    the next attempt or consumer. They are free, too, if none can help and no target has any of them.
     """
     if isinstance(error, PERMANENT):
         let_go(store, key, tables=tables)
@@ -111,9 +111,9 @@ def release_unwritten(
     """Free the windows and the key if nothing of them was written anywhere and nobody is left who could. None: done, or
     not open at all.
 
-    The targets' logs are read for this transaction's marks; it is released only if it is then as it was before, with
-    no further job. `holder`: whoever has it, as in `give_up`. Raises SubmitRefused where it changed meanwhile, and
-    LakeError where the storage is away.
+    The targets' logs are read for this transaction's marks. It is released only if it is then as it was before, with no
+    further job. `holder`: the key that holds it, as in `give_up`. Raises SubmitRefused if it changed in between, and
+    LakeError if the storage is away.
     """
     before = store.read(lambda connection: look_before(connection, key))
     if before is None:
@@ -149,7 +149,7 @@ def require_unchanged(connection: sa.Connection, before: Before) -> None:
 
 
 def remains_of(before: Before, holder: TransactionKey | None, store_id: str, tables: Tables) -> Remains | None:
-    """What the store and the targets' logs say; None: no target has any of it, and nobody is left who could write."""
+    """The remains by the store and the targets' logs; None: no target has any of it, and nobody is left to write."""
     stored, transaction = before.stored, before.stored.transaction
     if transaction.superseded_by != holder:
         return Remains(holder=transaction.superseded_by or transaction.key)

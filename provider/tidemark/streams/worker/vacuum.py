@@ -1,4 +1,4 @@
-"""What the streams of a store need of a table that is to be vacuumed (R88); asked of store and logs, moving nothing."""
+"""The needs of a store's streams in a table that is to be vacuumed (R88); asked of store and logs, moving nothing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def plan_table_vacuum(
 ) -> VacuumPlan:
     """Plan by all live streams of the store that read `table`, views over it included.
 
-    `extension`: how long an unread stream may hold files back; None: what the table says, and where it says nothing
-    fourteen days, if it has streams. An open transaction that holds a stream keeps it going until its lease and its job
-    have ended. Raises TableNotFound, NotADeltaTable, CorruptLog, StoreError.
+    `extension`: how long an unread stream may hold files back. None: the table's own setting, or without one fourteen
+    days, if it has streams. An open transaction that holds a stream keeps it going until its lease and its job have
+    ended. Raises TableNotFound, NotADeltaTable, CorruptLog, StoreError.
     """
     log = tables(table)
     head = log.state()
@@ -61,7 +61,7 @@ def _facts_of(table: TableRef, log: DeltaLog, head: TableState, lowest: int) -> 
 
 
 class _Needs:
-    """What streams need of one table; the other tables of views are looked at once."""
+    """The needs of streams in one table; the other tables of views are looked at once."""
 
     def __init__(self, log: DeltaLog, here: Retention, tables: Tables, held: Mapping[str, datetime]) -> None:
         self.log, self.here, self.tables, self.held = log, here, tables, held
@@ -75,7 +75,9 @@ class _Needs:
         return Need(stream.name, base.version, until, self._committed_at(base.version))
 
     def _other(self, table: TableRef) -> Retention | None:
-        """None where the table is gone: it may come back (R92), so this one goes on holding for the stream."""
+        """The retention of another table. None if it is gone: it may come back (R92), so this one still holds files for
+        the stream.
+        """
         if table not in self.others:
             try:
                 self.others[table] = retention_of(self.tables(table).state().metadata.configuration)

@@ -1,4 +1,4 @@
-"""What an external table is: its columns and how its files are read, found out once, when it is made."""
+"""The definition of an external table: its columns and how its files are read, found out once, when it is made."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def spark_path(table: ExternalTable, file: DataFile) -> str:
 
 
 def rows_of_files(spark: SparkSession, table: ExternalTable, files: Sequence[DataFile]) -> DataFrame:
-    """All rows of `files` as inserts: the table's columns, then METADATA$ACTION (INSERT), METADATA$ISUPDATE (false),
-    METADATA$ROW_ID (string, NULL: R34) and METADATA$FILENAME (string, relative to the table's directory). Lazy.
+    """All rows of `files` as inserts: the table's columns, then METADATA$ACTION (INSERT) and METADATA$ISUPDATE (false).
+    METADATA$ROW_ID (string, NULL: R34) and METADATA$FILENAME (string, relative to the table's directory) follow. Lazy.
     """
     kind = columns(table)
     if not files:

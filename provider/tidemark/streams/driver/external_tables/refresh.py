@@ -54,11 +54,11 @@ def refresh_external_table(
 ) -> Refreshed:
     """Note which files there are now; streams see what has changed since the last time (R66).
 
-    A table that is not there yet is made, its first files with it. `workspace` is `<lake root>/_tidemark`. Nothing is
-    committed where nothing has changed, so a second run is harmless, and of two at once the later one finds less to do.
-    Raises ExternalTableNotFound if `ask` is no more than a name and it is not there, ExternalTableExists if it says
-    other things than what is there, InvalidArgument, TableNotFound where the directory is not there, FilesHaveNoSchema,
-    FileFormatNotInstalled.
+    A table that does not exist yet is created, its first files with it. `workspace` is `<lake root>/_tidemark`. Nothing
+    is committed if nothing has changed, so a second run is harmless. Of two at once the later one finds less to do.
+    Raises ExternalTableNotFound if `ask` is no more than a name and the table does not exist. Raises
+    ExternalTableExists if `ask` differs from the existing table, and TableNotFound if the directory does not exist.
+    Also raises InvalidArgument, FilesHaveNoSchema, FileFormatNotInstalled.
     """
     try:
         log = _opened(workspace, ask, options)
@@ -91,10 +91,10 @@ def _opened(workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | 
 def _create(
     spark: SparkSession, workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None
 ) -> Refreshed | None:
-    """One commit makes the list with what is there; None if another refresh has made it meanwhile.
+    """One commit creates the list with the files of now; None if another refresh has created it in between.
 
-    Where an earlier making died, its files are in the way of a CREATE. What replaces them is no table, unless one comes
-    to be in the moment after the second look: that is the same list then.
+    If an earlier creation died, its files are in the way of a CREATE. The replaced files are no table, unless one is
+    created in the moment after the second look. That is the same list then.
     """
     asked = located(ask)
     files = files_of(asked, options)
@@ -122,7 +122,7 @@ def _is_there(workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] 
 
 
 def _require_same(spark: SparkSession, table: ExternalTable, ask: ExternalTableAsk) -> None:
-    """What `ask` says, if it says anything, is what is there. Raises ExternalTableExists."""
+    """Check that `ask`, if it says anything, says the same as the existing table. Raises ExternalTableExists."""
     said: dict[str, tuple[Any, Any]] = {}
     if ask.location is not None:
         said["location"] = (table.location, canonical_uri(ask.location))
@@ -139,7 +139,7 @@ def _require_same(spark: SparkSession, table: ExternalTable, ask: ExternalTableA
 
 
 def _note(spark: SparkSession, uri: str, changes: FileChanges) -> None:
-    """One commit. Another refresh may have noted the same meanwhile: then nothing is left to do for it."""
+    """One commit. Another refresh may have noted the same in between: then nothing is left to do for it."""
     found = _rows(spark, (*changes.added, *changes.overwritten)).unionByName(
         _rows(spark, changes.removed).withColumn(GONE, F.lit(True))
     )

@@ -32,8 +32,8 @@ def read_file_window(
     *,
     say: Callable[[str], None] | None = None,
 ) -> DataFrame:
-    """The rows of every file that the list's window added or overwrote; what was removed is ignored, and so is what
-    came and went in between (R65). Columns as in `rows_of_files`.
+    """The rows of every file that the list's window added or overwrote. Removed files are ignored, and so are files
+    that came and went in between (R65). Columns as in `rows_of_files`.
 
     Raises SourceRecreated, StreamStale, DataFileChanged where a file is no longer what the list says.
     """
@@ -49,7 +49,7 @@ def read_file_window(
 
 
 def explain_file_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """How the list of files would be read, and of which external table it is; without Spark."""
+    """How the list of files would be read, and its external table; without Spark."""
     table = definition(DeltaLog.open(window.source.path, options))
     about = {"external_table": table.name, "location": table.location, "file_format": table.file_format.value}
     return {**explain_pages(plan_window(_of_list(window), options)), "mode": window.mode.value, **about}

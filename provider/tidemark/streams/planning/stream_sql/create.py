@@ -23,7 +23,7 @@ INSERT_ONLY = (
 
 @dataclass
 class _Head:
-    """What stands before the source."""
+    """The part before the source."""
 
     name: SqlName
     or_replace: bool

@@ -1,4 +1,4 @@
-"""What a query may hold that Spark does not know: CHANGES, AT | BEFORE, and the system functions of streams."""
+"""The parts of a query that Spark does not know: CHANGES, AT | BEFORE, and the system functions of streams."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _backlog(cursor: Cursor, first: int, stream: SqlName) -> BacklogCall:
 
 
 def _name_before(cursor: Cursor) -> SqlName:
-    """The table's name that ends where the cursor stands."""
+    """The table's name that ends at the cursor."""
     last = first = cursor.at - 1
     while first >= 2 and cursor.tokens[first - 1].text == "." and is_name(cursor.tokens[first - 2]):
         first -= 2

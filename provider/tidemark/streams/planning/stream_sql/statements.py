@@ -34,7 +34,7 @@ __all__ = [
 
 
 class ObjectKind(StrEnum):
-    """What a stream is on, as CREATE STREAM names it (R6)."""
+    """The kind of object that a stream is on, as CREATE STREAM names it (R6)."""
 
     TABLE = "TABLE"
     VIEW = "VIEW"
@@ -199,7 +199,7 @@ QueryPart = ChangesClause | TimeTravel | HasDataCall | TableTimestampCall | Back
 
 @dataclass(frozen=True)
 class StreamQuery:
-    """Any other statement that holds what Spark does not know; the parts stand in text order."""
+    """Any other statement that holds what Spark does not know; the parts are in text order."""
 
     text: str
     parts: tuple[QueryPart, ...]

@@ -1,4 +1,6 @@
-"""What the source system says of tables in other words than Spark: made for Delta, their rows tracked from birth."""
+"""The table statements that the source system words differently than Spark: made for Delta, their rows tracked from
+birth.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def created_table(text: str) -> CreatedTable | None:
 
 
 def _with_property(text: str, query: int, created_for: str) -> str | None:
-    """What comes before the query, as Spark's, with the property; None where it cannot be parsed."""
+    """The text before the query, as Spark's, with the property; None if it cannot be parsed."""
     head = _create(Cursor(text[:query])) or text[:query]
     try:
         (tree,) = trees(head, SPARK)
@@ -82,7 +84,7 @@ def _with_property(text: str, query: int, created_for: str) -> str | None:
 def table_statement(text: str) -> str | None:
     """The statement as Spark and Delta understand it; None where Spark is to have it as it is.
 
-    CREATE TABLE without USING makes a Delta table with row tracking, its columns' types are translated, and
+    CREATE TABLE without USING makes a Delta table with row tracking, and its columns' types are translated.
     DATA_RETENTION_TIME_IN_DAYS is how long Delta keeps files. ALTER TABLE … SET CHANGE_TRACKING turns row tracking on
     or off. TRUNCATE TABLE deletes all rows. CREATE TABLE … CLONE is a shallow clone (R93).
     """
@@ -143,7 +145,7 @@ def _create(cursor: Cursor) -> str | None:
 
 
 def _query(tokens: Sequence[Token]) -> int | None:
-    """Where AS and the query begin, outside parentheses."""
+    """The position at which AS and the query begin, outside parentheses."""
     depth = 0
     for token, coming in pairwise(tokens):
         depth += {"(": 1, ")": -1}.get(token.text, 0)

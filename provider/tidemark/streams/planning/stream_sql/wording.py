@@ -1,4 +1,4 @@
-"""What goes wrong with a source or a point, in the words of the source system and with its place in the text."""
+"""The problems of a source or a point, in the words of the source system and with their place in the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["worded"]
 
 @contextmanager
 def worded(text: str, source: SqlName, *points: SqlPoint | None) -> Iterator[None]:
-    """What a source or a point lacks, said in the words of the source system and with its place (R8b, R8f, R8g, R9)."""
+    """Raise what a source or a point lacks in the words of the source system, with its place (R8b, R8f, R8g, R9)."""
     point = next((point for point in points if point is not None), None)
     try:
         yield
