@@ -35,7 +35,7 @@ def read_partitions(job: JobContext, ask: ReadAsk) -> ChunkAnswers:
 
 
 def _tried(sink: ChunkSink, write: ChunkWrite) -> ChunkAnswer:
-    """What became of one chunk; a request to stop is no failure of it."""
+    """The outcome of one chunk; a request to stop is no failure of it."""
     chunk = write.chunk
     try:
         return sink.write(write)

@@ -53,13 +53,13 @@ def read_change_stream(
 ) -> DataFrame:
     """READ_<stream>: one column ChangeRecord, in order; with `as_json` a JSON object a row.
 
-    A batch read does not wait: it ends with what is captured, and unless the partition ended before, its last row is a
-    heartbeat that says up to where that is. A `start_timestamp` later than that gets no rows for a token; without one
-    it is OutOfRange, as the next capture may end any partition before it. With the token "ALL" the partitions that
-    exist at the start are reported, and then the records of all, children after their parents. `options` are those of
-    the storage; `first` the partitions that the store knows, for a change stream whose first capture is still to come.
-    Lazy, and pinned to the log of now; a second call sees more. Raises, before any row is read, what `ask_to_read` and
-    `plan_read` do, ChangeStreamNotFound.
+    A batch read does not wait: it ends with the last captured record. Unless the partition ended before, the last row
+    is a heartbeat with the time until which is captured. A `start_timestamp` later than that gets no rows for a token.
+    Without a token it is OutOfRange, as the next capture may end any partition before it. With the token "ALL" the
+    partitions that exist at the start are reported first. The records of all partitions follow, children after their
+    parents. `options` are those of the storage. `first` has the partitions that the store knows, for a change stream
+    whose first capture is still to come. Lazy, and pinned to the log of now; a second call sees more. Raises, before
+    any row is read, what `ask_to_read` and `plan_read` do, ChangeStreamNotFound.
     """
     ask = ask_to_read(
         stream,

@@ -1,8 +1,8 @@
 """Values as change records show them: JSON text, made from columns; and the types that records report of them.
 
-INT64, NUMERIC, DATE, TIMESTAMP, BYTES (base64) and JSON are strings, booleans and floating-point numbers are JSON's
-own, except NaN and the infinities; arrays, structs and maps are nested. The text of a whole number or decimal does not
-depend on the width of its type, so that a key keeps its text when its column is widened.
+INT64, NUMERIC, DATE, TIMESTAMP, BYTES (base64) and JSON are strings. Booleans and floating-point numbers are JSON's
+own, except NaN and the infinities. Arrays, structs and maps are nested. The text of a whole number or decimal does not
+depend on the width of its type. So a key keeps its text when its column is widened.
 """
 
 from __future__ import annotations
