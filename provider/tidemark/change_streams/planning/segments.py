@@ -1,4 +1,4 @@
-"""Where a reader's chunks of a capture batch may end: about so many rows apart, always at the start of a record."""
+"""The places at which a reader's chunks of a capture batch may end: about so many rows apart, each at a record's start."""
 
 from __future__ import annotations
 

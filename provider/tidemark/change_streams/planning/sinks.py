@@ -1,4 +1,4 @@
-"""What a user asks of a chunk's records, parsed at the edge."""
+"""The user's request for a chunk's records, parsed at the edge."""
 
 from __future__ import annotations
 
