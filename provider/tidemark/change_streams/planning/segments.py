@@ -1,4 +1,4 @@
-"""The places at which a reader's chunks of a capture batch may end: about so many rows apart, each at a record's start."""
+"""The possible ends of readers' chunks of a capture batch: about so many rows apart, always at a record's start."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def insert(connection: sa.Connection, stream_uid: str, made: Iterable[Partition]
 
 
 def active(connection: sa.Connection, stream_uid: str) -> tuple[Partition, ...]:
-    """Those that have no end yet, by range."""
+    """The partitions that have no end yet, by range."""
     return _many(connection, _of.stream_uid == stream_uid, _of.end_at.is_(None))
 
 
@@ -67,7 +67,7 @@ def active_at(connection: sa.Connection, stream_uid: str, at: datetime) -> tuple
 
 
 def started_at(connection: sa.Connection, stream_uid: str, times: Iterable[datetime]) -> tuple[Partition, ...]:
-    """Those that begin at any of these times."""
+    """The partitions that begin at any of these times."""
     found: list[Partition] = []
     for some in _portions(sorted(set(times))):
         found.extend(_many(connection, _of.stream_uid == stream_uid, _of.start_at.in_(some)))
@@ -109,7 +109,7 @@ def keep(connection: sa.Connection, stream_uid: str, kept: Sequence[Partition]) 
 
 
 def add_load(connection: sa.Connection, stream_uid: str, load: Iterable[LoadSegment]) -> None:
-    """What a batch brought; call it once for each, in the transaction that closes it."""
+    """Insert the load that a batch brought; call it once for each, in the transaction that closes it."""
     rows = [
         {
             "stream_uid": stream_uid,
@@ -144,7 +144,7 @@ def segment_before(
 
 
 def forget(connection: sa.Connection, stream_uid: str, *, before: datetime) -> int:
-    """Remove load from before this time, and partitions that ended by then and that no group has still to finish; how
+    """Remove load from before this time, and partitions that ended by then and that no group must still finish; how
     many partitions. Groups forget theirs first.
     """
     connection.execute(partition_load.delete().where(_load.stream_uid == stream_uid, _load.start_at < before))

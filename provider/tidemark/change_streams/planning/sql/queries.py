@@ -1,4 +1,4 @@
-"""The mentions of change streams in a query that Spark does not know: the catalog views, and READ_ in either dialect."""
+"""Mentions of change streams in a query that Spark does not know: the catalog views, and READ_ in either dialect."""
 
 from __future__ import annotations
 
