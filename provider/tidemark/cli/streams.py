@@ -155,8 +155,8 @@ def list_streams(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def show_stream(args: Namespace) -> None:
-    """The stream's facts, its newest transactions with the rows of their change sets and of each target, and every move
-    of its offset; as JSON and YAML one document with the keys `transactions` and `history`.
+    """The stream's facts, its newest transactions and every move of its offset. Transactions show the rows of their
+    change sets and of each target. As JSON and YAML it is one document with the keys `transactions` and `history`.
     """
     from tidemark.streams.worker.statistics import stream_health
     from tidemark.streams.worker.streams import get_stream, newest_transactions, stream_history
@@ -178,7 +178,7 @@ def show_stream(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def relocate(args: Namespace) -> None:
-    """Refused where another table lies there; a second run changes nothing."""
+    """Refused if the place has another table; a second run changes nothing."""
     from tidemark.streams.worker.catalog import asking_the_catalog
     from tidemark.streams.worker.rebase import relocate_stream
 
@@ -251,7 +251,7 @@ def redo(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def recover(args: Namespace) -> None:
-    """Says what each target has, then where the stream goes on. A second run finds nothing to recover."""
+    """Says what each target has, then where the stream continues. A second run finds nothing to recover."""
     from tidemark.streams.worker.recover import recover_stream
 
     with errors_in_words():
