@@ -1,4 +1,4 @@
-"""What the page's routes answer, and how it is made of what store and log say. Times are UTC, versions the source's."""
+"""The answers of the page's routes, made of what store and log say. Times are UTC, versions the source's."""
 
 from __future__ import annotations
 
