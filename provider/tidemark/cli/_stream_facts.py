@@ -79,7 +79,7 @@ def counts_of(health: StreamHealth) -> dict[str, Any]:
 
 
 def transaction_facts(stored: StoredTransaction, stream: Stream) -> dict[str, Any]:
-    """`rows`: of the stream's change set, None where nobody counted them; `targets`: what each of them says it took."""
+    """`rows`: of the stream's change set, None if nobody counted them; `targets`: what each of them says it took."""
     from tidemark.streams.worker.statistics import changes_of
 
     found, evidence = stored.transaction, stored.all_evidence

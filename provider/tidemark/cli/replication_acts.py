@@ -119,8 +119,8 @@ def resume(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def recover(args: Namespace) -> None:
-    """Tables but those of `--keep` are backfilled again, or need a backfill where that is not done by itself. A
-    second run from the same position changes nothing until more is captured; `now` is another time then, and refused.
+    """Tables but those of `--keep` are backfilled again, or need a backfill if that is not done by itself. A second run
+    from the same position changes nothing until more is captured; `now` is another time then, and refused.
     """
     from tidemark.hooks.replication import source_of
     from tidemark.replication.model.replication import ReplicationState

@@ -48,7 +48,7 @@ def store_commands() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def migrate(args: Namespace) -> None:
-    """A second run, also at the same time, changes nothing. Exit code 1 with the reason where it cannot be done."""
+    """A second run, also at the same time, changes nothing. Exit code 1 with the reason if it cannot be done."""
     with errors_in_words():
         store = TidemarkHook(args.conn_id).open_store(patience=PATIENCE)
         before = store.revision()

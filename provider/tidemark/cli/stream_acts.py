@@ -130,7 +130,7 @@ def advance(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def drop(args: Namespace) -> None:
-    """Its place is lost, its history stays. Refused while a transaction holds it. No row where there was none."""
+    """Its place is lost, its history stays. Refused while a transaction holds it. No row if there was none."""
     from tidemark.errors import StreamNotFound
     from tidemark.streams.worker.streams import drop_stream
 

@@ -191,9 +191,9 @@ def relocate(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def finish(args: Namespace) -> None:
-    """Runs the Spark job of the stored plan, where targets lack their part; a second run finds nothing to do.
+    """Runs the Spark job of the stored plan, if targets lack their part; a second run finds nothing to do.
 
-    Refused while the holder's lease is valid: it may be at work. Exit code 1 where the plan fails again.
+    Refused while the holder's lease is valid: it may be at work. Exit code 1 if the plan fails again.
     """
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.statements import TransactionKey
@@ -213,9 +213,9 @@ def finish(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def release(args: Namespace) -> None:
-    """Runs a Spark job that shuts late writers out, where anything was submitted; a second run does what is left.
+    """Runs a Spark job that shuts late writers out, if anything was submitted; a second run does what is left.
 
-    Exit code 1 where a target holds its part already: the next run on the stream finishes the transaction.
+    Exit code 1 if a target holds its part already: the next run on the stream finishes the transaction.
     """
     from tidemark.delivery.model.transactions import TransactionState
     from tidemark.hooks.spark_job import SparkJob

@@ -72,9 +72,8 @@ class ObjectKind:
 
     `entries`: the live ones among these uids, from the subject's rows; those that ended are left out. `lags`: name of
     the function that has their lags, `module:function` below `tidemark`; the steps of a worker may have it. `view`: the
-    address of an object's view on the page, by its name and by what it belongs to; None: there is none. `look`: name of
-    what the lake is asked by, a `tidemark.streams.worker.object_states.LakeLook`; None: the store knows all of the
-    state.
+    address of an object's view on the page, by its name and `within`; None: there is none. `look`: name of what the
+    lake is asked by, a `tidemark.streams.worker.object_states.LakeLook`; None: the store knows all of the state.
     """
 
     name: str

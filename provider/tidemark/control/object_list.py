@@ -83,12 +83,12 @@ class ShownObject:
 
     @property
     def trouble(self) -> str | None:
-        """Problem and notice in one text; None where there is neither."""
+        """Problem and notice in one text; None if there is neither."""
         return "; ".join(said for said in (self.problem, self.notice) if said is not None) or None
 
     @property
     def view(self) -> Mapping[str, str] | None:
-        """The address of its own view on the page; None where there is none."""
+        """The address of its own view on the page; None if there is none."""
         view = kind_named(self.kind).view
         if view is None:
             return None

@@ -92,7 +92,7 @@ def _end(connection: sa.Connection, kind: str, uid: str, row: sa.RowMapping | No
 
 
 def _change(connection: sa.Connection, row: sa.RowMapping, values: dict[str, Any], *, at: datetime) -> None:
-    """Compare and set: `since` moves with state and severity, and nothing is written where nothing differs."""
+    """Compare and set: `since` moves with state and severity, and nothing is written if nothing differs."""
     changed = {name: value for name, value in values.items() if row[name] != value}
     if not changed:
         return

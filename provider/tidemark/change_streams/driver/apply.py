@@ -1,7 +1,7 @@
 """Applying the changes of a chunk to a table: what its modifications make of each key, in one MERGE.
 
 A key's modifications count in the order of their positions. The last INSERT or DELETE restarts the row; the updates
-after it bring the columns that they modified. So a row is known whole, or only in part where there were updates alone.
+after it bring the columns that they modified. So a row is known whole, or only in part if there were updates alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def prepare_apply(mods: DataFrame, *, path: str, target: str, schema: StructType
     """Check that `mods`, rows of a log of one table, fit the target, and make ready to merge them into it.
 
     One row a key is kept in memory until `close`. A second run finds each row as it should be and changes none. Raises
-    TargetDoesNotFit, MissingMergeKey; running it fails with what `named_apply_error` names where an update without the
+    TargetDoesNotFit, MissingMergeKey; running it fails with what `named_apply_error` names if an update without the
     whole row meets no row.
     """
     columns = _columns_of(mods, target, schema, keys)

@@ -166,7 +166,7 @@ def _without_excluded(batch: CaptureBatch, history: TableHistory, mods: DataFram
 
 @contextmanager
 def _kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows that are computed once, and lie in memory, or on the executors' disks where that does not suffice."""
+    """Rows that are computed once, and lie in memory, or on the executors' disks if that does not suffice."""
     kept = rows.persist()
     try:
         yield kept

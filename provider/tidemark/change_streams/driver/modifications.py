@@ -57,7 +57,7 @@ def shape_of(schema: StructType, watched: WatchedTable) -> Shape:
     """The columns that a watched table shows under a schema of it. Columns that the schema lacks are left out; its keys
     must exist.
 
-    All columns, where none are listed, are those that Delta does not generate from others.
+    All columns, if none are listed, are those that Delta does not generate from others.
     """
     by_name = {field.name.lower(): field for field in schema.fields}
     keys = tuple(by_name[key.lower()] for key in watched.keys)

@@ -130,8 +130,8 @@ def log_of(
     options: Mapping[str, str] | None,
     first: Sequence[Partition],
 ) -> LogRows:
-    """The stream's log by `open_log`. Raises ChangeStreamNotFound where it is gone, OutOfRange where there is none yet
-    and no partition of it is known.
+    """The stream's log by `open_log`. Raises ChangeStreamNotFound if it is gone, OutOfRange if there is none yet and no
+    partition of it is known.
     """
     try:
         return open_log(spark, stream.log_path, options)
@@ -154,8 +154,8 @@ def read_mods(
 ) -> DataFrame:
     """The log's rows of the modifications in [start, end) of a token: LOG_COLUMNS, in no order. Lazy.
 
-    The log is read as it is now, whenever that is evaluated. Raises PartitionExpired where retention may have removed
-    rows of the range, TableNotFound.
+    The log is read as it is now, whenever that is evaluated. Raises PartitionExpired if retention may have removed rows
+    of the range, TableNotFound.
     """
     log = LogRows.pinned(spark, log_path, options)
     expired = log.expired_until()

@@ -92,7 +92,7 @@ def net_effect(transactions: DataFrame) -> DataFrame:
 
     One key of a table has one change. INSERT and UPDATE are an INSERT, INSERT and DELETE nothing, UPDATE and DELETE a
     DELETE. DELETE and INSERT stay two. Values are those of the last write, old values those of the first; numbers may
-    be written otherwise where rows were merged. A transaction without a net effect has no changes.
+    be written otherwise if rows were merged. A transaction without a net effect has no changes.
     """
     mods = (
         transactions.select(*_OF_TRANSACTION, F.explode("records").alias("record"))

@@ -92,7 +92,7 @@ class ChunkSink:
         return prepare_apply(mods, path=target.path, target=target.name, schema=schema, keys=self.sink.keys)
 
     def _require_alone(self, mods: DataFrame) -> None:
-        """Raises InvalidArgument where others than the one watched table have records: a merge would pass over them."""
+        """Raises InvalidArgument if others than the one watched table have records: a merge would pass over them."""
         is_of_it = self._is_of_table()
         if is_of_it is None:
             return

@@ -133,7 +133,7 @@ def _shown_map(value: Column, kind: MapType) -> Column:
 
 
 def _as_name(key: Column, kind: DataType) -> Column:
-    """A map's key as the name of a member: its text, without quotes where it has some as a value."""
+    """A map's key as the name of a member: its text, without quotes if it has some as a value."""
     if isinstance(kind, StringType):
         return F.collate(key, "UTF8_BINARY")
     text = F.to_json(F.array(_shown(key, kind)), _OPTIONS)

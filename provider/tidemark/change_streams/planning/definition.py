@@ -197,7 +197,7 @@ def require_asked(keys: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> 
 def decide_keys(stream: str, table: str, metadata: Metadata, given: Sequence[str]) -> tuple[str, ...]:
     """The key columns of a table, as it spells them: those given, else those of its property.
 
-    Raises ChangeStreamRefused where there are none, or the property's cannot be one; InvalidArgument for those given.
+    Raises ChangeStreamRefused if there are none, or the property's cannot be one; InvalidArgument for those given.
     """
     if given:
         return require_keys(metadata, given, table)
@@ -240,7 +240,7 @@ def require_room(
 
 
 def _crowded(wanted: WatchedTable, others: Sequence[ChangeStream]) -> str | None:
-    """A column that has as many watchers as there may be, "" for the table itself; None where there is room.
+    """A column that has as many watchers as there may be, "" for the table itself; None if there is room.
 
     Watchers of the whole are watchers of each column, and those of the key alone only of the table.
     """

@@ -177,7 +177,7 @@ def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: date
 
 
 def require_kept(start: datetime, expired: datetime | None) -> None:
-    """Raises OutOfRange where records from `start` on may have been removed."""
+    """Raises OutOfRange if records from `start` on may have been removed."""
     if expired is not None and start < expired:
         raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {expired}")
 

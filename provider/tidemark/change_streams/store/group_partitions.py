@@ -235,7 +235,7 @@ def states_of(connection: sa.Connection, group_uid: str, tokens: Iterable[str]) 
 
 
 def low_watermark(connection: sa.Connection, group_uid: str) -> datetime | None:
-    """The least watermark of all that are not FINISHED, CREATED ones included (I5); None where none is left."""
+    """The least watermark of all that are not FINISHED, CREATED ones included (I5); None if none is left."""
     found = [at for at in connection.execute(LOWEST, {"of_group": group_uid}).one() if at is not None]
     return min(found, default=None)
 
@@ -291,7 +291,7 @@ def _only(token: str | None) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _segment_ahead() -> sa.Select[Any]:
-    """A segment that begins at or after the watermark, or may reach past it where the group started amid one."""
+    """A segment that begins at or after the watermark, or may reach past it if the group started amid one."""
     at_the_start = (_of.watermark_at == sa.bindparam("group_start", type_=UtcDateTime)) & (_of.watermark_sequence == "")
     since = sa.case((at_the_start, sa.bindparam("first_load", type_=UtcDateTime)), else_=_of.watermark_at)
     return (

@@ -137,7 +137,7 @@ def segments(
 def segment_before(
     connection: sa.Connection, stream_uid: str, token: str, at: datetime, *, since: datetime
 ) -> tuple[LoadSegment, ...]:
-    """The last segment that begins before this time, and not before `since`; none where there is none."""
+    """The last segment that begins before this time, and not before `since`; none if there is none."""
     query = _segments(stream_uid, token).where(_load.start_at >= since, _load.start_at < at)
     found = connection.execute(query.order_by(_load.start_at.desc(), _load.start_sequence.desc()).limit(1))
     return tuple(LoadSegment(token, Position(start, sequence), rows) for start, sequence, rows in found)

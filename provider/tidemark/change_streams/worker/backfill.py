@@ -81,7 +81,7 @@ def finish_backfill(store: ControlStore, point: BackfillPoint, rows: int) -> Non
 
 
 def _aim_again(connection: sa.Connection, kept: Backfill, target: TableRef) -> None:
-    """Raises InvalidArgument where the rows are in another table."""
+    """Raises InvalidArgument if the rows are in another table."""
     if kept.done_at is not None:
         problem = "the group's rows are in another table already; take a group of its own, or reset this one"
         raise InvalidArgument(argument="target", value=target.name, problem=problem)

@@ -1,4 +1,4 @@
-"""Which partitions a reader should be woken for, where each has a run of its own."""
+"""Which partitions a reader should be woken for, if each has a run of its own."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ BEFORE_ITS_FIRST = -1  # version from which on a table is captured that came aft
 
 @dataclass(frozen=True)
 class LakeTables:
-    """How tables are found: by name, by reference, and all that there are. `turn_on`: turns row tracking on where it
-    is off; None: a table without it is refused.
+    """How tables are found: by name, by reference, and all that there are. `turn_on`: turns row tracking on if it is
+    off; None: a table without it is refused.
     """
 
     reference: Callable[[str], TableRef]

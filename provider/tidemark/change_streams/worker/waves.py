@@ -105,7 +105,7 @@ def chunk_written(store: ControlStore, chunk: Chunk, rows: int, facts: Mapping[s
 
 def chunk_failed(store: ControlStore, chunk: Chunk, run: str, error: str) -> None:
     """The chunk could not be read or written; it stays as it is, for another run. A second run changes nothing, and
-    neither does it where the sink has the chunk after all. Secrets are taken out of `error`. Raises as `begin_chunks`.
+    neither does it if the sink has the chunk after all. Secrets are taken out of `error`. Raises as `begin_chunks`.
     """
     shown = store.hide(error)
 
@@ -133,7 +133,7 @@ def commit_wave(store: ControlStore, stream: str, group: str, *, run: str) -> Wa
 
 
 def finish(store: ControlStore, stream: str, group: str, *, run: str) -> int:
-    """How many partitions have work left for another run; moves nothing. Raises PartitionsFailed where any failed in
+    """How many partitions have work left for another run; moves nothing. Raises PartitionsFailed if any failed in
     `run`, ChangeStreamNotFound, ConsumerGroupNotFound.
     """
 

@@ -47,9 +47,7 @@ class Urgency(IntEnum):
 
 @dataclass(frozen=True)
 class ProgressAnswer:
-    """The last backfill: `done` rows. `expected` and `percent` go by the source's statistics, None where they say
-    nothing.
-    """
+    """The last backfill: `done` rows. `expected`, `percent` go by the source's statistics, None if they say nothing."""
 
     done: int
     expected: int | None
@@ -60,7 +58,7 @@ class ProgressAnswer:
 @dataclass(frozen=True)
 class ObjectAnswer:
     """One object. `state`: of its backfill. `needs_backfill`: why it needs another one. `problem`: what the last run
-    met, where that is not the same. Those who may not read the DAGs of the runs learn that there is something, and not
+    met, if that is not the same. Those who may not read the DAGs of the runs learn that there is something, and not
     what. `behind`: events were captured that are not applied.
     """
 
@@ -100,7 +98,7 @@ class ReplicationAnswer:
 
 @dataclass(frozen=True)
 class ReplicationsAnswer:
-    """Every replication, by name. `store`: `absent` where no task has made the control store yet."""
+    """Every replication, by name. `store`: `absent` if no task has made the control store yet."""
 
     connection: str
     connections: tuple[str, ...]
