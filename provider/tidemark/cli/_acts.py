@@ -1,4 +1,4 @@
-"""What commands that act share: who acts and why, what would be done, and whether it was meant."""
+"""The shared parts of commands that act: who acts and why, what would be done, and whether it was meant."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def by_me(why: str = "") -> Actor:
 
 
 def store_of(hook: TidemarkHook, *, dry_run: bool) -> ControlStore:
-    """The store to act on; for a dry run one that answers alike and keeps nothing."""
+    """The store to act on; for a dry run one that answers in the same way and keeps nothing."""
     store = hook.open_store()
     return store.rehearsal() if dry_run else store
 
 
 def runtime_of(hook: TidemarkHook) -> Runtime:
-    """What a command acts through that runs a job. Raises SparkNotFound where none could be run."""
+    """The runtime through which a command that runs a job acts. Raises SparkNotFound if no job could be run."""
     from tidemark.hooks.spark_job import SparkJob
 
     job = SparkJob(hook.settings)

@@ -1,4 +1,4 @@
-"""What all commands share: the connection, answers in the format that was asked for, and errors in words."""
+"""The shared parts of all commands: the connection, answers in the format that was asked for, and errors in words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
 
 
 def print_facts(facts: dict[str, Any], parts: Mapping[str, Sequence[dict[str, Any]]], output: str) -> None:
-    """Facts of one thing, then a table of each of its parts; as JSON and YAML one document that has the parts, too."""
+    """Facts of one thing, then a table of each of its parts. As JSON and YAML they are one document that has the parts,
+    too.
+    """
     if output in ("json", "yaml"):
         print_rows([{**facts, **parts}], output)
         return
@@ -40,8 +42,8 @@ def print_facts(facts: dict[str, Any], parts: Mapping[str, Sequence[dict[str, An
 
 @contextmanager
 def errors_in_words() -> Iterator[None]:
-    """Errors of our tree, and a connection that is not there, end the command with their message and exit code 1,
-    without a traceback. Meanwhile connections are found where Airflow's own commands find them.
+    """Errors of our tree, and a missing connection, end the command with their message and exit code 1, without a
+    traceback. Connections are found where Airflow's own commands find them.
     """
     try:
         with _as_a_server():

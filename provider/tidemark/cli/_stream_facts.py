@@ -21,8 +21,8 @@ NOT_ANSWERED = "not answered"
 
 
 def rows_of(hook: TidemarkHook, streams: Sequence[Stream], healths: Mapping[str, StreamHealth]) -> list[dict[str, Any]]:
-    """`head`: for a table that cannot be read the name of the error, or that it has not answered, so that a list goes
-    on; how long is waited for it is bounded.
+    """One row for each stream. `head` has the name of the error if a table cannot be read, or says that it has not
+    answered. So a list continues; the wait for a table is bounded.
     """
     from tidemark.streams.model.health import StreamHealth
     from tidemark.streams.worker.status import status_of
@@ -71,7 +71,7 @@ def _row(stream: Stream, health: StreamHealth, answer: StreamStatus | str | None
 
 
 def counts_of(health: StreamHealth) -> dict[str, Any]:
-    """What is not in the row; times in ISO 8601, and what never happened left out."""
+    """The counts that are not in the row; times are in ISO 8601, and events that never happened are left out."""
     in_row = ("failures_in_row", "rows_delivered")
     found = {name: value for name, value in vars(health).items() if value is not None and name not in in_row}
     times = {name: value.isoformat(timespec="seconds") for name, value in found.items() if hasattr(value, "isoformat")}
@@ -79,7 +79,7 @@ def counts_of(health: StreamHealth) -> dict[str, Any]:
 
 
 def transaction_facts(stored: StoredTransaction, stream: Stream) -> dict[str, Any]:
-    """`rows`: of the stream's change set, None where nobody counted them; `targets`: what each of them says it took."""
+    """`rows`: of the stream's change set, None if nobody counted them; `targets`: what each of them says it took."""
     from tidemark.streams.worker.statistics import changes_of
 
     found, evidence = stored.transaction, stored.all_evidence

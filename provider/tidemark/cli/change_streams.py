@@ -1,4 +1,4 @@
-"""`airflow tidemark change-streams …`: how change streams stand; suspending, resuming and dropping them."""
+"""`airflow tidemark change-streams …`: the state of change streams; suspending, resuming and dropping them."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def list_partitions(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def suspend(args: Namespace) -> None:
-    """What was captured can be read on; what is committed from the last capture on is not captured. What it watched is
-    forgotten, so `resume` names it again. A second run changes nothing.
+    """Captured changes remain readable; commits after the last capture are not captured. The watched tables are
+    forgotten, so `resume` names them again. A second run changes nothing.
     """
     from tidemark.change_streams.worker import definitions
 
@@ -158,8 +158,8 @@ def suspend(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def resume(args: Namespace) -> None:
-    """Each table from its newest version on: what was committed while it was suspended is not captured. One that
-    watches just these stays as it is; one that watches others is refused.
+    """Each table from its newest version on: what was committed while it was suspended is not captured. A change stream
+    that watches just these stays as it is; one that watches others is refused.
     """
     from tidemark.change_streams.worker import defining, definitions
     from tidemark.hooks.lake_tables import lake_tables_of
@@ -181,8 +181,8 @@ def resume(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def drop(args: Namespace) -> None:
-    """What groups delivered stays in their targets. Killed in between it leaves a directory that nobody reads. No row
-    where there was none.
+    """Records that groups delivered stay in their targets. Killed in between it leaves a directory that nobody reads.
+    No row if there was none.
     """
     from tidemark.change_streams.worker import defining, definitions
     from tidemark.errors import ChangeStreamNotFound

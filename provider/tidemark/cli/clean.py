@@ -42,9 +42,9 @@ def clean_command() -> ActionCommand:
 
 @suppress_logs_and_warning
 def clean(args: Namespace) -> None:
-    """One row per place: how many were removed, and how many are left with the first reason. What a process holds or
-    was written within `--keep` stays. A second run finds nothing to do. Exit code 1 if something should be gone and is
-    not.
+    """One row per place: how many were removed, and how many are left with the first reason. Everything that a process
+    holds, or that was written within `--keep`, stays. A second run finds nothing to do. Exit code 1 if something should
+    be gone and is not.
     """
     with errors_in_words():
         keep = _days(args.keep)

@@ -1,4 +1,4 @@
-"""`airflow tidemark consumer-groups …`: how groups of a change stream stand; pausing, resuming and resetting them."""
+"""`airflow tidemark consumer-groups …`: the state of a change stream's groups; pausing, resuming and resetting them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def pause(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def resume(args: Namespace) -> None:
-    """Waves go on where they were. A second run changes nothing."""
+    """Waves continue where they were. A second run changes nothing."""
     from tidemark.change_streams.worker.groups import resume_group
 
     _act("resume", args, lambda store: resume_group(store, args.change_stream, args.group))
@@ -132,7 +132,7 @@ def reset(args: Namespace) -> None:
 
 
 def group_row(status: GroupStatus) -> dict[str, Any]:
-    """How a group stands, in a line."""
+    """The state of a group, in a line."""
     return {
         "group": status.group.name,
         "state": _state(status.group),
@@ -145,7 +145,7 @@ def group_row(status: GroupStatus) -> dict[str, Any]:
 
 
 def _act(act: str, args: Namespace, move: Callable[[ControlStore], ConsumerGroup], question: str = "") -> None:
-    """Do it, or say what it would do, as one row. What the store would refuse is refused before the question."""
+    """Do it, or say what it would do, as one row. An act that the store would refuse is refused before the question."""
     from tidemark.change_streams.worker.groups import group_status
 
     with errors_in_words():

@@ -56,7 +56,7 @@ _ANSWERS = (DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 
 def replication_acts() -> tuple[ActionCommand, ...]:
-    """What tasks do, by hand; each says in its help what a second run does."""
+    """The acts of tasks, by hand; each says in its help what a second run does."""
     return (
         ActionCommand(
             name="pause",
@@ -93,7 +93,7 @@ def replication_acts() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def pause(args: Namespace) -> None:
-    """What was captured is still applied, by the next run. A second run changes nothing."""
+    """Captured changes are still applied, by the next run. A second run changes nothing."""
     from tidemark.replication.worker.definitions import get_replication
     from tidemark.replication.worker.lifecycle import let_drain
 
@@ -119,8 +119,8 @@ def resume(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def recover(args: Namespace) -> None:
-    """Tables but those of `--keep` are backfilled again, or need a backfill where that is not done by itself. A
-    second run from the same position changes nothing until more is captured; `now` is another time then, and refused.
+    """Tables but those of `--keep` are backfilled again, or need a backfill if that is not done by itself. A second run
+    from the same position changes nothing until more is captured; `now` is another time then, and refused.
     """
     from tidemark.hooks.replication import source_of
     from tidemark.replication.model.replication import ReplicationState
@@ -145,8 +145,9 @@ def recover(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def backfill(args: Namespace) -> None:
-    """One row per table, before and after. The next run does what is requested; a second request changes nothing, but a
-    `restart` begins one anew that is under way. With `--all`, what cannot be backfilled is named on standard error.
+    """One row per table, before and after. The next run does what is requested. A second request changes nothing, but a
+    `restart` begins a backfill again that is under way. With `--all`, tables that cannot be backfilled are named on
+    standard error.
     """
     from tidemark.replication.worker.objects import objects_of, request_backfill, stop_backfill
 
@@ -230,7 +231,7 @@ def _requested_tables(store: ControlStore, args: Namespace) -> Sequence[str]:
 
 
 def _moved(act: str, args: Namespace, before: Replication, after: Replication) -> dict[str, Any]:
-    """What the act has done, or would."""
+    """The change that the act has made, or would make."""
     return {
         "replication": before.name,
         "act": act,

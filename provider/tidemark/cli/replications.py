@@ -1,4 +1,4 @@
-"""`airflow tidemark replications …`: how replications stand, as the control store knows it; acts are beside it."""
+"""`airflow tidemark replications …`: the state of replications, as the control store knows it; acts are beside it."""
 
 from __future__ import annotations
 

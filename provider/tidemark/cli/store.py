@@ -48,7 +48,7 @@ def store_commands() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def migrate(args: Namespace) -> None:
-    """A second run, also at the same time, changes nothing. Exit code 1 with the reason where it cannot be done."""
+    """A second run, also at the same time, changes nothing. Exit code 1 with the reason if it cannot be done."""
     with errors_in_words():
         store = TidemarkHook(args.conn_id).open_store(patience=PATIENCE)
         before = store.revision()
@@ -60,7 +60,7 @@ def migrate(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def check(args: Namespace) -> None:
-    """Where the store is, its id and revision. Exit code 1 with what to do where tasks could not use it.
+    """The store's location, id and revision. Exit code 1 with what to do if tasks could not use it.
 
     Migrates nothing but the embedded SQLite, which does so on any use.
     """
@@ -73,8 +73,8 @@ def check(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def prune(args: Namespace) -> None:
-    """What was dropped, one row for each kind. Streams, their places and what is open stay; consumers wait for no more
-    than one small step. Stopped in the middle it has dropped what it dropped; a second run goes on.
+    """The dropped history, one row for each kind. Streams, their places and what is open stay; consumers wait for no
+    more than one small step. If it is stopped in the middle, the dropped rows stay dropped; a second run continues.
     """
     from tidemark.streams.planning.history import keep_of
     from tidemark.streams.worker.pruning import prune as prune_store

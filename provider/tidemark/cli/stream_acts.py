@@ -53,7 +53,7 @@ _ANSWERS = (DRY_RUN, CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
 
 
 def stream_acts() -> tuple[ActionCommand, ...]:
-    """What tasks do, by hand; each says in its help what a second run does."""
+    """The acts of tasks, by hand; each says in its help what a second run does."""
     how = (_ON, _MODE, _AT, _KEYS, _INITIAL_ROWS, _OR_REPLACE, _COMMENT)
     return (
         ActionCommand(
@@ -79,8 +79,8 @@ def stream_acts() -> tuple[ActionCommand, ...]:
 
 @suppress_logs_and_warning
 def create(args: Namespace) -> None:
-    """One that is there already, on the same table, in the same mode and by the same keys, keeps its place. Row
-    tracking must be on, unless keys are given: turning it on takes Spark.
+    """An existing stream on the same table, in the same mode and by the same keys keeps its place. Row tracking must be
+    on, unless keys are given: turning it on takes Spark.
     """
     from tidemark.hooks.source_tables import source_tables_of
     from tidemark.streams.planning.arguments import mode_of, start_of
@@ -113,8 +113,8 @@ def create(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def advance(args: Namespace) -> None:
-    """What lies between is never delivered; who and why stand in the stream's history. Refused while a transaction
-    holds the stream. A second run to the same place moves nothing.
+    """Changes in between are never delivered; the stream's history records who moved it and why. Refused while a
+    transaction holds the stream. A second run to the same place moves nothing.
     """
     from tidemark.streams.planning.arguments import end_of, reason_of
     from tidemark.streams.worker.defining import advance_to
@@ -130,7 +130,7 @@ def advance(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def drop(args: Namespace) -> None:
-    """Its place is lost, its history stays. Refused while a transaction holds it. No row where there was none."""
+    """Its place is lost, its history stays. Refused while a transaction holds it. No row if there was none."""
     from tidemark.errors import StreamNotFound
     from tidemark.streams.worker.streams import drop_stream
 

@@ -155,8 +155,8 @@ def list_streams(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def show_stream(args: Namespace) -> None:
-    """The stream's facts, its newest transactions with the rows of their change sets and of each target, and every move
-    of its offset; as JSON and YAML one document with the keys `transactions` and `history`.
+    """The stream's facts, its newest transactions and every move of its offset. Transactions show the rows of their
+    change sets and of each target. As JSON and YAML it is one document with the keys `transactions` and `history`.
     """
     from tidemark.streams.worker.statistics import stream_health
     from tidemark.streams.worker.streams import get_stream, newest_transactions, stream_history
@@ -178,7 +178,7 @@ def show_stream(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def relocate(args: Namespace) -> None:
-    """Refused where another table lies there; a second run changes nothing."""
+    """Refused if the place has another table; a second run changes nothing."""
     from tidemark.streams.worker.catalog import asking_the_catalog
     from tidemark.streams.worker.rebase import relocate_stream
 
@@ -191,9 +191,9 @@ def relocate(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def finish(args: Namespace) -> None:
-    """Runs the Spark job of the stored plan, where targets lack their part; a second run finds nothing to do.
+    """Runs the Spark job of the stored plan, if targets lack their part; a second run finds nothing to do.
 
-    Refused while the holder's lease is valid: it may be at work. Exit code 1 where the plan fails again.
+    Refused while the holder's lease is valid: it may be at work. Exit code 1 if the plan fails again.
     """
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.statements import TransactionKey
@@ -213,9 +213,9 @@ def finish(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def release(args: Namespace) -> None:
-    """Runs a Spark job that shuts late writers out, where anything was submitted; a second run does what is left.
+    """Runs a Spark job that shuts late writers out, if anything was submitted; a second run does what is left.
 
-    Exit code 1 where a target holds its part already: the next run on the stream finishes the transaction.
+    Exit code 1 if a target holds its part already: the next run on the stream finishes the transaction.
     """
     from tidemark.delivery.model.transactions import TransactionState
     from tidemark.hooks.spark_job import SparkJob
@@ -251,7 +251,7 @@ def redo(args: Namespace) -> None:
 
 @suppress_logs_and_warning
 def recover(args: Namespace) -> None:
-    """Says what each target has, then where the stream goes on. A second run finds nothing to recover."""
+    """Says what each target has, then where the stream continues. A second run finds nothing to recover."""
     from tidemark.streams.worker.recover import recover_stream
 
     with errors_in_words():

@@ -73,7 +73,7 @@ def _of_sqlite(error: sqlite3.Error) -> Failure:
 
 
 def as_store_error(error: DBAPIError, url: str) -> StoreError | None:
-    """The error of our tree, with the store's URL, or None for an error of the statement, which is raised as it is."""
+    """The error of our tree, with the store's URL; None for an error of the statement, which is raised as it is."""
     problem = " ".join(str(error.orig).split())
     match failure_of(error):
         case Failure.CONFLICT | Failure.BUSY:

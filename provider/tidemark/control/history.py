@@ -1,8 +1,8 @@
 """Deletion of unneeded history in small steps.
 
-Rows that safety needs are kept whatever their age: streams with serials and offsets, the numbers given for each target,
-open transactions with all their parts, jobs that may be alive, the newest transaction of each stream with its evidence,
-the newest entry of each history, and every act by hand.
+Rows that safety needs are kept at any age. They are streams with serials and offsets, the numbers given for each
+target, and open transactions with all their parts. They are also jobs that may be alive, and the newest transaction of
+each stream with its evidence. The newest entry of each history and every act by hand are kept, too.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def drop_by_number(
     after: Cursor | None,
     most: int,
 ) -> Step:
-    """A step through a history that is numbered in the order of its writes, from the oldest row to the last old one."""
+    """A step through a history, numbered in the order of its writes, from the oldest row to the last old one."""
     of, newer = table.c, table.alias("newer")
     found = next_of(connection, sa.select(of.id, of.moved_at), (of.id,), after, most)
     ids = [row.id for row in found if row.moved_at < before]

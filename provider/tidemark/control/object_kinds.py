@@ -68,13 +68,12 @@ ViewOf = Callable[[str, str | None], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """What a subject says of one kind of its objects.
+    """The description of one kind of objects by their subject.
 
     `entries`: the live ones among these uids, from the subject's rows; those that ended are left out. `lags`: name of
     the function that has their lags, `module:function` below `tidemark`; the steps of a worker may have it. `view`: the
-    address of an object's own view on the page, by its name and by what it belongs to; None: there is no such view.
-    `look`: name of what the lake is asked by, a `tidemark.streams.worker.object_states.LakeLook`; None: the store knows
-    all of the state.
+    address of an object's view on the page, by its name and `within`; None: there is none. `look`: name of what the
+    lake is asked by, a `tidemark.streams.worker.object_states.LakeLook`; None: the store knows all of the state.
     """
 
     name: str
@@ -84,7 +83,7 @@ class ObjectKind:
     look: str | None = None
 
     def lags_of(self, connection: sa.Connection, uids: Sequence[str], now: datetime) -> Mapping[str, Lag]:
-        """The lag of each of these objects, by uid; those of which none is known are left out."""
+        """The lag of each of these objects, by uid; objects without a known lag are left out."""
         found: LagsOf = _resolved(self.lags)
         return found(connection, uids, now)
 

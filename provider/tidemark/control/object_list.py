@@ -34,7 +34,7 @@ _PROBLEMS = (Severity.FAILED, Severity.WARNING)
 
 
 class ObjectOrder(StrEnum):
-    """What a page of objects can be ordered by; kind and name decide between equals."""
+    """The orders that a page of objects can have; kind and name decide between equals."""
 
     STATE = "state"  # the worst first
     KIND = "kind"
@@ -62,8 +62,8 @@ class ObjectsWish:
 class ShownObject:
     """One live object. `since`: of this state; None if only a log tells the state. `problem_dags`: the DAGs whose
     readers may read the problem; none: nobody may who needs a right. `lag_seconds`: the age of the newest state of its
-    source that it is known to have reached, or of the oldest change that it has not. `notice`: what lag or log tell,
-    which is nothing of a run.
+    source that it is known to have reached. It may instead be the age of the oldest change that it has not. `notice`:
+    what lag or log tell, which is nothing of a run.
     """
 
     kind: str
@@ -83,12 +83,12 @@ class ShownObject:
 
     @property
     def trouble(self) -> str | None:
-        """Problem and notice in one text; None where there is neither."""
+        """Problem and notice in one text; None if there is neither."""
         return "; ".join(said for said in (self.problem, self.notice) if said is not None) or None
 
     @property
     def view(self) -> Mapping[str, str] | None:
-        """The address of its own view on the page; None where there is none."""
+        """The address of its own view on the page; None if there is none."""
         view = kind_named(self.kind).view
         if view is None:
             return None

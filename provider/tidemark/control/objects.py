@@ -1,5 +1,5 @@
-"""The table of all objects, kept by the moves of the subjects: a move says which object it touched, and before the
-transaction is stored the row of each touched object follows the subject's own rows.
+"""The table of all objects, kept by the moves of the subjects. A move says which object it touched. Before the
+transaction is stored, the row of each touched object follows the subject's own rows.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def forget_touched(connection: sa.Connection) -> None:
 
 
 def settle_touched(connection: sa.Connection, *, at: datetime, hide: Callable[[str], str] = str) -> None:
-    """Each touched object has a row that says what the subject's rows say: inserted if absent, changed if another state
-    or problem holds, ended if it lives no more. A second run changes nothing.
+    """Give each touched object a row that says what the subject's rows say. It is inserted if absent, changed if
+    another state or problem holds, and ended if the object lives no more. A second run changes nothing.
     """
     touched: Touched = connection.info.pop(_TOUCHED, {})
     for name, runs in touched.items():
@@ -92,7 +92,7 @@ def _end(connection: sa.Connection, kind: str, uid: str, row: sa.RowMapping | No
 
 
 def _change(connection: sa.Connection, row: sa.RowMapping, values: dict[str, Any], *, at: datetime) -> None:
-    """Compare and set: `since` moves with state and severity, and nothing is written where nothing differs."""
+    """Compare and set: `since` moves with state and severity, and nothing is written if nothing differs."""
     changed = {name: value for name, value in values.items() if row[name] != value}
     if not changed:
         return
@@ -121,7 +121,7 @@ def _values(
 
 
 def _dags(entry: ObjectEntry, owner: str | None) -> str | None:
-    """The owner, and the DAGs whose runs met the problem. One that was met in a notebook is shown to nobody."""
+    """The owner, and the DAGs whose runs met the problem. A problem that was met in a notebook is shown to nobody."""
     met = {dag_of(run) for run in entry.met_in}
     known = sorted({dag for dag in (*met, owner) if dag is not None})
     return json.dumps(known) if known and None not in met else None

@@ -68,9 +68,9 @@ class ControlStore:
     An `embedded` store (by default: SQLite) creates and migrates itself on first use. Any other raises
     `StoreNotMigrated` until its operator has called `migrate()`, and `StoreTooNew` after a newer release did. `read`
     and `write` run one function in one transaction. If others come first or the connection breaks, they run it again,
-    as long as `patience` lasts, so the function must change nothing but the database. If the answer of a write was
-    lost, the server is asked, and a stored write is not run again. Before a write is stored, the table of
-    objects follows those that it touched (`tidemark.control.objects`).
+    as long as `patience` lasts. So the function must change nothing but the database. If the answer of a write was
+    lost, the server is asked, and a stored write is not run again. Before a write is stored, the table of objects
+    follows those that it touched (`tidemark.control.objects`).
 
     The constructor raises StoreUrlInvalid; its methods raise StoreUnreachable, StoreRefused and StoreBusy. None shows a
     password. `keep_connections` is for callers that ask often; a task connects for each transaction. `bounds` is for
@@ -122,7 +122,9 @@ class ControlStore:
         return self._run(work, Access.READ)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """The result of `work` in one serialisable transaction, of which all is stored or nothing. Errors roll back."""
+        """The result of `work` in one serialisable transaction, which is stored as a whole or not at all. Errors roll
+        back.
+        """
         self.require_revision()
         return self._run(work, Access.WRITE)
 

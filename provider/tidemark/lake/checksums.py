@@ -141,7 +141,7 @@ class _Checksum:
 
 
 def _form(value: Metadata | Protocol | int) -> object:
-    """A form that is equal for values with the same meaning, whatever their order."""
+    """A form that is equal for values with the same meaning, in any order."""
     if isinstance(value, Metadata):
         settings = dict(value.configuration)
         return value.table_id, parsed(value.schema_json), value.partition_columns, settings

@@ -62,7 +62,7 @@ def made(rows: BitMap64) -> DeletionVector | UnstoredVector:
 
 
 def inline(rows: BitMap64) -> DeletionVector:
-    """The inline vector that marks `rows`, whatever its size."""
+    """The inline vector that marks `rows`, of any size."""
     return _inline(_data(rows), len(rows))
 
 

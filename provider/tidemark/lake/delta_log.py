@@ -32,7 +32,7 @@ class DeltaLog:
 
     A file that cannot be part of a log raises CorruptLog, and anything that is no file NotAFile. Every method raises
     StorageUnreachable or StorageRefused if the storage does not answer. Listings may have any order, and lack files
-    that are written meanwhile. A commit counts as missing only if a request by its name finds none.
+    that are written during the listing. A commit counts as missing only if a request by its name finds none.
 
     Reads begin at the newest checkpoint at or before the requested version, or at the start of the range. They begin at
     version 0 only if nothing else exists.
@@ -102,8 +102,8 @@ class DeltaLog:
     def commits(self, after: int, through: int, *, listed: bool = False) -> Iterator[Commit]:
         """The versions after + 1 … through, in order.
 
-        Times of files ascend within the range. With `listed` they ascend within the whole log, as those of `timestamp`,
-        at the cost of a listing (an object store is listed anyway).
+        Times of files ascend within the range. With `listed` they ascend within the whole log, as those of `timestamp`.
+        That costs a listing (an object store is listed anyway).
 
         Raises VersionNotFound (past the head), LogIncomplete (a gap), CorruptLog.
         """

@@ -31,8 +31,8 @@ class FileListing:
     once.
 
     A hidden directory is not entered. A link to a directory is not followed. A pipe, a device and a link that leads
-    nowhere have a `problem`, and nothing opens them. Files and directories that come or go meanwhile may be listed or
-    not, all others are listed once.
+    nowhere have a `problem`, and nothing opens them. Files and directories that come or go during the listing may be
+    listed or not; all others are listed once.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class FileListing:
             yield from page
 
     def pages(self) -> Iterator[list[StoredFile]]:
-        """Lists of files, none of them empty; each call lists anew.
+        """Lists of files, none of them empty; each call lists again.
 
         Raises FileNotFoundError if the directory does not exist, NotADirectoryError if it is a file. A store of objects
         has no directories: there the list is empty, and only a missing bucket is an error. Raises StorageRefused, also
-        for a directory below that may not be read, and StorageUnreachable, after the time-outs and retries of the
+        for a directory below that may not be read. Raises StorageUnreachable after the time-outs and retries of the
         storage's own client.
         """
         if self.sorted_by_name:
@@ -161,7 +161,9 @@ def _object(name: str, entry: Mapping[str, Any]) -> StoredFile:
 
 
 def _local_file(name: str, entry: os.DirEntry[str]) -> StoredFile | None:
-    """What is no directory, as it is when it is read; None for a link to a directory and for what is gone."""
+    """An entry that is no directory, as it is when it is read. None for a link to a directory, and for an entry that is
+    gone.
+    """
     try:
         found = entry.stat()
     except OSError as error:

@@ -61,7 +61,7 @@ class FileFilter:
 
     @cached_property
     def beginning(self) -> str:
-        """The longest text with which the names of all files that are meant begin, as far as it is known."""
+        """The longest known text with which the names of all files that are meant begin."""
         literal = "" if self.glob is None else _WILD.split(self.glob, maxsplit=1)[0]
         return max(self.prefix, literal, key=len)
 

@@ -1,4 +1,4 @@
-"""Where a registered table is once its path is gone: its Delta table id at another path, whatever its name (R90)."""
+"""The place of a registered table whose path is gone: its Delta table id at another path, under any name (R90)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Finder = Callable[[TableRef], Iterable[TableRef]]
 def open_registered(table: TableRef, finders: Sequence[Finder], options: Mapping[str, str] | None = None) -> DeltaLog:
     """The log of a registered table. `finders` are asked in turn, and only if the table is not at its path.
 
-    Raises TableNotFound, also if several copies of the table exist; NotADeltaTable; SourceMoved, a TableNotFound, if
-    the table exists at exactly one other path.
+    Raises TableNotFound, also if several copies of the table exist, and NotADeltaTable. Raises SourceMoved, a
+    TableNotFound, if the table exists at exactly one other path.
     """
     try:
         return DeltaLog.open(table.path, options)
@@ -99,7 +99,7 @@ def table_at(
 
 
 def _moved(table: TableRef, finders: Sequence[Finder], gone: TableNotFound) -> TableNotFound:
-    """What to say of a table that is gone: the first finder that knows it decides."""
+    """The error for a table that is gone: the first finder that knows it decides."""
     hint = gone.hint
     for finder in finders:
         try:

@@ -78,7 +78,7 @@ def listed_time(entry: Mapping[str, Any]) -> datetime | None:
 
 
 def described(name: str, entry: Mapping[str, Any], modified_at: datetime, problem: str | None = None) -> StoredFile:
-    """A file as its entry in a listing shows it, whichever storage made the entry."""
+    """A file as its entry in a listing shows it, for an entry of any storage."""
     etag, version = (
         next((str(entry[key]).strip('"') for key in keys if entry.get(key)), "") for keys in (_ETAG_KEYS, _VERSION_KEYS)
     )
@@ -93,7 +93,7 @@ def problem_of(mode: int) -> str | None:
 
 
 def _no_file(entry: Mapping[str, Any]) -> str | None:
-    """The reason not to open an entry of a file system; None for a file, and for a directory, which fails at once."""
+    """The reason not to open an entry of a file system. None for a file, and for a directory, which fails at once."""
     if entry.get("type") != "other":
         return None
     return problem_of(int(entry.get("mode") or 0))

@@ -1,1 +1,1 @@
-"""What Tidemark adds to Airflow's own pages."""
+"""Tidemark's additions to Airflow's own pages."""

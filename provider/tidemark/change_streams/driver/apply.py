@@ -1,7 +1,7 @@
 """Applying the changes of a chunk to a table: what its modifications make of each key, in one MERGE.
 
-A key's modifications count in the order of their positions. The last INSERT or DELETE begins the row anew; the updates
-after it bring the columns that they modified. So a row is known whole, or only in part where there were updates alone.
+A key's modifications count in the order of their positions. The last INSERT or DELETE restarts the row; the updates
+after it bring the columns that they modified. So a row is known whole, or only in part if there were updates alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def prepare_apply(mods: DataFrame, *, path: str, target: str, schema: StructType
     """Check that `mods`, rows of a log of one table, fit the target, and make ready to merge them into it.
 
     One row a key is kept in memory until `close`. A second run finds each row as it should be and changes none. Raises
-    TargetDoesNotFit, MissingMergeKey; running it fails with what `named_apply_error` names where an update without the
+    TargetDoesNotFit, MissingMergeKey; running it fails with what `named_apply_error` names if an update without the
     whole row meets no row.
     """
     columns = _columns_of(mods, target, schema, keys)
@@ -93,8 +93,8 @@ def _columns_of(mods: DataFrame, target: str, schema: StructType, keys: Sequence
 
 
 def _last_of_each_key(mods: DataFrame, columns: _Columns) -> DataFrame:
-    """One row a key: the key's columns, `set_i` and `value_i` of each other column, whether the key goes, and whether
-    its row is known whole.
+    """One row for each key: the key's columns, and `set_i` and `value_i` of every other column. It also says whether
+    the key is deleted, and whether its row is known whole.
     """
     by_key = Window.partitionBy(KEY)
     order = F.struct("commit_timestamp", "record_sequence", "mod_number")

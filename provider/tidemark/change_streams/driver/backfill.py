@@ -34,10 +34,10 @@ def backfill_table(
     options: Mapping[str, str] | None = None,
 ) -> Evidence:
     """One commit of the target: it then has exactly the rows of the version. A second run finds the commit and writes
-    nothing, whatever the group has delivered since.
+    nothing, even if the group has delivered records since.
 
-    Raises InvalidArgument for a target that has rows which may not go, or records of the group without their backfill;
-    TargetDoesNotFit, SplitUnreadable where files of the version are gone.
+    Raises InvalidArgument for a target that has rows which may not be deleted, or records of the group without their
+    backfill. Raises TargetDoesNotFit, and SplitUnreadable if files of the version are gone.
     """
     application = f"tidemark/{store_id}/{ask.group_uid}"
     target = DeltaLog.open(ask.target.path, options)

@@ -40,7 +40,7 @@ _PROPERTIES = {
 
 
 def open_log(spark: SparkSession, batch: CaptureBatch, options: Mapping[str, str] | None = None) -> DeltaLog:
-    """The stream's log table, made where it is not there, also where another does so at this moment.
+    """The stream's log table. It is created if it does not exist, even if another caller creates it at this moment.
 
     Raises ChangeStreamRefused for a table of other columns, NotADeltaTable.
     """
@@ -57,12 +57,13 @@ def open_log(spark: SparkSession, batch: CaptureBatch, options: Mapping[str, str
 
 
 def find_batch(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> CaptureResult | None:
-    """What the log has under the batch's number, with `found` set; None if it is not there.
+    """The log's result under the batch's number, with `found` set; None if the log has none.
 
-    A store that was put back from an older backup opens batches anew that the log has already, of other ranges: those
-    of the log count, and `taken` has them. Raises BatchBarred if nothing of that number can ever come into the log,
-    DiscardedBatchCaptured if the log has one that is discarded here, which counts first, CaptureChanged if what stood
-    there expired, SerialReused if it does not say what it was.
+    A store that was restored from an older backup opens batches again that the log already has, with other ranges. The
+    ranges of the log count, and `taken` has them. Raises DiscardedBatchCaptured if the log has a batch that is
+    discarded here; this check comes first. Raises BatchBarred if no batch of that number can ever enter the log. Raises
+    CaptureChanged if the log's records of that number have expired. Raises SerialReused if the log does not say which
+    batch had that number.
     """
     last = _newest(log, batch.stream.uid)
     if last is not None and last.number < batch.number:
@@ -85,10 +86,11 @@ def find_batch(spark: SparkSession, log: DeltaLog, batch: CaptureBatch) -> Captu
 def bar_discarded(spark: SparkSession, log: DeltaLog, batch: CaptureBatch, attempt: str) -> None:
     """See to it that no batch which was discarded before this one can come into the log any more.
 
-    The store discards without stopping a capture of that batch, which may commit at any later time, and its versions
-    are in this batch again. So a commit without rows first takes the numbers up, as the stream's application id: Delta
-    skips a later commit with a number that is not higher, and of two at once it refuses one, as both read the id's
-    number. What the log has after that is all it will ever have of those numbers. A second run finds them taken up.
+    The store discards a batch without stopping its capture, which may commit at any later time. The versions of the
+    discarded batch are in this batch again. So a commit without rows first takes the numbers up, under the stream's
+    application id. Delta skips a later commit with a number that is not higher. It refuses one of two commits at once,
+    as both read the id's number. After that, the log gets no more batches of those numbers. A second run finds them
+    taken up.
 
     Raises DiscardedBatchCaptured if one had come in before; then nothing of this batch may be written.
     """
@@ -136,8 +138,8 @@ def append_batch(
 
 
 def meta_rows(spark: SparkSession, batch: CaptureBatch, result: CaptureResult, *, with_active: bool) -> DataFrame:
-    """The batch's `window` row, which has its ranges, and a `partition` row for each that it opens; with the first
-    batch those before it.
+    """The batch's `window` row, which has its ranges, and a `partition` row for each partition that it opens. With the
+    first batch (`with_active`), the partitions before it have rows, too.
     """
     partitions: Sequence[Partition] = (*(batch.active if with_active else ()), *result.opened)
     rows: list[dict[str, object]] = [
@@ -206,7 +208,7 @@ def _newest(log: DeltaLog, uid: str) -> LogEntry | None:
 
 
 def _digest(batch: CaptureBatch) -> str:
-    """What distinguishes a batch from another with its number."""
+    """The digest that distinguishes a batch from another with its number."""
     text = json.dumps([batch.stream.uid, batch.number, to_plain(batch.floor), _ranges(batch.ranges)])
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -86,7 +86,7 @@ def capture_batch(
     segment_rows: int = SEGMENT_ROWS,
     rows_per_task: int = ROWS_PER_TASK,
 ) -> CaptureResult:
-    """Put the batch into the stream's log, which is made if it is not there, and say what came of it.
+    """Put the batch into the stream's log, which is created if it does not exist, and return the result.
 
     A record has `mods_per_record` modifications at most, a load segment about `segment_rows` of them; a task sorts
     about `rows_per_task`. The session is the job's own: a small batch sets how its queries are planned.
@@ -124,8 +124,8 @@ def capture_batch(
 def settings_for(rows: int) -> Mapping[str, str | None]:
     """Spark's settings while it works on a batch of so many rows: more than a few are planned as the session says.
 
-    A few lie in one partition: a plan that changes on the way, whose every step is a job of its own, and code that is
-    generated and compiled cost more than they save.
+    A few rows are in one partition. For them, an adaptive plan, whose every step is a job, and generated and compiled
+    code cost more than they save.
     """
     return _FOR_FEW_ROWS if rows <= FEW_ROWS else {}
 
@@ -137,11 +137,11 @@ def _modifications(
     workspace: Workspace,
     say: Callable[[str], None] | None,
 ) -> tuple[DataFrame | None, int]:
-    """The modifications of all tables, less those that the stream leaves out, None if nothing has to be read; and how
-    many rows are read for them.
+    """The modifications of all tables without those that the stream excludes, and how many rows are read for them. The
+    modifications are None if nothing has to be read.
 
-    What one task can sort is in one partition from here on: nothing is shuffled later, which is most of what a small
-    batch costs.
+    Rows that one task can sort are in one partition from here on. So nothing is shuffled later, which is most of the
+    cost of a small batch.
     """
     frames, to_read = [], 0
     for table_no, history in enumerate(histories):
@@ -166,7 +166,7 @@ def _without_excluded(batch: CaptureBatch, history: TableHistory, mods: DataFram
 
 @contextmanager
 def _kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows that are computed once, and lie in memory, or on the executors' disks where that does not suffice."""
+    """Rows that are computed once, and lie in memory, or on the executors' disks if that does not suffice."""
     kept = rows.persist()
     try:
         yield kept

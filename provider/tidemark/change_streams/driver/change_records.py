@@ -2,8 +2,8 @@
 
 Such rows have the columns at (timestamp), kind (int), sequence and ChangeRecord. Sorted by the first three, the records
 of all partitions have children after their parents. Heartbeats are not stored: time is cut into slots of the reader's
-heartbeat from its start on. A slot has a heartbeat at its end if a batch of the log ends in it and no record of what is
-read, one partition or all, stands in it.
+heartbeat from its start on. A slot without a record has a heartbeat at its end if a batch of the log ends in the slot.
+Only records that are read count: those of one partition, or of all.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def data_records(rows: DataFrame, as_json: bool, *beside: str) -> DataFrame:
 
 
 def heartbeat_records(log: LogRows, asked: ReadRange, as_json: bool) -> DataFrame:
-    """The heartbeats of a range; that at its `last` stands unless a record has its very time."""
+    """The heartbeats of a range. The heartbeat at its `last` is omitted if a record has exactly that time."""
     start, every = F.unix_micros(F.lit(asked.start)), F.lit(asked.heartbeat // MICROSECOND)
 
     def slot(time: Column) -> Column:

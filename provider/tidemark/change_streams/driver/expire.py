@@ -35,9 +35,9 @@ def expire_change_log(
     """Remove the rows of all batches that lie before `now` less the stream's retention, and are so wholly unreadable.
 
     Partitions stay, and the newest batch's window, by which a late retry of its capture knows it. First the log says
-    what goes, so that no reader takes a gap for quiet. Captures may append meanwhile; VACUUM takes the files. `go_on`
-    raises when the job is to stop. A second run removes what the first has left. A log that is not there has nothing to
-    remove.
+    what goes, so that no reader takes a gap for quiet. Captures may append during the removal; VACUUM deletes the
+    files. `go_on` raises when the job is to stop. A second run removes what the first has left. A log that does not
+    exist has nothing to remove.
     """
     try:
         uri = DeltaLog.open(stream.log_path, options).uri

@@ -1,8 +1,8 @@
 """READ_<stream> and read_json_<stream> as table functions of Spark SQL.
 
-A function of SQL is text, and cannot be given a DataFrame: what does not depend on its arguments stands in temporary
-views, made of the same expressions as `read_change_stream`, and the text only asks of them. Guards are a branch of the
-UNION ALL, and in its WHERE, so that they fire also where the log has no row or the rows are only counted.
+A function of SQL is text, and cannot be given a DataFrame. Temporary views have everything that does not depend on its
+arguments. They are made of the same expressions as `read_change_stream`, and the text only queries them. Guards are a
+branch of the UNION ALL, and in its WHERE. So they fire even if the log has no row or the rows are only counted.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def _body(stream: ChangeStream, now: datetime, function: str, views: Sequence[st
 def _problem(now: datetime) -> str:
     """Null, or what is wrong: the checks of `change_streams.planning.reading` in their order and words.
 
-    It is raised above an aggregate, which the optimizer pushes nothing below: an error inside a broadcast would reach
-    Python without its class.
+    It is raised above an aggregate, and the optimizer pushes nothing below that. An error inside a broadcast would
+    reach Python without its class.
     """
     least, most = reading.HEARTBEATS
     latest = f"greatest({_time(now)}, captured) + INTERVAL {reading.FUTURE_ALLOWED // MICROSECOND} MICROSECOND"

@@ -1,4 +1,4 @@
-"""What a capture batch reads of one watched table: which commits, under which schemas, as pages of images."""
+"""The commits that a capture batch reads of one watched table, under which schemas, as pages of images."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def read_modifications(
 
 
 def _require_columns(stream: ChangeStream, taken: TableRange, metadata: Metadata, version: int) -> None:
-    """Keys must be there, and what is watched by name."""
+    """The key columns and the columns that are watched by name must exist."""
     names = {known.name.lower() for known in source_schema.fields(metadata)}
     watched = taken.watched
     for what, columns in (("key column", watched.keys), ("watched column", watched.columns or ())):
@@ -136,7 +136,7 @@ def _require_columns(stream: ChangeStream, taken: TableRange, metadata: Metadata
 
 @contextmanager
 def _changed_is_said(stream: ChangeStream, taken: TableRange) -> Iterator[None]:
-    """What makes a table unreadable from here on, said of the change stream that watches it."""
+    """Report every error that makes a table unreadable from here on as one of the change stream that watches it."""
     try:
         yield
     except _CHANGES as error:

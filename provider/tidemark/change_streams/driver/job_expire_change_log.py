@@ -11,8 +11,8 @@ __all__ = ["expire_change_log"]
 
 
 def expire_change_log(job: JobContext, ask: ChangeStream) -> ExpiredRows:
-    """Expire the records of the change stream's log up to its `expired_until`, and no further, since later ones may
-    still be handed out. A second run finds nothing to remove. Raises what `expire_change_log` of the engine does.
+    """Expire the records of the change stream's log up to its `expired_until`. Later records stay, since they may still
+    be handed out. A second run finds nothing to remove. Raises what `expire_change_log` of the engine does.
     """
     until = ask.expired_until or ask.created_at
     return expire(job.session, ask, now=until + ask.options.retention, options=job.options, go_on=job.stop_if_due)

@@ -16,7 +16,7 @@ __all__ = ["read_partitions"]
 
 def read_partitions(job: JobContext, ask: ReadAsk) -> ChunkAnswers:
     """A chunk that fails does not stop the others, but for the later ones of its token, which are left out. A second
-    run writes what is missing. Raises StatementRefused where there is no such function, before a chunk is read.
+    run writes what is missing. Raises StatementRefused if there is no such function, before a chunk is read.
     """
     if ask.sink.kind is SinkKind.FUNCTION:
         load_function(ask.sink.function or "")
@@ -35,7 +35,7 @@ def read_partitions(job: JobContext, ask: ReadAsk) -> ChunkAnswers:
 
 
 def _tried(sink: ChunkSink, write: ChunkWrite) -> ChunkAnswer:
-    """What became of one chunk; a request to stop is no failure of it."""
+    """The outcome of one chunk; a request to stop is no failure of it."""
     chunk = write.chunk
     try:
         return sink.write(write)

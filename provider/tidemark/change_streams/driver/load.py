@@ -1,4 +1,4 @@
-"""What a batch's staged modifications weigh: rows of each transaction and of each part of a partition, keys that stand
+"""The load of a batch's staged modifications: rows by transaction and by part of a partition, and keys that occur
 twice. One query, which stages them too.
 """
 
@@ -20,8 +20,8 @@ __all__ = ["BatchLoad", "DoubledKey", "bucket_of", "doubled_key", "in_range", "w
 
 @dataclass(frozen=True)
 class BatchLoad:
-    """Rows by (table number, version), and by token and sub-bucket. `suspects`: keys that may stand twice in a
-    transaction; none where it is 0.
+    """Rows by (table number, version), and by token and sub-bucket. `suspects`: keys that may occur twice in a
+    transaction; none if it is 0.
     """
 
     transactions: Mapping[tuple[int, int], int]
@@ -103,7 +103,7 @@ def weigh(staged: DataFrame, active: Sequence[Partition]) -> BatchLoad:
 
 
 def doubled_key(staged: DataFrame) -> DoubledKey | None:
-    """One of the keys that stand twice; None where only digests do."""
+    """One of the keys that occur twice; None if only digests do."""
     found = _counted_keys(staged, "digest", "keys").where(_is_too_often())
     for row in found.orderBy("table_no", "version", "keys").limit(1).collect():
         times = {kind: row[kind.value] for kind in ModType}

@@ -1,4 +1,4 @@
-"""The log of a change stream at one version: lazy queries read it as planned, whatever is committed meanwhile."""
+"""The log of a change stream at one version: lazy queries read it as planned, even if later versions are committed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class About:
 
 @dataclass(frozen=True)
 class LogRows:
-    """All rows of the log, lazy. What it answers itself costs one small query each."""
+    """All rows of the log, lazy. Every answer of its own costs one small query."""
 
     rows: DataFrame
 
@@ -60,7 +60,7 @@ class LogRows:
 
     @classmethod
     def before_capture(cls, spark: SparkSession, partitions: Iterable[Partition]) -> LogRows:
-        """What the first batch will put in on the partitions that there are already."""
+        """The rows that the first batch will write about the partitions that already exist."""
         rows = []
         for one in partitions:
             row = {TOKEN_COLUMN: META_TOKEN, "record_type": "partition", "commit_timestamp": one.start, "batch": 0}
@@ -109,7 +109,7 @@ class LogRows:
         return family.select("token", "started", "ended", "children")
 
     def about(self, token: str, published_until: datetime) -> About:
-        """What there is to know of a token. Windows that the store knows of are not read."""
+        """Everything that the log knows of a token. Windows that the store knows of are not read."""
         family = (F.col("token") == token) | F.array_contains("parents", token)
         further = self._meta("window").where(F.col("commit_timestamp") > F.lit(published_until))
         parts = (self._meta("partition").where(family), further, self._expired)
@@ -124,8 +124,8 @@ class LogRows:
         )
 
     def captured_until(self, time: datetime | None, published_until: datetime) -> datetime:
-        """Up to where everything is in the log, exclusive; with a `time` windows are read only if the store does not
-        know it to be before that.
+        """The time until which, exclusive, the log has everything. With a `time`, windows are read only if the store
+        does not know it to be before that end.
         """
         if time is not None and time <= published_until:
             return published_until
@@ -164,7 +164,9 @@ class LogRows:
 
 
 def _within(start: Position, end: Position) -> Column:
-    """Whether a row's place is in [start, end). The bounds of time stand by themselves, so that files are skipped."""
+    """Whether a row's place is in [start, end). The bounds of time are conditions of their own, so that files are
+    skipped.
+    """
     at, sequence = F.col("commit_timestamp"), F.col("record_sequence")
     begun = at >= F.lit(start.at)
     if start.sequence:

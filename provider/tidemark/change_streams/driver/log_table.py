@@ -1,8 +1,8 @@
 """The log of a change stream: one Delta table, append-only, one row for each modification, partitioned by token.
 
-Rows of type `data` stand under the token of their partition. What READ has to know besides, the partitions and the
-batches, stands in rows of the types `partition` and `window` under META_TOKEN. A batch is one commit, with the stream's
-uid as Delta application and the batch's number as its version, so it is there once or not at all.
+Rows of type `data` are stored under the token of their partition. READ must also know the partitions and the batches;
+they are rows of the types `partition` and `window` under META_TOKEN. A batch is one commit, with the stream's uid as
+Delta application and the batch's number as its version. So the log has it once or not at all.
 
 Rows of the type `expired` under EXPIRED_TOKEN say what retention removes; they are written before the removal. Earlier
 releases wrote `trimmed` under `_trimmed`, which counts as well.

@@ -54,9 +54,10 @@ class Shape:
 
 
 def shape_of(schema: StructType, watched: WatchedTable) -> Shape:
-    """What a watched table shows under a schema of it. Columns that the schema lacks are not there, keys must be.
+    """The columns that a watched table shows under a schema of it. Columns that the schema lacks are left out; its keys
+    must exist.
 
-    All columns, where none are listed, are those that Delta does not generate from others.
+    All columns, if none are listed, are those that Delta does not generate from others.
     """
     by_name = {field.name.lower(): field for field in schema.fields}
     keys = tuple(by_name[key.lower()] for key in watched.keys)
@@ -72,8 +73,8 @@ def modifications(images: DataFrame, shape: Shape, options: ChangeStreamOptions)
     """One row for each modification of `images` (version, old, new), with the columns version, kind, changed,
     column_types, keys, new_values and old_values.
 
-    `kind` is a rank of RANKS; `changed` says with 1 and 0, in the order of the watched columns, which ones the
-    modification is of. A changed key is a DELETE and an INSERT; an update that changes no watched column is none.
+    `kind` is a rank of RANKS. `changed` has a 1 or a 0 for each watched column, in their order: 1 if the modification
+    is of that column. A changed key is a DELETE and an INSERT; an update that changes no watched column is none.
     """
     old, new = F.col("old"), F.col("new")
     flags = [

@@ -1,8 +1,8 @@
 """Which modification belongs to which record of its transaction, without sorting a transaction as a whole.
 
 A record is at most so many modifications of one transaction, token, mod_type and set of columns. The rows of a token
-are cut into blocks, ranges of buckets; cells, the rows of a block that belong together, are counted, numbers are given
-out to cells by prefix sums, and rows are numbered within their cell, each block by one task.
+are cut into blocks, ranges of buckets. A cell is the rows of a block that belong together. Cells are counted, and get
+their numbers by prefix sums. Rows are numbered within their cell, each block by one task.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def with_blocks(staged: DataFrame, blocks: Sequence[Block]) -> DataFrame:
 
 
 def number_cells(blocked: DataFrame, transactions: DataFrame, mods_per_record: int) -> DataFrame:
-    """A row for each cell: its group, token_no and block; `at`, the transaction's commit timestamp; `first`, the number
-    of the group's first record; `before`, rows of the group in earlier blocks; `rows`, those of the group, and
-    `token_before`, those of its token before the group; `total`, `tokens`, records and partitions of the transaction;
-    `last`, its last record in the token.
+    """A row for each cell: its group, token_no and block, and these columns. `at`: the transaction's commit timestamp.
+    `first`: the number of the group's first record. `before`: rows of the group in earlier blocks. `rows`: rows of the
+    group. `token_before`: rows of its token before the group. `total`, `tokens`: records and partitions of the
+    transaction. `last`: its last record in the token.
 
     `transactions`: table_no, version, at (microseconds since 1970).
     """
@@ -85,8 +85,9 @@ def count_cells(cells: DataFrame, mods_per_record: int) -> CellCount:
 
 
 def numbered(blocked: DataFrame, cells: DataFrame, count: int, tasks: int, mods_per_record: int) -> DataFrame:
-    """Rows of `with_blocks` with `at`, `total`, `tokens` of their transaction, and their `record`, `mod_number` in it,
-    and whether it `is_last` of the transaction in its token; in `tasks` partitions. `count`: how many cells there are.
+    """Rows of `with_blocks`, in `tasks` partitions, with `at`, `total` and `tokens` of their transaction. They also
+    have their `record`, their `mod_number` in it, and whether it `is_last` of the transaction in its token. `count`:
+    how many cells there are.
     """
     numbers = cells.select(*_GROUP, "block", "at", "first", "before", "total", "tokens", "last")
     if count <= _CELLS_TO_BROADCAST:  # more of them are small, and Spark may shuffle by them
@@ -110,7 +111,7 @@ def numbered(blocked: DataFrame, cells: DataFrame, count: int, tasks: int, mods_
 def segment_starts(
     cells: DataFrame, active: Sequence[Partition], mods_per_record: int, segment_rows: int
 ) -> list[SegmentStart]:
-    """Of each token the records that hold its first row, and each `segment_rows`th after it."""
+    """The records that hold the first row of a token, and each `segment_rows`th row after it, for every token."""
     first = F.ceil(F.col("token_before") / segment_rows)
     last = F.floor((F.col("token_before") + F.col("rows") - 1) / segment_rows)
     number = F.explode(F.when(first <= last, F.sequence(first, last)))

@@ -1,4 +1,4 @@
-"""What READ_<stream> answers, printed: each record is a line, where Spark prints nested arrays."""
+"""The answer of READ_<stream>, printed: each record is a line; Spark prints nested arrays instead."""
 
 from __future__ import annotations
 

@@ -53,13 +53,13 @@ def read_change_stream(
 ) -> DataFrame:
     """READ_<stream>: one column ChangeRecord, in order; with `as_json` a JSON object a row.
 
-    A batch read does not wait: it ends with what is captured, and unless the partition ended before, its last row is a
-    heartbeat that says up to where that is. A `start_timestamp` later than that gets no rows for a token; without one
-    it is OutOfRange, as the next capture may end any partition before it. With the token "ALL" the partitions that
-    exist at the start are reported, and then the records of all, children after their parents. `options` are those of
-    the storage; `first` the partitions that the store knows, for a change stream whose first capture is still to come.
-    Lazy, and pinned to the log of now; a second call sees more. Raises, before any row is read, what `ask_to_read` and
-    `plan_read` do, ChangeStreamNotFound.
+    A batch read does not wait: it ends with the last captured record. Unless the partition ended before, the last row
+    is a heartbeat with the time until which is captured. A `start_timestamp` later than that gets no rows for a token.
+    Without a token it is OutOfRange, as the next capture may end any partition before it. With the token "ALL" the
+    partitions that exist at the start are reported first. The records of all partitions follow, children after their
+    parents. `options` are those of the storage. `first` has the partitions that the store knows, for a change stream
+    whose first capture is still to come. Lazy, and pinned to the log of now; a second call sees more. Raises, before
+    any row is read, what `ask_to_read` and `plan_read` do, ChangeStreamNotFound.
     """
     ask = ask_to_read(
         stream,
@@ -130,8 +130,8 @@ def log_of(
     options: Mapping[str, str] | None,
     first: Sequence[Partition],
 ) -> LogRows:
-    """The stream's log by `open_log`. Raises ChangeStreamNotFound where it is gone, OutOfRange where there is none yet
-    and no partition of it is known.
+    """The stream's log by `open_log`. Raises ChangeStreamNotFound if it is gone, OutOfRange if there is none yet and no
+    partition of it is known.
     """
     try:
         return open_log(spark, stream.log_path, options)
@@ -154,8 +154,8 @@ def read_mods(
 ) -> DataFrame:
     """The log's rows of the modifications in [start, end) of a token: LOG_COLUMNS, in no order. Lazy.
 
-    The log is read as it is now, whenever that is evaluated. Raises PartitionExpired where retention may have removed
-    rows of the range, TableNotFound.
+    The log is read as it is now, whenever that is evaluated. Raises PartitionExpired if retention may have removed rows
+    of the range, TableNotFound.
     """
     log = LogRows.pinned(spark, log_path, options)
     expired = log.expired_until()

@@ -38,12 +38,13 @@ def read_transactions(
     options: Mapping[str, str] | None = None,
     first: Sequence[Partition] = (),
 ) -> DataFrame:
-    """The transactions of all partitions in [start, end] that are below the low watermark, or below all that is
-    published, one row each as `assemble_transactions` says, or, with `net`, as `net_effect` does.
+    """The transactions of all partitions in [start, end] that are below the low watermark, or below the end of
+    everything published. Each is one row as `assemble_transactions` describes, or, with `net`, as `net_effect` does.
 
     Pinned to the log of now, and lazy but for one look for what is missing. `options`, `first` as in
-    `read_change_stream`. Raises, before a row is handed out, what `ask_to_read` and `below_watermark` do, OutOfRange
-    where retention has removed records after the start, ChangeStreamNotFound, TransactionIncomplete.
+    `read_change_stream`. All errors are raised before a row is handed out. Raises as `ask_to_read` and
+    `below_watermark`, OutOfRange if retention has removed records after the start, ChangeStreamNotFound,
+    TransactionIncomplete.
     """
     ask = ask_to_read(
         stream,
@@ -63,13 +64,14 @@ def read_transactions(
 
 
 def assemble_transactions(records: DataFrame, low_watermark: datetime, *, stream: str) -> DataFrame:
-    """One row for each transaction below the low watermark, which is exclusive: commit_timestamp,
-    server_transaction_id, transaction_tag, is_system_transaction, number_of_records_in_transaction, and `records`, an
-    array of structs of RECORD_COLUMNS by record_sequence. Sorted by commit timestamp and id.
+    """One row for each transaction below the low watermark, which is exclusive, sorted by commit timestamp and id. The
+    columns are commit_timestamp, server_transaction_id, transaction_tag, is_system_transaction,
+    number_of_records_in_transaction and `records`. `records` is an array of structs of RECORD_COLUMNS by
+    record_sequence.
 
-    `records`: rows of `read_records` of all partitions, from a low watermark of earlier on, of which nothing before it
-    and everything up to this one is there; a record may be there twice. Looks at all of them once for what is missing,
-    and is lazy then; `records` must not change meanwhile. A transaction must fit into a task's memory. Raises
+    `records`: rows of `read_records` of all partitions, from an earlier low watermark on. They have nothing before that
+    one and everything up to this one; a record may occur twice. Looks at all of them once for missing records, and is
+    lazy then; `records` must not change until the result is read. A transaction must fit into a task's memory. Raises
     TransactionIncomplete.
     """
     below = records.where(F.col("commit_timestamp") < F.lit(low_watermark))
@@ -84,12 +86,13 @@ def assemble_transactions(records: DataFrame, low_watermark: datetime, *, stream
 
 
 def net_effect(transactions: DataFrame) -> DataFrame:
-    """What each transaction of `assemble_transactions` changed in the end: its columns, but for `records` an array
-    `changes` of table_name, keys, mod_type, new_values and old_values, by table, keys and mod_type.
+    """The net changes of each transaction of `assemble_transactions`: its columns, with an array `changes` in place of
+    `records`. A change has table_name, keys, mod_type, new_values and old_values; changes are sorted by table, keys and
+    mod_type.
 
-    One key of a table has one change: INSERT and UPDATE are an INSERT, INSERT and DELETE nothing, UPDATE and DELETE a
-    DELETE; DELETE and INSERT stay two. Values are those of the last write, old values those of the first; numbers may
-    be written otherwise where rows were merged. A transaction that comes to nothing has no changes.
+    One key of a table has one change. INSERT and UPDATE are an INSERT, INSERT and DELETE nothing, UPDATE and DELETE a
+    DELETE. DELETE and INSERT stay two. Values are those of the last write, old values those of the first; numbers may
+    be written otherwise if rows were merged. A transaction without a net effect has no changes.
     """
     mods = (
         transactions.select(*_OF_TRANSACTION, F.explode("records").alias("record"))
@@ -136,7 +139,7 @@ def _by_sequence(one: Column, other: Column) -> Column:
 
 
 def _changes(mods: Column) -> Column:
-    """The changes that the modifications of one key, in order, come to."""
+    """The net changes of the modifications of one key, in order."""
     deletes = F.transform(mods, lambda mod: mod["mod_type"] == "DELETE")
     from_end = F.array_position(F.reverse(deletes), True)
     after = F.filter(mods, lambda _, number: (from_end == 0) | (number > F.size(mods) - from_end))

@@ -61,8 +61,8 @@ JSON_OPTIONS = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSS
 
 
 def assembled(rows: DataFrame, *beside: str) -> DataFrame:
-    """One row for each record of the log's `rows`, its `mods` in order; `beside` are more columns that
-    distinguish records. `column_types` is still JSON text. The rows of a record must all be there.
+    """One row for each record of the log's `rows`, its `mods` in order; `beside` are more columns that distinguish
+    records. `column_types` is still JSON text. `rows` must have all rows of a record.
     """
     mod = F.struct("mod_number", *_VALUES)
     of_record = (name for name in RECORD_COLUMNS if name not in (*_PLACE, "mods"))
@@ -109,8 +109,8 @@ def child_record(time: Column, sequence: Column, children: Column, as_json: bool
 
 
 def framed(kind: str, record: Column, as_json: bool) -> Column:
-    """The record as the one column of READ_<stream>: an array of one struct of three arrays, of which one has one
-    element; or JSON text with one key.
+    """The record as the one column of READ_<stream>: a one-element array, or JSON text with one key. The struct in the
+    array has three arrays; exactly one has an element.
     """
     if as_json:
         return _object({kind: record}).alias(CHANGE_RECORD)

@@ -1,8 +1,8 @@
 """Chunks of partitions into a sink, each exactly once.
 
-A chunk that goes to a Delta table is one commit of it, with the token's application and the chunk's number as its
-transaction, and a mark with the chunk's bounds which is read back. A function gets its records at least once: a task
-that ends between the function and its answer calls it again, with the same identity.
+A chunk that goes to a Delta table is one commit of it. The commit's transaction is the token's application and the
+chunk's number. Its mark has the chunk's bounds, and is read back. A function gets its records at least once. If a task
+ends between the function and its answer, the function is called again, with the same identity.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class ChunkSink:
     def write(self, write: ChunkWrite) -> ChunkAnswer:
         """Write the chunk unless the sink has it; a second run writes nothing and says `found`.
 
-        Raises SerialReused for a number that was used with other bounds, and what the sink says of rows that do not
-        fit; then nothing of the chunk was written.
+        Raises SerialReused for a number that was used with other bounds, and the sink's error for rows that do not fit.
+        Then nothing of the chunk was written.
         """
         if self.sink.kind is SinkKind.FUNCTION:
             return self._call(write.chunk)
@@ -92,7 +92,7 @@ class ChunkSink:
         return prepare_apply(mods, path=target.path, target=target.name, schema=schema, keys=self.sink.keys)
 
     def _require_alone(self, mods: DataFrame) -> None:
-        """Raises InvalidArgument where others than the one watched table have records: a merge would pass over them."""
+        """Raises InvalidArgument if others than the one watched table have records: a merge would pass over them."""
         is_of_it = self._is_of_table()
         if is_of_it is None:
             return
@@ -171,7 +171,7 @@ def fitted_records(records: DataFrame, target: str, schema: StructType) -> DataF
 
 
 def _delivered(delivering: Delivering, statement: Statement, searched_from: int | None = None) -> Delivery | None:
-    """Where the chunk stands in the target already, also below later chunks of its token."""
+    """The delivery of a chunk that the target already has, also below later chunks of its token."""
     log: DeltaLog = open_target(statement, delivering.options)
     head = log.head()
     found_id = log.state(head).table_id

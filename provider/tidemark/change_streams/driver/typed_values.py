@@ -23,14 +23,14 @@ TEXT = StringType()
 
 
 def texts_of(json: Column, names: Sequence[str]) -> Column:
-    """The values of a JSON object by their names, each as text: a string without its quotes, anything else as it
-    stands there; NULL for null, and for what is not there.
+    """The values of a JSON object by their names, each as text: a string without its quotes, anything else as written.
+    NULL for null, and for a missing value.
     """
     return F.from_json(json, StructType([StructField(name, TEXT) for name in names]))
 
 
 def value_of(text: Column, kind: DataType) -> Column:
-    """The value of type `kind` that `texts_of` gives as `text`. What is no such value fails the query."""
+    """The value of type `kind` that `texts_of` gives as `text`. A text that is no such value fails the query."""
     if isinstance(kind, StringType):
         return text
     if isinstance(kind, BinaryType):

@@ -1,8 +1,8 @@
 """Values as change records show them: JSON text, made from columns; and the types that records report of them.
 
-INT64, NUMERIC, DATE, TIMESTAMP, BYTES (base64) and JSON are strings, booleans and floating-point numbers are JSON's
-own, except NaN and the infinities; arrays, structs and maps are nested. The text of a whole number or decimal does not
-depend on the width of its type, so that a key keeps its text when its column is widened.
+INT64, NUMERIC, DATE, TIMESTAMP, BYTES (base64) and JSON are strings. Booleans and floating-point numbers are JSON's
+own, except NaN and the infinities. Arrays, structs and maps are nested. The text of a whole number or decimal does not
+depend on the width of its type. So a key keeps its text when its column is widened.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _shown_map(value: Column, kind: MapType) -> Column:
 
 
 def _as_name(key: Column, kind: DataType) -> Column:
-    """A map's key as the name of a member: its text, without quotes where it has some as a value."""
+    """A map's key as the name of a member: its text, without quotes if it has some as a value."""
     if isinstance(kind, StringType):
         return F.collate(key, "UTF8_BINARY")
     text = F.to_json(F.array(_shown(key, kind)), _OPTIONS)

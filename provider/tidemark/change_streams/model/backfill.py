@@ -13,10 +13,10 @@ __all__ = ["BACKFILL_TABLE", "Backfill", "BackfillAsk", "BackfilledTable"]
 
 @dataclass(frozen=True)
 class BackfillAsk:
-    """What a BACKFILL_TABLE job does. `version`: of the watched table; the group's records begin behind it.
+    """The work of a BACKFILL_TABLE job. `version`: of the watched table; the group's records begin behind it.
 
-    `keys`, `columns`: those that are watched, None: all that Delta does not generate. `overwrite`: rows that the
-    target has may go.
+    `keys`, `columns`: those that are watched, None: all that Delta does not generate. `overwrite`: rows that the target
+    has may go.
     """
 
     group_uid: str
@@ -30,8 +30,8 @@ class BackfillAsk:
 
 @dataclass(frozen=True)
 class Backfill:
-    """What a consumer group's backfill of one table is, for ever: from which version (-1: before its first), into which
-    table. `rows`, `done_at`: None until they are there.
+    """The lasting record of a consumer group's backfill of one table: from which version (-1: before its first), into
+    which table. `rows`, `done_at`: None until the backfill is finished.
     """
 
     group_uid: str

@@ -58,7 +58,7 @@ class ValueCaptureType(StrEnum):
 
 
 class ModType(StrEnum):
-    """What a record's modifications did. Inside a transaction they stand in this order, so that DELETE and INSERT of
+    """The kind of a record's modifications. Inside a transaction they are in this order, so that DELETE and INSERT of
     one key is a replacement.
     """
 
@@ -157,7 +157,7 @@ class TableRange:
 
 
 class BatchState(StrEnum):
-    """Where a capture batch stands."""
+    """The state of a capture batch."""
 
     OPEN = "open"  # written ahead: a second capture does the same batch
     CAPTURED = "captured"  # it stands in the log, and the store knows what came of it
@@ -167,7 +167,7 @@ class BatchState(StrEnum):
 
 @dataclass(frozen=True)
 class CaptureBatch:
-    """What one capture takes, written ahead, so that it is the same for every attempt.
+    """The ranges that one capture takes, written ahead, so that they are the same for every attempt.
 
     `floor`: everything in it is published later than this. `safe_until`: at least up to here nothing else will come
     (capture's start less the allowed skew). `active`: the partitions before it, whose ranges tile the key space.
@@ -187,7 +187,9 @@ class CaptureBatch:
 
     @property
     def latest(self) -> datetime:
-        """Nothing of it is published later, unless it has to come after `floor`, whatever its table's clock said."""
+        """Nothing of it is published later, unless it has to come after `floor`. The clock of its table does not
+        matter.
+        """
         return self.opened_at + CLOCKS_DIFFER
 
     @property
@@ -207,12 +209,14 @@ class LoadSegment:
 
 @dataclass(frozen=True)
 class CaptureResult:
-    """What a batch has put into the log. `closed`: the partitions that end with it, `end` set; `opened`: their
-    children; `kept`: the others, their counters moved on. `published_until`: exclusive, the boundary of all three.
+    """The content that a batch has put into the log. `closed`: the partitions that end with it, `end` set; `opened`:
+    their children; `kept`: the others, their counters moved on. `published_until`: exclusive, the boundary of all
+    three.
 
     `unsplittable`: tokens that were due for a split, but one bucket has all their load. `ahead`: tables whose commits
-    bore times later than the batch's `latest`, and how far their clocks were ahead of the capture's. `taken`: set where
-    the log has another batch under this number, to the ranges of that: the store is older than the log, which counts.
+    bore times later than the batch's `latest`, and how far their clocks were ahead of the capture's. `taken`: the
+    ranges of another batch, if the log has one under this number. The store is then older than the log, and the log
+    counts.
     """
 
     number: int
@@ -238,7 +242,7 @@ class CaptureResult:
 
 
 class PartitionState(StrEnum):
-    """Where a partition stands for a consumer group (partitions.md 2.1)."""
+    """The state of a partition for a consumer group (partitions.md 2.1)."""
 
     CREATED = "created"  # its parents may be unfinished
     SCHEDULED = "scheduled"  # a chunk of it is written ahead
@@ -275,7 +279,7 @@ class GroupPartition:
 
 
 class ChunkState(StrEnum):
-    """Where a chunk stands."""
+    """The state of a chunk."""
 
     OPEN = "open"  # its bounds are written ahead
     WRITTEN = "written"  # the sink has it
@@ -306,9 +310,9 @@ class Chunk:
 
 @dataclass(frozen=True)
 class WavePlan:
-    """What the tasks of a wave are to read, each chunk of another token, oldest watermark first.
+    """The chunks that the tasks of a wave are to read, each of another token, oldest watermark first.
 
-    `moved_on`: tokens that needed no task; `waiting`: those with work that this wave does not hand out, since their
+    `moved_on`: tokens that needed no task. `waiting`: tokens with work that this wave does not hand out. Either their
     parents are unfinished, they failed in this run, there are more than it may take, or the group pauses.
     """
 
@@ -319,7 +323,7 @@ class WavePlan:
 
 @dataclass(frozen=True)
 class WaveResult:
-    """What a commit has moved: how many tokens, those that are finished with it, and the children that came in."""
+    """The moves of a commit: how many tokens, those that are finished with it, and the children that came in."""
 
     advanced: int
     finished: tuple[str, ...]
@@ -329,8 +333,8 @@ class WaveResult:
 
 @dataclass(frozen=True)
 class GroupStatus:
-    """How a consumer group stands. Records before `low_watermark` were all delivered; `lag_seconds` is how far that is
-    behind now, `seconds_until_expiry` how long until retention passes it; `stale`: most of the retention is used up.
+    """The state of a consumer group. Records before `low_watermark` were all delivered. `lag_seconds`: how far that is
+    behind now. `seconds_until_expiry`: how long until retention passes it. `stale`: most of the retention is used up.
 
     `counts`: partitions by state, those without any left out; `failed`: token → what its last attempt said.
     `backfilling`: nothing is handed out, since the rows before its records are not in their target yet.

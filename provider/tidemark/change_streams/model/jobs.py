@@ -14,7 +14,7 @@ __all__ = ["CAPTURE_CHANGES", "EXPIRE_CHANGE_LOG", "READ_PARTITIONS", "ChunkAnsw
 
 @dataclass(frozen=True)
 class ChunkAnswers:
-    """What became of each chunk that was tried."""
+    """The outcome of each chunk that was tried."""
 
     chunks: tuple[ChunkAnswer, ...]
 

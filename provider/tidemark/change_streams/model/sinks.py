@@ -1,4 +1,4 @@
-"""Where the records of a change stream's partitions go, chunk by chunk."""
+"""The sinks of the records of a change stream's partitions, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SinkKind(StrEnum):
 
 @dataclass(frozen=True)
 class Sink:
-    """What the user asked of the records. `table_id`: only records of this watched table, whatever its name was when
-    they were captured; None: of all. `alone`: nobody has named it, and records of another are an error.
+    """The user's request for the records. `table_id`: only records of this watched table, under any name that it had
+    when they were captured; None: of all. `alone`: nobody has named it, and records of another are an error.
 
     `keys`: the key columns of a merge, () for those of the watched table. `function`: `module:function`.
     """
@@ -51,7 +51,7 @@ class Sink:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what was asked, without where the target lies."""
+        """SHA-256 of the request, without the location of the target."""
         asked = [self.kind, self.table_id, self.keys, self.function]
         return hashlib.sha256(to_json(asked).encode()).hexdigest()
 
@@ -68,7 +68,7 @@ class KnownSink:
 
 @dataclass(frozen=True)
 class Bundle:
-    """What one mapped task reads: chunks of tokens that lie side by side. `range`: of their keys, for people."""
+    """The chunks that one mapped task reads; their tokens are neighbours. `range`: of their keys, for people."""
 
     range: str
     chunks: tuple[Chunk, ...]
@@ -76,8 +76,9 @@ class Bundle:
 
 @dataclass(frozen=True)
 class ChunkWrite:
-    """A chunk and the target's version before any attempt to write it: its mark is looked for from there on; or from
-    `searched_from` on, where the target forgets numbers, as a store put back from a backup knows of no attempt.
+    """A chunk and the target's version before any attempt to write it: its mark is looked for from there on. If the
+    target forgets numbers, it is looked for from `searched_from` on. A store that was restored from a backup knows of
+    no attempt.
     """
 
     chunk: Chunk
@@ -87,7 +88,7 @@ class ChunkWrite:
 
 @dataclass(frozen=True)
 class ReadAsk:
-    """What a READ_PARTITIONS job does."""
+    """The work of a READ_PARTITIONS job."""
 
     log_path: str
     sink: Sink
@@ -96,8 +97,8 @@ class ReadAsk:
 
 @dataclass(frozen=True)
 class ChunkAnswer:
-    """What became of a chunk. `rows`: those that the sink took, if it says so; `found`: an earlier attempt had written
-    it; `error`: why it was not written.
+    """The outcome of a chunk. `rows`: those that the sink took, if it says so. `found`: an earlier attempt had written
+    it. `error`: why it was not written.
     """
 
     token: str
@@ -110,8 +111,8 @@ class ChunkAnswer:
 
 @dataclass(frozen=True)
 class ChunkFacts:
-    """What a sink function gets to know of its chunk. `app_id` and `txn_version` are the same for every attempt, and no
-    other chunk has them: with them as `txnAppId` and `txnVersion` a Delta write of the function happens once.
+    """The facts of its chunk that a sink function gets. `app_id` and `txn_version` are the same for every attempt, and
+    no other chunk has them. With them as `txnAppId` and `txnVersion` a Delta write of the function happens once.
     """
 
     stream: str

@@ -25,8 +25,8 @@ class Block:
 def cut_blocks(active: Sequence[Partition], load: Load, rows_per_task: int) -> tuple[Block, ...]:
     """Blocks that tile the key space, each of a partition (by its number in `active`, which is in order of ranges).
 
-    A partition has several where it has more rows than a task should sort, as far as its sub-buckets can be parted; a
-    task takes neighbouring blocks until it has enough rows. So small batches have one task, and a task few tokens.
+    A partition has several if it has more rows than a task should sort, and its sub-buckets can be parted. A task takes
+    neighbouring blocks until it has enough rows. So small batches have one task, and a task few tokens.
     """
     blocks: list[Block] = []
     task = in_task = 0
@@ -40,7 +40,7 @@ def cut_blocks(active: Sequence[Partition], load: Load, rows_per_task: int) -> t
 
 
 def _cuts(partition: Partition, load: Mapping[int, int], rows_per_task: int) -> Iterator[tuple[int, int]]:
-    """Where the blocks of a partition begin, and how many rows each has."""
+    """The beginning of every block of a partition, and how many rows it has."""
     lo, rows, width = partition.lo, 0, sub_bucket_width(partition)
     for number in sorted(load):
         if rows and rows + load[number] > rows_per_task:

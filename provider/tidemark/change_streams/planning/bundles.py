@@ -23,8 +23,8 @@ def in_bundles(
 ) -> tuple[Bundle, ...]:
     """All chunks, each in one bundle, those of a token together and in order; tokens that lie side by side share one.
 
-    A bundle ends before the token that would exceed `chunks_per_task` or `rows_per_task`; it has one token at least.
-    Where that makes more than `max_tasks`, rows do not count, and tokens are dealt out evenly.
+    A bundle ends before the token that would exceed `chunks_per_task` or `rows_per_task`; it has one token at least. If
+    that makes more than `max_tasks`, rows do not count, and tokens are dealt out evenly.
     """
     tokens: dict[str, list[Chunk]] = {}
     for chunk in sorted(chunks, key=lambda one: (ranges[one.token], one.token, one.number)):

@@ -1,4 +1,4 @@
-"""What the catalog views say of change streams (partitions.md 1.7): only what was named, so no table of FOR ALL."""
+"""The rows of change streams in the catalog views (partitions.md 1.7): only named objects, so no table of FOR ALL."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _named(stream: ChangeStream) -> tuple[WatchedTable, ...]:
 
 
 def _stream(stream: ChangeStream) -> tuple[str, str, str]:
-    """(catalog, schema, name): change streams stand in the default schema, which has no name."""
+    """(catalog, schema, name): change streams are in the default schema, which has no name."""
     return "", "", stream.name
 
 

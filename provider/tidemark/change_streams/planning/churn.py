@@ -39,9 +39,9 @@ def sub_bucket_width(partition: Partition) -> int:
 
 
 def decide_churn(batch: CaptureBatch, load: Load, boundary: datetime) -> Churn:
-    """What becomes of `batch.active`; all that changes does so at `boundary`.
+    """The churn of `batch.active`; every change happens at `boundary`.
 
-    A partition splits at the weighted median when more than `split_rows` rows came in each of 2 batches; two neighbours
+    A partition splits at the weighted median when more than `split_rows` rows came in each of 2 batches. Two neighbours
     merge when fewer than `merge_rows` came for both together in each of 5 batches in which they were neighbours. So
     none lives shorter than 2 batches, and each takes part in one step at most.
     """

@@ -1,4 +1,4 @@
-"""What the writer of a commit said to change streams, in its userMetadata."""
+"""The facts for change streams that the writer of a commit put into its userMetadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING_SAID = CommitFacts()
 
 
 def commit_facts(user_metadata: str | None) -> CommitFacts:
-    """What a commit says; anything that is not of our form says nothing, as others use the field too."""
+    """The facts that a commit states. Anything that is not of our form states nothing, as others use the field too."""
     ours = foreign_object(user_metadata).get("tidemark")
     if not isinstance(ours, dict):
         return NOTHING_SAID

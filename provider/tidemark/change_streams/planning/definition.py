@@ -1,4 +1,4 @@
-"""What a change stream is to watch: as the user says it, and as it can be of the tables that are there."""
+"""The tables that a change stream is to watch: as the user names them, and as the existing tables allow."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TableAsk:
 
 @dataclass(frozen=True)
 class WatchAsk:
-    """What is in FOR. `everything`: FOR ALL. No table at all: the stream is suspended."""
+    """The content of FOR. `everything`: FOR ALL. No table at all: the stream is suspended."""
 
     everything: bool = False
     tables: tuple[TableAsk, ...] = ()
@@ -113,8 +113,8 @@ def names_of_restart(restart: Any) -> frozenset[str]:
 
 
 def parse_restart(restart: Any, stream: ChangeStream, asked: WatchAsk) -> frozenset[str]:
-    """The tables that are to be watched anew, in small letters. Raises InvalidArgument for one that the stream is not
-    to watch, and for what is no list of names.
+    """The tables whose watch is to restart, in small letters. Raises InvalidArgument for one that the stream is not to
+    watch, and for what is no list of names.
     """
     anew = names_of_restart(restart)
     if not anew:
@@ -127,19 +127,19 @@ def parse_restart(restart: Any, stream: ChangeStream, asked: WatchAsk) -> frozen
 
 
 def watch_of(stream: ChangeStream) -> WatchAsk:
-    """What the stream watches, as its user would ask for it."""
+    """The tables that the stream watches, as its user would ask for them."""
     if stream.everything:
         return WatchAsk(everything=True)
     return WatchAsk(tables=tuple(TableAsk(one.table.name, one.columns) for one in stream.tables))
 
 
 def tables_that_stay(stream: ChangeStream, anew: frozenset[str]) -> tuple[WatchedTable, ...]:
-    """Those that go on from where they are captured."""
+    """The tables that continue from where they are captured."""
     return tuple(one for one in stream.tables if one.table.name.casefold() not in anew)
 
 
 def keys_that_stay(stream: ChangeStream, anew: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """The keys of those that are watched anew, unless others are given; by the table's name in small letters."""
+    """The keys of the tables whose watch restarts, unless others are given; by the table's name in small letters."""
     return {name: one.keys for one in stream.tables if (name := one.table.name.casefold()) in anew}
 
 
@@ -163,11 +163,11 @@ def decide_watch(
     keys: Mapping[str, tuple[str, ...]],
     known: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
-    """The tables as the stream is to watch them. Those it watches already (`known`) stay where they are captured, and
-    keep their keys unless others are given, and their name as long as they lie where they lay.
+    """The tables as the stream is to watch them. Tables that it watches already (`known`) stay where they are captured.
+    They keep their keys unless others are given, and their name unless their path has changed.
 
-    Raises ChangeStreamRefused for a table or column that stands twice, a column that is not there, is in the key or is
-    generated, and a table without key; InvalidArgument for keys that cannot be one.
+    Raises ChangeStreamRefused for a table or column that is named twice, and for a table without key. Raises it also
+    for a column that does not exist, is in the key or is generated. Raises InvalidArgument for keys that cannot be one.
     """
     watched: dict[str, WatchedTable] = {}
     by_id = {table.table.table_id: table for table in known}
@@ -197,7 +197,7 @@ def require_asked(keys: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> 
 def decide_keys(stream: str, table: str, metadata: Metadata, given: Sequence[str]) -> tuple[str, ...]:
     """The key columns of a table, as it spells them: those given, else those of its property.
 
-    Raises ChangeStreamRefused where there are none, or the property's cannot be one; InvalidArgument for those given.
+    Raises ChangeStreamRefused if there are none, or the property's cannot be one; InvalidArgument for those given.
     """
     if given:
         return require_keys(metadata, given, table)
@@ -218,10 +218,11 @@ def decide_keys(stream: str, table: str, metadata: Metadata, given: Sequence[str
 def require_room(
     stream: str, tables: Sequence[WatchedTable], others: Sequence[ChangeStream], *, everything: bool, new: bool
 ) -> None:
-    """Say nothing if each table stands once, no column or table is watched by more than may, and there is room for one
-    more change stream if it is `new`.
+    """Say nothing if each table is named once, and no column or table is watched by more than may. If the change stream
+    is `new`, there must be room for one more.
 
-    `others`: all change streams but this one. One that watches ALL counts for each table. Raises ChangeStreamRefused.
+    `others`: all change streams but this one. A change stream that watches ALL counts for each table. Raises
+    ChangeStreamRefused.
     """
     if new and len(others) >= STREAMS_AT_MOST:
         raise _refused(stream, f"there are {len(others)} change streams, and {STREAMS_AT_MOST} is the most; drop one")
@@ -239,7 +240,7 @@ def require_room(
 
 
 def _crowded(wanted: WatchedTable, others: Sequence[ChangeStream]) -> str | None:
-    """A column that has as many watchers as there may be, "" for the table itself; None where there is room.
+    """A column that has as many watchers as there may be, "" for the table itself; None if there is room.
 
     Watchers of the whole are watchers of each column, and those of the key alone only of the table.
     """

@@ -1,4 +1,4 @@
-"""Whether the keys of a watched table go on being the same texts: partitions are ranges of the texts' hashes."""
+"""Whether the keys of a watched table remain the same texts: partitions are ranges of the texts' hashes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NUMBER = re.compile(r"byte|short|integer|long|decimal\(.*\)")  # digits alone, 
 
 
 def rewritten_key(keys: Sequence[str], before: Metadata, after: Metadata) -> str | None:
-    """What has happened to a key column whose values stand otherwise in the records under `after` than under `before`,
-    so that a key would change its partition; None if there is none. A column that one of them lacks is none.
+    """The change of a key column whose values have other texts in records under `after` than under `before`; None
+    without one. A key would change its partition with its text. A column that one of them lacks is none.
     """
     old, new = (
         {field.name.casefold(): field.form["type"] for field in source_schema.fields(m)} for m in (before, after)

@@ -31,10 +31,10 @@ def parse_options(stream: str, given: Mapping[str, Any]) -> ChangeStreamOptions:
 
 
 def changed_options(stream: str, options: ChangeStreamOptions, given: Mapping[str, Any]) -> ChangeStreamOptions:
-    """The options with those that are given set anew; None puts one back to its default.
+    """The options after those that are given are set; None resets one to its default.
 
-    `retention_period`: '<n>{s,m,h,d}' or a timedelta, from 1 to 30 days. `value_capture_type`: one of
-    ValueCaptureType. The others are True or False. Raises ChangeStreamRefused.
+    `retention_period`: '<n>{s,m,h,d}' or a timedelta, from 1 to 30 days. `value_capture_type`: one of ValueCaptureType.
+    The others are True or False. Raises ChangeStreamRefused.
     """
     default = ChangeStreamOptions()
     names: dict[str, Any] = {}
@@ -58,7 +58,7 @@ def changed_options(stream: str, options: ChangeStreamOptions, given: Mapping[st
 
 
 def shown_options(options: ChangeStreamOptions) -> dict[str, str]:
-    """Those that were set, as text: a duration in the largest unit that divides it."""
+    """The options that were set, as text: a duration in the largest unit that divides it."""
     return {name: _shown(getattr(options, _FIELDS.get(name, name))) for name in options.given}
 
 

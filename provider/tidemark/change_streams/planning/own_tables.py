@@ -21,8 +21,8 @@ class OwnTables:
     sinks: tuple[KnownSink, ...] = ()
 
     def why_not(self, table: TableRef, *, everything: bool) -> str | None:
-        """Why it cannot be watched; None: it can. Who names a table that only a group that has ended wrote may watch
-        it; with FOR ALL (`everything`) its whole history would come back.
+        """Why it cannot be watched; None: it can. A table that only ended groups wrote may be watched by name. With FOR
+        ALL (`everything`) its whole history would come back.
         """
         if table.path in self.logs:
             return f"{table.name} is the log of change stream {self.logs[table.path]}"
@@ -40,7 +40,7 @@ class OwnTables:
 def require_target(stream: ChangeStream, own: OwnTables, target: TableRef, *, of_table: str | None = None) -> None:
     """Say nothing if a group of the stream can write this table. `of_table`: the id of the table whose records it gets.
 
-    One that FOR ALL watches can: it is watched no longer. Raises InvalidArgument.
+    A group can write a table that FOR ALL watches; the stream then watches it no longer. Raises InvalidArgument.
     """
     problem = None
     if target.path in own.logs:

@@ -28,7 +28,9 @@ def captured_partitions(found: Sequence[Partition], published_until: datetime) -
 def partitions_of_group(
     found: Sequence[Partition], group: Mapping[str, GroupPartition], start: datetime
 ) -> PartitionTable:
-    """Those that the group has, or will have, as it begins at `start`; later ones wait until a parent is finished."""
+    """The partitions that the group has, or will have, as it begins at `start`; later ones wait until a parent is
+    finished.
+    """
     children = _children(found)
     rows = []
     for one in found:

@@ -1,4 +1,5 @@
-"""What a reader may ask of a change stream, and what he then gets (partitions.md 1.5): decided before rows are read.
+"""The questions that a reader may ask of a change stream, and their answers (partitions.md 1.5): decided before rows
+are read.
 
 Start and end of a question are inclusive, a partition owns [start, end). Its children are reported iff its end is in
 the question. The order of the checks is that of the table in 1.5, and READ_<stream> in SQL uses the same words.
@@ -75,8 +76,9 @@ class ReadAsk:
 
 @dataclass(frozen=True)
 class ReadRange:
-    """What is read of a partition: its records in [start, until), heartbeats not more often than every `heartbeat`, and
-    one at `last` unless that is None; and then, if its end is reached, its children at that time. `token` None: of all.
+    """The range that is read of a partition: its records in [start, until), and heartbeats not more often than every
+    `heartbeat`. Another heartbeat is at `last`, unless that is None. If the partition's end is reached, its children at
+    that time follow. `token` None: of all.
     """
 
     token: str | None
@@ -127,8 +129,8 @@ def ask_to_read(
 
 
 def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime, expired: datetime | None) -> ReadRange:
-    """What the log has for a question with a token. `rows`: the partition with the token, where the log has it, and
-    those that name it as a parent. `captured_until`: exclusive. `expired`: data before it may have been removed.
+    """The range that the log has for a question with a token. `rows`: the partition with the token, if the log has it,
+    and those that name it as a parent. `captured_until`: exclusive. `expired`: data before it may have been removed.
 
     Raises PartitionTokenInvalid, PartitionExpired, OutOfRange.
     """
@@ -152,8 +154,8 @@ def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime,
 
 
 def plan_read_of_all(ask: ReadAsk, captured_until: datetime) -> ReadRange:
-    """What the log has of all partitions, as far as it is captured. `captured_until`: exclusive. Raises OutOfRange as
-    `require_captured`.
+    """The range that the log has of all partitions, up to the end of capture. `captured_until`: exclusive. Raises
+    OutOfRange as `require_captured`.
     """
     require_captured(ask.start, captured_until)
     until = captured_until if ask.end is None else min(captured_until, ask.end + MICROSECOND)
@@ -162,8 +164,9 @@ def plan_read_of_all(ask: ReadAsk, captured_until: datetime) -> ReadRange:
 
 
 def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: datetime | None) -> datetime:
-    """Up to where, exclusive, whole transactions are read: the low watermark, or all that is published, and not beyond
-    the end that was asked for. Raises InvalidArgument, OutOfRange for a watermark that is not published yet.
+    """The exclusive end of whole transactions that are read: the low watermark, or the end of everything published. It
+    is not beyond the end that was asked for. Raises InvalidArgument, OutOfRange for a watermark that is not published
+    yet.
     """
     low = _instant("low_watermark", low_watermark)
     if low is not None and low > published_until:
@@ -174,14 +177,14 @@ def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: date
 
 
 def require_kept(start: datetime, expired: datetime | None) -> None:
-    """Raises OutOfRange where records from `start` on may have been removed."""
+    """Raises OutOfRange if records from `start` on may have been removed."""
     if expired is not None and start < expired:
         raise OutOfRange(argument="start_timestamp", value=start, problem=f"{TOO_EARLY} {expired}")
 
 
 def require_captured(start: datetime, captured_until: datetime) -> None:
-    """For a question without a token. Raises OutOfRange for a time that capture has not reached: what it finds may end
-    any partition before that, so that nobody knows yet which there are then.
+    """For a question without a token. Raises OutOfRange for a time that capture has not reached. Capture may still end
+    any partition before that time, so the partitions of that time are not known yet.
     """
     if start > captured_until:
         problem = f"{NOT_CAPTURED} {captured_until}"

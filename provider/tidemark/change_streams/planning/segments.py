@@ -1,4 +1,4 @@
-"""Where a reader's chunks of a capture batch may end: about so many rows apart, always at the start of a record."""
+"""The possible ends of readers' chunks of a capture batch: about so many rows apart, always at a record's start."""
 
 from __future__ import annotations
 

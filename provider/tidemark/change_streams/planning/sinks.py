@@ -1,4 +1,4 @@
-"""What a user asks of a chunk's records, parsed at the edge."""
+"""The user's request for a chunk's records, parsed at the edge."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def named_table(tables: Iterable[WatchedTable], name: str) -> WatchedTable | Non
 
 
 def _watched(stream: ChangeStream, table: str | None, before: Sequence[WatchedTable]) -> WatchedTable | None:
-    """The watched table of that name; the only one where no name is given."""
+    """The watched table of that name; the only one if no name is given."""
     if not table:
         return stream.tables[0] if len(stream.tables) == 1 and not stream.everything else None
     found = named_table((*stream.tables, *before), table)

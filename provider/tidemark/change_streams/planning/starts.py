@@ -1,4 +1,4 @@
-"""Where a consumer group begins, as people write it."""
+"""The start of a consumer group, as people write it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GroupStart = datetime | Literal["earliest", "now"]
 
 
 def start_of(argument: str, value: datetime | str) -> GroupStart:
-    """Where a group begins, also as a template renders it. Raises InvalidArgument."""
+    """The start of a group, also as a template renders it. Raises InvalidArgument."""
     if isinstance(value, str):
         named = value.strip().lower()
         if named == "earliest":

@@ -34,11 +34,11 @@ class Published:
 
 
 def publish(transactions: Iterable[SourceTransaction], floor: datetime, latest: datetime) -> tuple[Published, ...]:
-    """All of them with timestamps that ascend strictly and lie after `floor`, each its raw time where that can be.
+    """All of them with timestamps that ascend strictly and lie after `floor`, each its raw time if that can be.
 
-    A raw time after `latest` is of a clock that is ahead, and counts as `latest`: else it would move all that any table
-    commits until then. The versions of a table stay in order though its clock ran backwards; tables are ordered by raw
-    time, then id.
+    A raw time after `latest` is of a clock that is ahead, and counts as `latest`. Otherwise it would move everything
+    that any table commits until then. The versions of a table stay in order though its clock ran backwards; tables are
+    ordered by raw time, then id.
     """
     newest: dict[str, datetime] = {}
     keyed = []

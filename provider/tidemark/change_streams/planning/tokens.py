@@ -1,7 +1,7 @@
-"""Partition tokens: text that says which range of which change stream it is; a wrong one is seen without a scan.
+"""Partition tokens: text that identifies a range of a change stream; a wrong one is recognized without a scan.
 
-A token is base64url, without padding, of: a version byte, lo, hi - 1, the number of the batch that opens the partition,
-the stream's uid, and a CRC of all that. It is the same however often it is made. Readers treat it as opaque.
+A token is base64url, without padding. It encodes a version byte, lo, hi - 1, the opening batch's number, the stream's
+uid, and a CRC of all that. It is the same however often it is made. Readers treat it as opaque.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST = 400  # characters: of a longer text nothing is decoded
 
 @dataclass(frozen=True)
 class TokenParts:
-    """What a token says: the buckets [lo, hi) of a stream, opened by a batch."""
+    """The content of a token: the buckets [lo, hi) of a stream, opened by a batch."""
 
     stream_uid: str
     lo: int
@@ -47,7 +47,7 @@ def make_token(stream_uid: str, lo: int, hi: int, batch: int) -> str:
 
 
 def parse_token(text: str, *, stream_uid: str | None = None) -> TokenParts:
-    """What `make_token` was given. Raises PartitionTokenInvalid for a text that it did not make, and, with
+    """The parts that `make_token` was given. Raises PartitionTokenInvalid for a text that it did not make, and, with
     `stream_uid`, for a token of another stream.
     """
     parts = _parsed(text)

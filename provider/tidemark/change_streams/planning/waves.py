@@ -1,4 +1,5 @@
-"""What a wave of readers may take: which partitions are free to go on, and where a chunk ends (partitions.md 3.3).
+"""The work that a wave of readers may take: which partitions are free to continue, and where a chunk ends
+(partitions.md 3.3).
 
 Nothing here is kept; the store asks, and writes what is decided here.
 """
@@ -25,8 +26,8 @@ class ChunkBounds:
 
 
 def parents_due(partition: Partition, known: Mapping[str, Partition], group_start: datetime) -> tuple[str, ...]:
-    """The parents that a group must have finished before the partition (I1). One that ended by the group's start never
-    is the group's, and one that is not known any more was finished and forgotten.
+    """The parents that a group must have finished before the partition (I1). A parent that ended by the group's start
+    is never the group's. A parent that is not known any more was finished and forgotten.
     """
     return tuple(token for token in partition.parents if token in known and not _ended_by(known[token], group_start))
 
@@ -37,8 +38,8 @@ def is_blocked(due: Iterable[str], states: Mapping[str, PartitionState]) -> bool
 
 
 def unread(segments: Iterable[LoadSegment], watermark: Position) -> tuple[LoadSegment, ...]:
-    """Load that may have rows at or after the watermark: of what begins before it, only the last segment can, and
-    counts from there.
+    """Load that may have rows at or after the watermark. Of the segments that begin before it, only the last can, and
+    it counts from there.
     """
     ordered = sorted(segments, key=lambda segment: segment.start)
     before = [segment for segment in ordered if segment.start < watermark]
@@ -62,9 +63,9 @@ def chunk_bounds(
     max_rows: int,
     more: bool = False,
 ) -> ChunkBounds:
-    """From the watermark over as many segments as have `max_rows` rows together, and one at least; behind the last
-    segment the chunk goes on to where the partition can be read. `load` is in order, and is not empty; `more`: there is
-    load behind its last segment, which then only ends the chunk.
+    """A chunk's bounds from the watermark on, over as many segments as have `max_rows` rows together, and one at least.
+    Behind the last segment the chunk continues to where the partition can be read. `load` is in order, and is not
+    empty; `more`: there is load behind its last segment, which then only ends the chunk.
     """
     taken, rows = 0, 0
     for segment in load[:-1] if more else load:

@@ -55,7 +55,7 @@ def open_batch(connection: sa.Connection, stream_uid: str) -> CaptureBatch | Non
 
 
 def watch_lists(connection: sa.Connection, stream_uid: str) -> Iterator[tuple[WatchedTable, ...]]:
-    """The tables that each kept batch was opened for, newest batch first; read as far as they are asked for."""
+    """The tables that each kept batch was opened for, newest batch first; only those that are asked for are read."""
     query = sa.select(_of.batch).where(_of.stream_uid == stream_uid).order_by(_of.number.desc())
     for text in connection.execute(query).scalars():
         yield from_json(CaptureBatch, text).stream.tables
@@ -75,7 +75,7 @@ def insert(connection: sa.Connection, batch: CaptureBatch) -> None:
 
 
 def close(connection: sa.Connection, stream_uid: str, result: CaptureResult, *, digest: str, at: datetime) -> bool:
-    """The batch stands in the log, if that was not known yet; True if it was so."""
+    """Store that the log has the batch, if that was not known yet; True if it was so."""
     unknown = _of.state.in_([BatchState.OPEN.value, BatchState.DISCARDED.value])
     standing = (_of.stream_uid == stream_uid) & (_of.number == result.number) & unknown
     values = {
@@ -131,7 +131,7 @@ def oldest_ends(connection: sa.Connection, stream_uid: str, most: int, *, until:
 
 
 def last_with_records(connection: sa.Connection, stream_uid: str, until: datetime) -> datetime | None:
-    """Where the last batch ended whose records the log still has, at or before this time; None where there is none."""
+    """The end of the last batch whose records the log still has, at or before this time; None if there is none."""
     with_records = (_of.state == BatchState.CAPTURED.value) & (_of.rows > 0)
     ended = (_of.stream_uid == stream_uid) & (_of.published_until <= until)
     query = sa.select(sa.func.max(_of.published_until)).where(ended, with_records)
@@ -140,7 +140,7 @@ def last_with_records(connection: sa.Connection, stream_uid: str, until: datetim
 
 
 def last_end(connection: sa.Connection, stream_uid: str, at: datetime) -> datetime | None:
-    """Where the last batch that ended at or before `at` ended; None where there was none, or it is forgotten."""
+    """The end of the last batch that ended at or before `at`; None if there was none, or it is forgotten."""
     ended = (_of.stream_uid == stream_uid) & (_of.published_until <= at)
     found: datetime | None = connection.execute(sa.select(sa.func.max(_of.published_until)).where(ended)).scalar_one()
     return found

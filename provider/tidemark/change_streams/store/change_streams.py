@@ -33,7 +33,7 @@ _of = change_streams.c
 
 
 def lookup(connection: sa.Connection, name: str) -> ChangeStream | None:
-    """The live change stream of that name, whatever its case, or None: a question, not a failure."""
+    """The live change stream of that name, in any case, or None: a question, not a failure."""
     query = _live().where(_of.folded_name == name.casefold())
     row = connection.execute(query).mappings().first()
     return None if row is None else _stream(row, _watched(connection, [row["uid"]]))
@@ -105,7 +105,7 @@ def publish(connection: sa.Connection, uid: str, *, batch: int, until: datetime)
 def take_next_batch(connection: sa.Connection, uid: str, *, captured: int, following: int, until: datetime) -> bool:
     """Batch `captured` is in the log, and all before `until` is, if nothing later was published; True if it was so.
 
-    `following`: the next batch as it stood: `captured` itself, or more where the batch had been discarded.
+    `following`: the next batch as it was: `captured` itself, or more if the batch had been discarded.
     """
     standing = (_of.uid == uid) & (_of.next_batch == following) & _of.dropped_at.is_(None)
     values = {"next_batch": max(following, captured + 1), "published_until": until}

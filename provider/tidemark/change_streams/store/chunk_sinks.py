@@ -1,5 +1,5 @@
-"""Which version a chunk's target had before anything of the chunk was written: kept with the chunk, so that every
-attempt looks for its mark from there on.
+"""The version that a chunk's target had before anything of the chunk was written. It is kept with the chunk, so that
+every attempt looks for its mark from there on.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ BASE, PATH, TABLE_ID = "sink_base", "sink_path", "sink_table_id"
 
 
 def pin(connection: sa.Connection, chunk: Chunk, target: TableRef, head: int) -> int:
-    """The target's version before the first attempt: `head` if this is it. A chunk that was pinned for another table,
-    or for one that lay there before, is pinned anew: it goes to this one.
+    """The target's version before the first attempt: `head` if this is it. A chunk may have been pinned for another
+    table, or for an earlier one at the same path. It is then pinned again: it goes to this one.
     """
     row = _row(chunk)
     found = connection.execute(sa.select(_of.facts).where(*row)).scalar_one_or_none()

@@ -19,7 +19,7 @@ _of = consumer_groups.c
 
 
 def lookup(connection: sa.Connection, stream_uid: str, name: str) -> ConsumerGroup | None:
-    """The live group of that name, whatever its case, or None: a question, not a failure."""
+    """The live group of that name, in any case, or None: a question, not a failure."""
     query = _live(stream_uid).where(_of.folded_name == name.casefold())
     row = connection.execute(query).mappings().first()
     return None if row is None else _group(row)
@@ -57,7 +57,7 @@ def insert(connection: sa.Connection, group: ConsumerGroup) -> None:
 
 
 def set_paused(connection: sa.Connection, uid: str, *, paused: bool) -> None:
-    """Plan hands out nothing for the group while it pauses; what was handed out goes on."""
+    """Plan hands out nothing for the group while it pauses; chunks that were handed out continue."""
     connection.execute(consumer_groups.update().where(_of.uid == uid).values(paused=paused))
     touch(connection, "consumer_group", (uid,))
 

@@ -65,8 +65,8 @@ LOWEST = sa.select(
 
 @dataclass(frozen=True)
 class Sight:
-    """What a group looks at. A group may start amid a load segment, whose rows are then partly its own: `first_load` is
-    from where on segments may reach past its start.
+    """A group's view of its change stream. A group may start amid a load segment, whose rows are then partly its own.
+    Segments from `first_load` on may reach past its start.
     """
 
     group: ConsumerGroup
@@ -123,8 +123,8 @@ def mark_failed(connection: sa.Connection, group_uid: str, token: str, *, run: s
 
 
 def advance(connection: sa.Connection, group_uid: str, moves: Sequence[Advance]) -> bool:
-    """Each watermark goes up, if it stands where the move begins and is not at the end: → READY or FINISHED, and what
-    failed is forgotten; True if all were so.
+    """Each watermark goes up, if it is where the move begins and is not at the end: → READY or FINISHED. An earlier
+    failure is forgotten. True if all were so.
     """
     rows = [
         {
@@ -158,7 +158,7 @@ def advance(connection: sa.Connection, group_uid: str, moves: Sequence[Advance])
 
 
 def move_idle_on(connection: sa.Connection, sight: Sight, until: datetime) -> int:
-    """READY partitions that go on and have no load beyond their watermark are read up to `until`; how many."""
+    """READY partitions that continue and have no load beyond their watermark are read up to `until`; how many."""
     uid = sight.group.stream_uid
     ended = sa.exists().where(
         partitions.c.stream_uid == uid, partitions.c.token == _of.token, partitions.c.end_at.is_not(None)
@@ -174,8 +174,8 @@ def move_idle_on(connection: sa.Connection, sight: Sight, until: datetime) -> in
 
 
 def skip_expired(connection: sa.Connection, sight: Sight, expired: datetime) -> int:
-    """CREATED and READY partitions behind `expired` that have no load before it, but beyond, are read up to the first
-    of that; how many.
+    """CREATED and READY partitions behind `expired` with load, but none before it, are read up to their first load; how
+    many.
     """
     behind = group_partitions.update().where(
         _of.group_uid == sight.group.uid, _in(BETWEEN_CHUNKS), _of.watermark_at < expired, HAS_LOAD, ~HAS_LOAD_BEFORE
@@ -235,7 +235,7 @@ def states_of(connection: sa.Connection, group_uid: str, tokens: Iterable[str]) 
 
 
 def low_watermark(connection: sa.Connection, group_uid: str) -> datetime | None:
-    """The least watermark of all that are not FINISHED, CREATED ones included (I5); None where none is left."""
+    """The least watermark of all that are not FINISHED, CREATED ones included (I5); None if none is left."""
     found = [at for at in connection.execute(LOWEST, {"of_group": group_uid}).one() if at is not None]
     return min(found, default=None)
 
@@ -291,7 +291,7 @@ def _only(token: str | None) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _segment_ahead() -> sa.Select[Any]:
-    """A segment that begins at or after the watermark, or may reach past it where the group started amid one."""
+    """A segment that begins at or after the watermark, or may reach past it if the group started amid one."""
     at_the_start = (_of.watermark_at == sa.bindparam("group_start", type_=UtcDateTime)) & (_of.watermark_sequence == "")
     since = sa.case((at_the_start, sa.bindparam("first_load", type_=UtcDateTime)), else_=_of.watermark_at)
     return (
@@ -312,7 +312,7 @@ HAS_LOAD_BEFORE = _segment_ahead().where(_load.start_at < sa.bindparam("load_bef
 
 
 def _seen(sight: Sight) -> dict[str, Any]:
-    """What HAS_LOAD is asked with."""
+    """The parameters of HAS_LOAD."""
     return {"load_of": sight.group.stream_uid, "group_start": sight.group.start, "first_load": sight.first_load}
 
 

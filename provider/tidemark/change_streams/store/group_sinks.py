@@ -16,7 +16,7 @@ _of = group_sinks.c
 
 
 def keep(connection: sa.Connection, group_uid: str, target: TableRef, *, at: datetime) -> None:
-    """The group writes this table, and that is known from now on; of a table made anew, the new one."""
+    """The group writes this table, and that is known from now on; of a recreated table, the new one."""
     standing = (_of.group_uid == group_uid) & (_of.table_path == target.path)
     known = connection.execute(sa.select(_of.table_id).where(standing)).scalar_one_or_none()
     if known is None:
@@ -27,7 +27,7 @@ def keep(connection: sa.Connection, group_uid: str, target: TableRef, *, at: dat
 
 
 def of_stream(connection: sa.Connection, stream_uid: str) -> tuple[KnownSink, ...]:
-    """What its groups write or wrote, by group and path."""
+    """The tables that its groups write or wrote, by group and path."""
     query = (
         sa.select(consumer_groups.c.name, consumer_groups.c.dropped_at, _of.table_path, _of.table_id)
         .join(consumer_groups, consumer_groups.c.uid == _of.group_uid)

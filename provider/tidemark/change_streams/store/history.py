@@ -29,8 +29,9 @@ def drop_chunks(connection: sa.Connection, before: datetime, after: Cursor | Non
 
 
 def drop_batches(connection: sa.Connection, before: datetime, after: Cursor | None, most: int) -> Step:
-    """Of change streams whose log does not expire: those older than the retention that every group has read, but for
-    the newest whose records the log has, by which an expiry knows that something is due. One stream at a time.
+    """Drop old batches of change streams whose log does not expire, one stream at a time. They are older than the
+    retention, and every group has read them. The newest batch whose records the log has stays: by it, an expiry knows
+    that something is due.
     """
     of = change_stream_rows.c
     alive = sa.select(of.uid).where(of.dropped_at.is_(None)).order_by(of.uid).limit(1)

@@ -47,7 +47,7 @@ def _consumer_groups(connection: sa.Connection, uids: Sequence[str]) -> list[Obj
 
 
 def _entry(row: sa.RowMapping, failed: Sequence[sa.RowMapping]) -> ObjectEntry:
-    """A group of which a partition failed delivers the others; the words count them, and quote the first."""
+    """A group with a failed partition delivers the others; the words count the failed ones, and quote the first."""
     uid, name, within = row["uid"], row["name"], row["within"]
     if failed:
         number = f"{len(failed)} partitions" if len(failed) > 1 else "a partition"

@@ -1,4 +1,4 @@
-"""What the store knows of old batches of a change stream, with load, partitions and chunks; dropped when read."""
+"""The store's rows of old batches of a change stream, with load, partitions and chunks; dropped when read."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Forgotten:
 
 
 def read_by_all(connection: sa.Connection, stream: ChangeStream, until: datetime) -> datetime | None:
-    """The end of the last batch that lies before `until` and the low watermark of every group; None where there is
-    none. A group that lags holds all that back, so that nothing it lost goes unnoticed.
+    """The end of the last batch before `until` and the low watermark of every group; None if there is none. A group
+    that lags holds all that back, so that nothing it lost goes unnoticed.
     """
     groups = consumer_groups.of_stream(connection, stream.uid)
     lowest = [group_partitions.low_watermark(connection, group.uid) for group in groups]

@@ -57,7 +57,7 @@ def insert(connection: sa.Connection, stream_uid: str, made: Iterable[Partition]
 
 
 def active(connection: sa.Connection, stream_uid: str) -> tuple[Partition, ...]:
-    """Those that have no end yet, by range."""
+    """The partitions that have no end yet, by range."""
     return _many(connection, _of.stream_uid == stream_uid, _of.end_at.is_(None))
 
 
@@ -67,7 +67,7 @@ def active_at(connection: sa.Connection, stream_uid: str, at: datetime) -> tuple
 
 
 def started_at(connection: sa.Connection, stream_uid: str, times: Iterable[datetime]) -> tuple[Partition, ...]:
-    """Those that begin at any of these times."""
+    """The partitions that begin at any of these times."""
     found: list[Partition] = []
     for some in _portions(sorted(set(times))):
         found.extend(_many(connection, _of.stream_uid == stream_uid, _of.start_at.in_(some)))
@@ -109,7 +109,7 @@ def keep(connection: sa.Connection, stream_uid: str, kept: Sequence[Partition]) 
 
 
 def add_load(connection: sa.Connection, stream_uid: str, load: Iterable[LoadSegment]) -> None:
-    """What a batch brought; call it once for each, in the transaction that closes it."""
+    """Insert the load that a batch brought; call it once for each, in the transaction that closes it."""
     rows = [
         {
             "stream_uid": stream_uid,
@@ -137,14 +137,14 @@ def segments(
 def segment_before(
     connection: sa.Connection, stream_uid: str, token: str, at: datetime, *, since: datetime
 ) -> tuple[LoadSegment, ...]:
-    """The last segment that begins before this time, and not before `since`; none where there is none."""
+    """The last segment that begins before this time, and not before `since`; none if there is none."""
     query = _segments(stream_uid, token).where(_load.start_at >= since, _load.start_at < at)
     found = connection.execute(query.order_by(_load.start_at.desc(), _load.start_sequence.desc()).limit(1))
     return tuple(LoadSegment(token, Position(start, sequence), rows) for start, sequence, rows in found)
 
 
 def forget(connection: sa.Connection, stream_uid: str, *, before: datetime) -> int:
-    """Remove load from before this time, and partitions that ended by then and that no group has still to finish; how
+    """Remove load from before this time, and partitions that ended by then and that no group must still finish; how
     many partitions. Groups forget theirs first.
     """
     connection.execute(partition_load.delete().where(_load.stream_uid == stream_uid, _load.start_at < before))

@@ -1,4 +1,4 @@
-"""Where a backfill ends and a group's records begin, so that there is neither a gap nor an overlap between them."""
+"""The point at which a backfill ends and a group's records begin, with neither a gap nor an overlap between them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ __all__ = ["BackfillPoint", "begin_backfill", "finish_backfill"]
 
 @dataclass(frozen=True)
 class BackfillPoint:
-    """The group's records of the table are those of the versions after `version`. `rows`: None until they are there."""
+    """The group's records of the table are those of the versions after `version`. `rows`: None until they are in the
+    target.
+    """
 
     group: ConsumerGroup
     watched: WatchedTable
@@ -39,13 +41,13 @@ class BackfillPoint:
 
 
 def begin_backfill(store: ControlStore, stream: str, group: str, table: str, target: TableRef) -> BackfillPoint:
-    """Create the group behind all that is published now, and say which version of the table that is; a group that is
-    there keeps its place, and the version is the one behind which its records begin.
+    """Create the group behind all that is published now, and return the table's version at that place. An existing
+    group keeps its place; its records begin behind the version.
 
-    What was captured and until when it is published is one state of the store, so the place fits the version exactly;
-    it is kept with the group. A new group is handed out nothing before `finish_backfill`. A second run finds the same.
-    Raises ChangeStreamNotFound, InvalidArgument for a table that is not watched, a target that is, a group that began
-    in the middle of a batch, or rows that are in another target already.
+    The captured versions and the published time are one state of the store, so the place fits the version exactly. The
+    version is kept with the group. A new group is handed out nothing before `finish_backfill`. A second run finds the
+    same. Raises ChangeStreamNotFound, and InvalidArgument for a table that is not watched, or a target that is. Raises
+    InvalidArgument also for a group that began in the middle of a batch, or rows that are in another target already.
     """
     require_name(group)
     uid = store.new_id()
@@ -79,7 +81,7 @@ def finish_backfill(store: ControlStore, point: BackfillPoint, rows: int) -> Non
 
 
 def _aim_again(connection: sa.Connection, kept: Backfill, target: TableRef) -> None:
-    """Raises InvalidArgument where the rows are in another table."""
+    """Raises InvalidArgument if the rows are in another table."""
     if kept.done_at is not None:
         problem = "the group's rows are in another table already; take a group of its own, or reset this one"
         raise InvalidArgument(argument="target", value=target.name, problem=problem)
@@ -99,7 +101,7 @@ def _version(connection: sa.Connection, found: ChangeStream, reader: ConsumerGro
 
 
 def _ending_after(connection: sa.Connection, stream_uid: str, group: ConsumerGroup) -> list[CaptureBatch]:
-    """Captured batches that end later than the group began, oldest first: the first of a table goes on from there."""
+    """Captured batches that end later than the group began, oldest first: the first of a table continues from there."""
     of = capture_batches.c
     query = sa.select(of.batch).where(
         of.stream_uid == stream_uid, of.state == BatchState.CAPTURED.value, of.published_until > group.start

@@ -74,12 +74,12 @@ def open_batch(
 ) -> CaptureBatch | None:
     """Write a batch ahead, or hand back the one that is open, unchanged, so that captures at once do the same.
 
-    None where no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
-    published; not after a batch was discarded, since the next one bars it from the log. With FOR ALL tables of
-    `new_tables` are taken up, unless they have as many watchers as there may be: those are left out with a warning,
-    until there is room; those that are gone are left, and so are those that groups of the stream write. `split_rows`,
-    `merge_rows`: rows of a batch over which a partition is hot, and under which two neighbours together are quiet.
-    Raises ChangeStreamNotFound, WatchedTableChanged.
+    None if no table has anything new: then only the promise moves, that all before now less `allowed_skew` is
+    published. After a batch was discarded, a batch is opened nevertheless, since it bars the discarded one from the
+    log. With FOR ALL, tables of `new_tables` are taken up. Tables that have as many watchers as there may be are left
+    out with a warning, until there is room. Tables that are gone, or that groups of the stream write, are left.
+    `split_rows`, `merge_rows`: rows of a batch over which a partition is hot, and under which two neighbours together
+    are quiet. Raises ChangeStreamNotFound, WatchedTableChanged.
     """
     while True:
         stream, waiting = store.read(lambda c: _standing(c, name))
@@ -113,13 +113,13 @@ def open_batch(
 def close_batch(store: ControlStore, batch: CaptureBatch, result: CaptureResult) -> ChangeStream:
     """The batch is in the log: its load, partitions and versions are kept, and the next batch may come.
 
-    A batch that was discarded, and whose capture had reached the log before it could be barred, counts as well: then
-    the one that was opened after it is discarded, as no attempt of that can come into the log. Where the log has
-    another batch under that number (`taken`), since this store was put back from an older backup, that counts, with its
-    ranges: nothing of it is captured again, and nothing passed over.
+    A discarded batch counts as well if its capture had reached the log before it could be barred. The batch that was
+    opened after it is then discarded, as no attempt of that can enter the log. If this store was restored from an older
+    backup, the log may have another batch under that number (`taken`). That batch counts, with its ranges: nothing of
+    it is captured again, and nothing skipped.
 
     A second run with the same result changes nothing. Raises CaptureChanged (never opened, opened as another, closed
-    with another result, ranges that do not cover all keys), ChangeStreamNotFound for a stream that was dropped.
+    with another result, ranges that do not cover all keys). Raises ChangeStreamNotFound for a stream that was dropped.
     """
 
     def close(connection: sa.Connection) -> ChangeStream:
@@ -153,9 +153,9 @@ def capture(
     split_rows: int = SPLIT_ROWS,
     merge_rows: int = MERGE_ROWS,
 ) -> CaptureResult | None:
-    """One batch by one job, or None where nothing is new and no job was needed. A second run goes on with the batch
-    that the first left open. A batch that the log bars is given up: the next run takes what it would have taken. Raises
-    as `open_batch` and `close_batch`, JobError, and the errors of the job.
+    """One batch by one job, or None if nothing is new and no job was needed. A second run continues with the batch that
+    the first left open. A batch that the log bars is given up: the next run takes what it would have taken. Raises as
+    `open_batch` and `close_batch`, JobError, and the errors of the job.
     """
     store = runtime.store
     batch = open_batch(
@@ -184,8 +184,8 @@ def capture(
 
 
 def discard(connection: sa.Connection, batch: CaptureBatch) -> ChangeStream:
-    """Give up an open batch: its number is used up, and its tables still stand where they were captured, so the next
-    batch takes what it would have taken. A capture of it may be under way: the next batch bars it from the log first.
+    """Give up an open batch: its number is used up. Its tables stay where they were captured, so the next batch takes
+    what this one would have taken. A capture of it may be under way: the next batch bars it from the log first.
 
     Raises CaptureChanged if it is not the open batch any more.
     """
@@ -279,8 +279,8 @@ def _write_ahead(
 def _move_on(
     connection: sa.Connection, stream: ChangeStream, batch: CaptureBatch, result: CaptureResult
 ) -> ChangeStream:
-    """All that the batch changes, besides its own row. Tables that are not watched any more are left out; ALL takes in
-    those of a batch that another state of the store had opened.
+    """All that the batch changes, besides its own row. Tables that are not watched any more are left out. ALL takes in
+    the tables of a batch that another state of the store had opened.
     """
     if not change_streams.take_next_batch(
         connection, stream.uid, captured=batch.number, following=stream.next_batch, until=result.published_until

@@ -1,4 +1,4 @@
-"""Which partitions a reader should be woken for, where each has a run of its own."""
+"""Which partitions a reader should be woken for, if each has a run of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ready_now(store: ControlStore, stream: str, group: str, *, run: str, max_chu
 
 
 def ready_after(store: ControlStore, stream: str, group: str, token: str, *, run: str, max_rows: int) -> list[str]:
-    """Tokens that can be read because `token` was: itself, where it goes on, and its children whose parents are all
+    """Tokens that can be read because `token` was: itself, if it continues, and its children whose parents are all
     finished. Of several parents the last one names the child. Raises as `ready_now`.
     """
     family = store.read(lambda connection: _family(connection, stream, group, token))

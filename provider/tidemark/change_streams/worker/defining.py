@@ -44,7 +44,7 @@ def create(
     initial_partitions: int = 1,
     if_not_exists: bool = False,
 ) -> ChangeStream:
-    """A new change stream whose log is a directory of its own below `logs`; with `if_not_exists` the one that is there.
+    """A new change stream whose log is a directory of its own below `logs`; with `if_not_exists` the existing one.
 
     Everything is looked at before anything is written; FOR ALL leaves tables out that cannot be watched. Raises
     ChangeStreamExists, ChangeStreamRefused, InvalidArgument, RowTrackingDisabled, UnsupportedTableFeature.
@@ -84,11 +84,11 @@ def alter(
 ) -> ChangeStream:
     """Other tables, unless `watch` is None, and other options, of those that are given.
 
-    A table that it goes on to watch stays where it is captured; one that comes new is watched from its newest version
-    on, as is one in `restart`, a table or a list of them: its versions between are not captured, which is the way past
-    one that cannot be. Both hold from the next capture on; a batch that is open is discarded, unless the log has it. A
-    second run changes nothing, but restarts at what is newest then. `open_log` opens the stream's own log. Raises
-    ChangeStreamNotFound and what `create` raises; InvalidArgument for a restart of what is not watched.
+    A table that it continues to watch stays where it is captured. A new table is watched from its newest version on, as
+    is one in `restart`, a table or a list of them. The versions between are not captured; that is the way past a
+    version that cannot be captured. Both hold from the next capture on; a batch that is open is discarded, unless the
+    log has it. A second run changes nothing, but restarts at what is newest then. `open_log` opens the stream's own
+    log. Raises ChangeStreamNotFound and what `create` raises; InvalidArgument for a restart of what is not watched.
     """
     stream = definitions.get_change_stream(store, name)
     chosen = changed_options(stream.name, stream.options, options)
@@ -134,8 +134,9 @@ def resume(
 ) -> ChangeStream:
     """Let a suspended change stream watch again: each of these tables, or ALL, from its newest version on.
 
-    One that watches just these stays as it is, so a second run changes nothing; one that watches others is refused, as
-    it would lose them. Raises InvalidArgument where nothing is named, and what `alter` raises.
+    A change stream that watches just these stays as it is, so a second run changes nothing. A change stream that
+    watches others is refused, as it would lose them. Raises InvalidArgument if nothing is named, and what `alter`
+    raises.
     """
     asked, stream = parse_watch(watch), definitions.get_change_stream(store, name)
     if not asked.everything and not asked.tables:
@@ -162,12 +163,12 @@ def drop(store: ControlStore, name: str, storage_options: Mapping[str, str] | No
 
 
 def open_partitions(store: ControlStore, stream: ChangeStream) -> tuple[Partition, ...]:
-    """Those that have not ended, for readers of a change stream whose log is still to come."""
+    """The partitions that have not ended, for readers of a change stream whose log is still to come."""
     return store.read(lambda connection: partitions.active(connection, stream.uid))
 
 
 def find(store: ControlStore, name: str) -> ChangeStream | None:
-    """The change stream of that name, whatever its case; None where there is none."""
+    """The change stream of that name, in any case; None if there is none."""
     try:
         return definitions.get_change_stream(store, name)
     except ChangeStreamNotFound:

@@ -94,19 +94,19 @@ def watch(
     restarted: Collection[str] = (),
     open_log: OpenLog = DeltaLog.open,
 ) -> ChangeStream:
-    """Watch these tables from now on. One that was watched before goes on from where it was captured up to, so nothing
-    of it is lost; but those with these ids (`restarted`) from the version that `tables` says.
+    """Watch these tables from now on. A table that was watched before continues from where it was captured up to, so
+    nothing of it is lost. Tables with these ids (`restarted`) are watched from the version in `tables`.
 
-    A batch that is open is discarded where this changes anything, since it may be one that can never be captured: the
-    next takes the versions of the tables that stay. One that the log has already, or of which no capture has begun
-    (there is no log), stays open and is captured by the old list. `open_log` opens the log. A second run changes
-    nothing.
+    An open batch is discarded if this changes anything, since it may be one that can never be captured. The next batch
+    takes the versions of the tables that stay. An open batch that the log already has stays open, and is captured by
+    the old list. So is one whose capture has not begun (there is no log). `open_log` opens the log. A second run
+    changes nothing.
 
     `known`: what was watched when `tables` were looked for. A capture of ALL may have taken up others since, and those
-    stay, since off the list and on again they would be captured twice; None: nothing has come since.
+    stay. Off the list and on again, they would be captured twice. None: nothing was taken up since.
 
-    What others did to a table before it is taken off the list, and was not captured, never is. What groups of the
-    stream write is not watched: ALL is without it, and who names it is refused. Raises ChangeStreamNotFound,
+    Changes to a table that are not captured before it is taken off the list never are. Tables that groups of the stream
+    write are not watched: ALL is without them, and naming one is refused. Raises ChangeStreamNotFound,
     ChangeStreamRefused as `create_change_stream`.
     """
     while True:
@@ -157,8 +157,8 @@ def set_options(store: ControlStore, name: str, options: ChangeStreamOptions) ->
 def drop_change_stream(store: ControlStore, name: str) -> ChangeStream:
     """End the change stream and its consumer groups, and return what it was; its log table is the caller's to remove.
 
-    That it and its groups were there, and how many rows a backfill brought, stays as history; watch list, batches,
-    partitions, their load and chunks go. A capture or a reader that is under way finds nothing to close any more, and
+    History keeps that it and its groups existed, and how many rows a backfill brought. Watch list, batches, partitions,
+    their load and chunks are deleted. A capture or a reader that is under way finds nothing to close any more, and
     changes nothing. Raises ChangeStreamNotFound; so does a second run.
     """
 
@@ -233,8 +233,8 @@ def _open_batch(connection: sa.Connection, name: str) -> CaptureBatch | None:
 
 
 def _may_be_discarded(batch: CaptureBatch, open_log: OpenLog) -> bool:
-    """A capture of it has begun, as there is a log, and the log does not have it. One that commits after this look is
-    taken for what it is by the next capture.
+    """Whether a capture of it has begun, as there is a log, and the log does not have it. The next capture recognizes a
+    batch that commits after this look.
     """
     try:
         log = open_log(batch.stream.log_path)

@@ -1,4 +1,4 @@
-"""What the logs of a change stream's tables have that is not captured yet, before a batch is opened."""
+"""The commits in the logs of a change stream's tables that are not captured yet, before a batch is opened."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Discovery:
 def discover(
     stream: ChangeStream, tables: Tables, bound: Bound, *, started: datetime, allowed_skew: timedelta
 ) -> Discovery:
-    """The ranges of those tables that have commits which are not captured, as far as the bound lets them: `max_commits`
-    counts those of each table, rows those of all.
+    """The ranges of those tables that have commits which are not captured, within the bound. `max_commits` counts
+    commits of each table, rows those of all.
 
     `started` is before the first log is read; what appears later than that, and the skew, is not promised. If commits
     wait, the promise ends before the first of them, so that it keeps its time. Raises WatchedTableChanged.
@@ -63,8 +63,8 @@ def discover(
 
 
 def without_missing_tables(stream: ChangeStream, tables: Tables) -> ChangeStream:
-    """The stream without the tables that were dropped, or made anew: FOR ALL blocks neither. What such a table had that
-    was not captured is gone with it.
+    """The stream without the tables that were dropped, or recreated: FOR ALL blocks neither. Changes of such a table
+    that were not captured are gone with it.
     """
     kept = []
     for watched in stream.tables:
@@ -115,9 +115,7 @@ def _ends(logs: Sequence[DeltaLog], after: Sequence[int], heads: Sequence[int], 
 
 
 def _require_columns(stream: ChangeStream, watched: WatchedTable, log: DeltaLog, end: int) -> None:
-    """At the range's end the table still has its keys, as texts that stand where they stood, and the columns that were
-    listed.
-    """
+    """At the range's end the table still has the listed columns and its keys, as texts that keep their partition."""
     metadata = log.state(end).metadata
     there = {field.name.casefold() for field in source_schema.fields(metadata)}
     gone = [column for column in (*watched.keys, *(watched.columns or ())) if column.casefold() not in there]

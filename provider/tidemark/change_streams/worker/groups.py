@@ -1,4 +1,4 @@
-"""Consumer groups: where they start, how they stand, how they pause, begin anew and end."""
+"""Consumer groups: where they start, which state they are in, how they pause, restart and end."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def create_group(
 
 
 def reset_group(store: ControlStore, stream: str, group: str, start: GroupStart) -> ConsumerGroup:
-    """The group ends, and another of that name begins at `start`: sinks know it as another reader, so records come
-    again on purpose. A pausing group goes on pausing. A second run does it again. Raises ChangeStreamNotFound,
+    """The group ends, and another of that name begins at `start`. Sinks know it as another reader, so records come
+    again on purpose. A paused group stays paused. A second run does it again. Raises ChangeStreamNotFound,
     ConsumerGroupNotFound, OutOfRange, InvalidArgument.
     """
     uid = store.new_id()
@@ -83,7 +83,7 @@ def pause_group(store: ControlStore, stream: str, group: str) -> ConsumerGroup:
 
 
 def resume_group(store: ControlStore, stream: str, group: str) -> ConsumerGroup:
-    """Waves go on where they were. A second run changes nothing. Raises as `pause_group`."""
+    """Waves continue where they were. A second run changes nothing. Raises as `pause_group`."""
     return _pause(store, stream, group, paused=False)
 
 
@@ -106,7 +106,7 @@ def list_groups(store: ControlStore, stream: str) -> tuple[ConsumerGroup, ...]:
 
 
 def group_status(store: ControlStore, stream: str, group: str) -> GroupStatus:
-    """How the group stands; moves nothing. Raises ChangeStreamNotFound, ConsumerGroupNotFound."""
+    """The state of the group; moves nothing. Raises ChangeStreamNotFound, ConsumerGroupNotFound."""
 
     def look(connection: sa.Connection) -> GroupStatus:
         watched = change_streams.find(connection, stream)

@@ -42,9 +42,9 @@ def sight_of(connection: sa.Connection, stream: ChangeStream, group: ConsumerGro
 
 
 def settle(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup, *, at: datetime) -> Settled:
-    """All that can be moved on without a task, also through chains of partitions without rows; no watermark stays where
-    the log has expired, unless rows are lost there, since a chunk from there on could not be read. A second run changes
-    nothing. FINISHED of a parent and its children's rows are one store transaction, the caller's (I4).
+    """All that can be moved on without a task, also through chains of partitions without rows. No watermark stays where
+    the log has expired, since a chunk from there on could not be read. It stays only if rows are lost there. A second
+    run changes nothing. FINISHED of a parent and its children's rows are one store transaction, the caller's (I4).
     """
     sight = sight_of(connection, stream, group)
     done = _commit_written(connection, stream, group, at=at)
@@ -101,7 +101,7 @@ def _move_on(
 
 
 def _advance(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup, moves: Sequence[Advance]) -> None:
-    """Raises ChunkChanged where a watermark does not stand where its chunk begins; nothing is moved then."""
+    """Raises ChunkChanged if a watermark is not where its chunk begins; nothing is moved then."""
     if not group_partitions.advance(connection, group.uid, moves):
         tokens = ", ".join(move.token for move in moves[:3])
         expected, found = "one that goes on from the watermark", f"one of {len(moves)} that does not"

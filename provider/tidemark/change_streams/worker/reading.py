@@ -28,7 +28,7 @@ __all__ = ["BundleResult", "read_chunks"]
 
 @dataclass(frozen=True)
 class BundleResult:
-    """What a task has done. `rows`: that its job brought to the sink; `found`: chunks that were there already."""
+    """The result of a task. `rows`: that its job brought to the sink; `found`: chunks that the sink already had."""
 
     chunks: int
     rows: int
@@ -39,12 +39,12 @@ class BundleResult:
 def read_chunks(
     runtime: Runtime, chunks: Sequence[Chunk], sink: Sink, *, run: str, key: TransactionKey
 ) -> BundleResult:
-    """Bring the chunks to the sink, each once. What is written already is not read, and starts no job.
+    """Bring the chunks to the sink, each once. Chunks that are written already are not read, and start no job.
 
-    A chunk that fails is kept as failed for this `run` and does not stop the others. A second run goes on with those
-    that are missing. Raises ChunkChanged for chunks that are not as they were written ahead; an error of the job as a
-    whole, after all of its chunks were kept as failed; before it starts TargetForgetsTransactions, and InvalidArgument
-    for a target that the change stream watches.
+    A chunk that fails is kept as failed for this `run` and does not stop the others. A second run continues with those
+    that are missing. Raises ChunkChanged for chunks that are not as they were written ahead. Raises an error of the job
+    as a whole, after all of its chunks were kept as failed. Raises, before the job starts, TargetForgetsTransactions,
+    and InvalidArgument for a target that the change stream watches.
     """
     store = runtime.store
     open_ones = begin_chunks(store, chunks, run)

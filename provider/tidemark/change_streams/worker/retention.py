@@ -1,4 +1,4 @@
-"""What is older than the retention: first no reader counts on it, then the log loses it, then the store forgets it."""
+"""Data older than the retention: first no reader counts on it, then the log loses it, then the store forgets it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class LogExpired:
 
 
 def expire(runtime: Runtime, name: str, *, key: TransactionKey | None = None) -> LogExpired:
-    """Take what is older than the retention out of the log, by a job where there is any, and out of the store.
+    """Remove data older than the retention from the log, by a job if it has any, and from the store.
 
     Batches go as a whole, when all of them is older. Killed anywhere, a second run does what is left. A consumer group
-    that has not read all of it finds PartitionExpired, and what the store knows of its partitions stays until it is
-    reset or dropped. Raises ChangeStreamNotFound, JobError, and the errors of the job.
+    that has not read all of it finds PartitionExpired. The store keeps the group's partitions until it is reset or
+    dropped. Raises ChangeStreamNotFound, JobError, and the errors of the job.
     """
     store = runtime.store
     until = expire_before(store, name)
@@ -47,7 +47,7 @@ def expire(runtime: Runtime, name: str, *, key: TransactionKey | None = None) ->
 
 def expire_before(store: ControlStore, name: str) -> datetime:
     """The time before which records may be taken out of the log. It is written ahead: from now on no plan hands out
-    what lies before it, and no group starts there. A second run may go further. Raises ChangeStreamNotFound.
+    records before it, and no group starts there. A second run may go further. Raises ChangeStreamNotFound.
     """
 
     def move(connection: sa.Connection) -> datetime:
@@ -61,7 +61,7 @@ def expire_before(store: ControlStore, name: str) -> datetime:
 
 
 def forget(store: ControlStore, name: str) -> Forgotten:
-    """Remove from the store what lies before `expire_before` and before the low watermark of every group: batches,
+    """Remove rows before `expire_before` and before the low watermark of every group from the store. They are batches,
     their load, partitions that ended, and what groups noted of them. A group that lags holds all that back, so that
     nothing it lost goes unnoticed. A second run changes nothing. Raises ChangeStreamNotFound.
     """

@@ -1,5 +1,5 @@
-"""What a user asks of a chunk's records, by the tables that a change stream watches or has watched; and which tables a
-change stream must not watch, as its own groups write them.
+"""The user's request for a chunk's records, by the tables that a change stream watches or has watched. Also the tables
+that a change stream must not watch, as its own groups write them.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def require_target(
 def keep_sink(
     connection: sa.Connection, store: ControlStore, stream_uid: str, group_uid: str, target: TableRef
 ) -> None:
-    """In the caller's transaction, before anything is written: the group writes this table, so FOR ALL watches it from
-    now on no longer. A second run changes nothing. Raises InvalidArgument as `require_target`, ChangeStreamNotFound.
+    """Store that the group writes this table, in the caller's transaction and before anything is written. FOR ALL
+    watches it from now on no longer. A second run changes nothing. Raises InvalidArgument as `require_target`,
+    ChangeStreamNotFound.
     """
     stream = change_streams.by_uid(connection, stream_uid)
     own.require_target(stream, own_tables(connection), target)

@@ -32,7 +32,9 @@ def run_statement(
     logs: str,
     storage_options: Mapping[str, str] | None = None,
 ) -> str:
-    """What was done, in words. With IF [NOT] EXISTS a second run changes nothing. Raises what `defining` does."""
+    """The result of the statement, in words. With IF [NOT] EXISTS a second run changes nothing. Raises what `defining`
+    does.
+    """
     name, open_log = statement.name.text, partial(DeltaLog.open, options=storage_options)
     if isinstance(statement, CreateChangeStream):
         return _create(store, statement, tables, logs)

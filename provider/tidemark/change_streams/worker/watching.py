@@ -33,8 +33,8 @@ BEFORE_ITS_FIRST = -1  # version from which on a table is captured that came aft
 
 @dataclass(frozen=True)
 class LakeTables:
-    """How tables are found: by name, by reference, and all that there are. `turn_on`: turns row tracking on where it
-    is off; None: a table without it is refused.
+    """How tables are found: by name, by reference, and all that there are. `turn_on`: turns row tracking on if it is
+    off; None: a table without it is refused.
     """
 
     reference: Callable[[str], TableRef]
@@ -59,7 +59,8 @@ def find_watched(
     own: OwnTables,
     known: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
-    """The tables of `watch` as they are now, each watched from its newest version on; `known` ones as they stand.
+    """The tables of `watch` as they are now, each watched from its newest version on; `known` ones from where they are
+    captured.
 
     FOR ALL leaves those out with a warning that cannot be watched, as `find_new_tables` does; one that is named is
     refused. Row tracking is turned on, if it may be, only after everything else was found right. `own`: what change
@@ -76,10 +77,10 @@ def find_watched(
 def find_new_tables(
     store: ControlStore, stream: ChangeStream, tables: LakeTables, left_out: Callable[[str], object] = lambda name: None
 ) -> tuple[WatchedTable, ...]:
-    """What a stream FOR ALL does not watch yet: tables that came after it, each from its first version on, or from its
-    newest one where the log has lost the first, or row tracking was turned on later.
+    """The tables that a stream FOR ALL does not watch yet, as they came after it. Each is watched from its first
+    version on. It is watched from its newest one if the log has lost the first, or row tracking was turned on later.
 
-    One that cannot be watched, as it has no key or no row tracking, or a group of the stream writes it, stops none of
+    A table cannot be watched if it has no key or no row tracking, or a group of the stream writes it. It stops none of
     the others: it is left out with a warning, and `left_out` gets its name. Nothing for any other stream.
     """
     new, left = _look_at_all(store, stream, tables)
@@ -142,8 +143,8 @@ def _all_that_can_be(
     own: OwnTables,
     known: Sequence[WatchedTable],
 ) -> tuple[WatchedTable, ...]:
-    """Every table of the lake, but those that cannot be watched; one that is watched already is not lost that way, as
-    its place would be: what is wrong with it is raised. Raises InvalidArgument for keys of no table.
+    """Every table of the lake, but those that cannot be watched. A table that is watched already is not left out, as
+    its place would be lost: its problem is raised. Raises InvalidArgument for keys of no table.
     """
     old = {table.table.table_id for table in known}
     names_of_old = {table.table.name.casefold() for table in known}

@@ -1,6 +1,6 @@
 """Waves: a plan writes chunks ahead and hands them out, tasks read them, a commit moves the watermarks.
 
-Whatever dies in between, the next plan hands the same chunks out again; a sink knows them by their number.
+If anything dies in between, the next plan hands the same chunks out again; a sink knows them by their number.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def plan_wave(
 def begin_chunks(store: ControlStore, planned: Sequence[Chunk], run: str) -> tuple[Chunk, ...]:
     """A task takes up chunks; those that a sink has already are left out of the answer. A second run changes nothing.
 
-    Raises ChunkChanged where a chunk does not stand as it was handed out, as where its group was reset or dropped.
+    Raises ChunkChanged if a chunk is not as it was handed out, for example because its group was reset or dropped.
     """
 
     def begin(connection: sa.Connection) -> tuple[Chunk, ...]:
@@ -105,7 +105,7 @@ def chunk_written(store: ControlStore, chunk: Chunk, rows: int, facts: Mapping[s
 
 def chunk_failed(store: ControlStore, chunk: Chunk, run: str, error: str) -> None:
     """The chunk could not be read or written; it stays as it is, for another run. A second run changes nothing, and
-    neither does it where the sink has the chunk after all. Secrets are taken out of `error`. Raises as `begin_chunks`.
+    neither does it if the sink has the chunk after all. Secrets are taken out of `error`. Raises as `begin_chunks`.
     """
     shown = store.hide(error)
 
@@ -117,8 +117,8 @@ def chunk_failed(store: ControlStore, chunk: Chunk, run: str, error: str) -> Non
 
 
 def commit_wave(store: ControlStore, stream: str, group: str, *, run: str) -> WaveResult:
-    """Move the watermarks over all that sinks have, whichever run wrote it, and over what has no rows; partitions whose
-    end is reached are finished, and their children come in with that (I4). A second run changes nothing.
+    """Move the watermarks over all that sinks have, from any run, and over ranges without rows. Partitions whose end is
+    reached are finished, and their children come in with that (I4). A second run changes nothing.
 
     Raises ChangeStreamNotFound, ConsumerGroupNotFound.
     """
@@ -133,7 +133,7 @@ def commit_wave(store: ControlStore, stream: str, group: str, *, run: str) -> Wa
 
 
 def finish(store: ControlStore, stream: str, group: str, *, run: str) -> int:
-    """How many partitions have work left for another run; moves nothing. Raises PartitionsFailed where any failed in
+    """How many partitions have work left for another run; moves nothing. Raises PartitionsFailed if any failed in
     `run`, ChangeStreamNotFound, ConsumerGroupNotFound.
     """
 
@@ -152,7 +152,7 @@ def finish(store: ControlStore, stream: str, group: str, *, run: str) -> int:
 
 @dataclass(frozen=True)
 class _Ask:
-    """What one plan was asked for."""
+    """The request of one plan."""
 
     stream: ChangeStream
     group: ConsumerGroup

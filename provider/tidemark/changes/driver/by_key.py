@@ -25,7 +25,7 @@ _EXACT_TEXT = {  # whatever the session's time zone is, and to the microsecond
 
 
 def key_of(row: Column, kind: StructType, keys: Sequence[str]) -> Column:
-    """The struct of the key columns `keys` of `row`, a struct of type `kind`. Text is compared by bytes, whatever its
+    """The struct of the key columns `keys` of `row`, a struct of type `kind`. Text is compared by bytes, under any
     collation.
     """
     by_name = {field.name.lower(): field for field in kind.fields}

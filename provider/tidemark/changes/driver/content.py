@@ -12,8 +12,8 @@ _BY_BYTES = "UTF8_BINARY"
 
 
 def same_content(old: Column, new: Column, kind: DataType) -> Column:
-    """Whether two values of type `kind` are equal: NULL equals NULL, NaN equals NaN, 0.0 equals -0.0, strings by
-    bytes, and maps in any order of their entries.
+    """Whether two values of type `kind` are equal. NULL equals NULL, NaN equals NaN, and 0.0 equals -0.0. Strings are
+    compared by bytes, maps in any order of their entries.
     """
     return _comparable(old, kind).eqNullSafe(_comparable(new, kind))
 

@@ -39,12 +39,12 @@ def version_column(metadata: Metadata) -> str:
 def commit_of(
     metadata: Metadata, partition_columns: tuple[str, ...], files: Iterable[PlannedFile], *, row_ids: bool = True
 ) -> bytes:
-    """The only commit of a log-only table: version 0 of a table with `files`, and with partition columns for the origin
+    """The only commit of a log-only table: version 0 of a table with `files`. Its partition columns have the origin
     (int, an `Origin`) and the version (bigint) of their rows. Change files also have the column of change types.
     Without `row_ids` its rows have none.
 
-    It has the lowest protocol that reads the files, and the parts of `metadata` (the schema of the changes) that a
-    reader needs. All `files` must be partitioned by `partition_columns` (physical names), have stored vectors
+    It has the lowest protocol that reads the files, and the parts of `metadata` that a reader needs. `metadata` has the
+    schema of the changes. All `files` must be partitioned by `partition_columns` (physical names), have stored vectors
     (`with_stored_vectors`), and be all change files, or none.
     """
     files = tuple(files)

@@ -23,7 +23,7 @@ _ROWS_PER_PARTITION = 250_000
 def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
     """The smallest change set of the signed `rows` of `plan`, or of each of its commits: version, row_id and `change`.
 
-    The plan's row counts size the shuffle, whatever the session's settings. If a row id or key remains more than once
+    The plan's row counts size the shuffle, under any settings of the session. If a row id or key remains more than once
     on a side, the query fails.
     """
     if plan.netting is Netting.ONE_SIDE:
@@ -32,8 +32,8 @@ def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
 
 
 def net_images(rows: DataFrame, plan: ChangePlan) -> DataFrame:
-    """The changes of `net` with one row for each changed row: version, row_id, `old` and `new`, one of which may be
-    NULL. An update has both, and they differ.
+    """The changes of `net` with one row for each changed row: version, row_id, `old` and `new`. Either `old` or `new`
+    may be NULL. An update has both, and they differ.
     """
     if plan.netting is Netting.ONE_SIDE:
         old, new = (F.when(F.signum("side") == side, F.col("image")) for side in (REMOVED, ADDED))
@@ -74,8 +74,8 @@ def unpaired(rows: DataFrame) -> DataFrame:
 
 
 def _without_carried(rows: DataFrame, is_carried: Column, keys: list[str]) -> DataFrame:
-    """The rows without those that rewrites carried over: on the added side those that no commit of the window changed,
-    on the removed side their partners. It reads narrow columns of the added side, and images once.
+    """The rows without those that rewrites carried over. On the added side these are rows that no commit of the window
+    changed, on the removed side their partners. It reads narrow columns of the added side, and images once.
     """
     added = rows.where(F.col("origin") != Origin.REMOVED)
     removed = rows.where(F.col("origin") == Origin.REMOVED)

@@ -16,7 +16,7 @@ _ONLY_WITHIN_RETENTION = "spark.databricks.delta.vacuum.enforceTimeTravelWithinD
 
 
 def read_version(spark: SparkSession, uri: str, version: int) -> DataFrame:
-    """All rows of the version, whatever its age.
+    """All rows of the version, of any age.
 
     Delta refuses time travel past `delta.deletedFileRetentionDuration`, since VACUUM may have removed files. Files that
     are kept for a stream are older (R88). The caller must check that the files exist.

@@ -36,8 +36,8 @@ def plan_changes(
     window of a re-based stream may begin in a table that `table_id` has replaced.
 
     `reader` is the stream's name, for errors. Raises RowTrackingDisabled or UnsupportedTableFeature as
-    `require_readable` does, TrackingInterrupted (R85), SourceRecreated (R82), IncompatibleSchemaChange (R103), and
-    LogIncomplete or VersionNotFound if the log does not reach; VersionVacuumed if a deletion vector is gone. With
+    `require_readable` does, TrackingInterrupted (R85), SourceRecreated (R82), IncompatibleSchemaChange (R103). Raises
+    LogIncomplete or VersionNotFound if the log does not reach, and VersionVacuumed if a deletion vector is gone. With
     `keys`, KeyColumnChanged.
     """
     before = log.state(start)

@@ -27,10 +27,11 @@ __all__ = ["read_changed_images", "read_changes", "read_snapshot"]
 
 
 def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace) -> DataFrame:
-    """The changes of `plan`, with the columns of version `end` in its order, followed by METADATA$ACTION (string:
-    INSERT or DELETE), METADATA$ISUPDATE (boolean: true on both halves of a pair, R29) and METADATA$ROW_ID (string:
-    table id, colon, row id, or in a plan by key the canonical JSON of the key). Plans of every change also have
-    METADATA$COMMIT_VERSION (bigint) and METADATA$COMMIT_TIMESTAMP (timestamp).
+    """The changes of `plan`, with the columns of version `end` in its order, followed by METADATA$ACTION,
+    METADATA$ISUPDATE and METADATA$ROW_ID. METADATA$ACTION is a string: INSERT or DELETE. METADATA$ISUPDATE is a
+    boolean: true on both halves of a pair (R29). METADATA$ROW_ID is a string: table id, colon, row id, or in a plan by
+    key the canonical JSON of the key. Plans of every change also have METADATA$COMMIT_VERSION (bigint) and
+    METADATA$COMMIT_TIMESTAMP (timestamp).
 
     It is lazy: evaluated at each use, until `workspace` is closed. An empty plan reads nothing. Raises VersionVacuumed
     if files are missing.
@@ -54,8 +55,9 @@ def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace
 
 
 def read_changed_images(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace) -> DataFrame:
-    """The changes of a `plan` of every change, one row for each row that a commit changed: version (bigint), `old` and
-    `new` (structs of the columns of version `end`). `old` is NULL for an insert, `new` for a delete.
+    """The changes of a `plan` of every change, one row for each row that a commit changed. The columns are version
+    (bigint), `old` and `new` (structs of the columns of version `end`). `old` is NULL for an insert, `new` for a
+    delete.
 
     It is lazy in the same way, with the same errors. The plan must not be empty.
     """
@@ -75,8 +77,8 @@ def read_snapshot(
     """All rows of a version as inserts (R10); columns as in `read_changes`, lazy in the same way.
 
     With `keys`, row tracking may be off. `with_commit` adds METADATA$COMMIT_VERSION and METADATA$COMMIT_TIMESTAMP of
-    the version, whichever commit inserted a row. Raises RowTrackingDisabled, UnsupportedTableFeature, VersionVacuumed,
-    LogIncomplete, VersionNotFound, KeyColumnChanged.
+    the version, even if an earlier commit inserted a row. Raises RowTrackingDisabled, UnsupportedTableFeature,
+    VersionVacuumed, LogIncomplete, VersionNotFound, KeyColumnChanged.
     """
     state = log.state(version)
     name = f"delta.`{log.uri}`"

@@ -27,9 +27,10 @@ _STORAGE_SETTINGS = ("fs.", "spark.hadoop.")
 
 
 def signed_rows(spark: SparkSession, plan: ChangePlan, workspace: Workspace) -> DataFrame:
-    """The rows of `plan`, lazily: origin (int), version (bigint: the commit for every change, else 0), side (int: −1 or
-    +1), row_id, commit (bigint: the version that last changed the row), image (struct: the columns of the plan's
-    schema). If the plan compares by key, row_id is the struct of the key columns, and commit the side.
+    """The rows of `plan`, lazily: origin (int), version (bigint), side (int: −1 or +1), row_id, commit (bigint), image
+    (struct). `version`: the commit for every change, else 0. `commit`: the version that last changed the row. `image`:
+    the columns of the plan's schema. If the plan compares by key, row_id is the struct of the key columns, and commit
+    the side.
     """
     rows = reduce(DataFrame.unionByName, [_rows(spark, plan, files, workspace) for files in _tables(plan.files)])
     if not plan.keys:
@@ -39,7 +40,9 @@ def signed_rows(spark: SparkSession, plan: ChangePlan, workspace: Workspace) -> 
 
 
 def _tables(files: tuple[PlannedFile, ...]) -> list[list[PlannedFile]]:
-    """Groups of files, each for one log-only table: partitioned alike, all change files or none, each file once."""
+    """Groups of files, each for one log-only table: partitioned in the same way, all change files or none, each file
+    once.
+    """
     tables: dict[tuple[tuple[str, ...], bool, int], list[PlannedFile]] = defaultdict(list)
     times: dict[tuple[str, str | None], int] = defaultdict(int)
     for file in files:

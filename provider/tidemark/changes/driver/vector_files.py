@@ -21,7 +21,7 @@ _BYTES_PER_FILE = 64 << 20  # the last vector may exceed it; Delta counts offset
 
 
 def with_stored_vectors(files: Sequence[PlannedFile], directory: str, workspace: Workspace) -> list[PlannedFile]:
-    """`files` as a log can have them: each vector without a place is written to a file in `directory`, a new one of the
+    """`files` as a log can have them. Each vector without a place is written to a file in `directory`, a new one of the
     workspace. Most windows have none, and write nothing. Idempotent: a second run overwrites the same files.
     """
     room = _Room(directory, workspace)

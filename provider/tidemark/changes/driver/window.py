@@ -34,8 +34,8 @@ def read_window(
 
     Every change of a window is the union of its pages, so the plan grows with a thousandth of the commits.
 
-    Idempotent: the same window always gives the same rows, whatever is committed meanwhile (R20). `say` gets the plan
-    in a line. Raises SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85), VersionVacuumed,
+    Idempotent: the same window always gives the same rows, even if more is committed (R20). `say` gets the plan in a
+    line. Raises SourceRecreated (R82, R91), StreamStale (R84), TrackingInterrupted (R85), VersionVacuumed,
     IncompatibleSchemaChange, KeyColumnChanged.
     """
     log = _open(window, options)
@@ -52,8 +52,8 @@ def read_window(
 
 
 def plan_window(window: StreamWindow, options: Mapping[str, str] | None = None) -> tuple[ChangePlan, ...]:
-    """The plans of `read_window` for a window of changes, without Spark, with the same errors: one plan, or one for
-    each page of every change.
+    """The plans of `read_window` for a window of changes, without Spark, with the same errors. There is one plan, or
+    one for each page of every change.
     """
     with _stale_without_history(window):
         return _planned(_open(window, options), window)

@@ -31,8 +31,8 @@ class Removal:
 
 @dataclass(frozen=True)
 class KeptBytes:
-    """The bytes of data files that a stream before their removal needs, and those past the table's own retention, which
-    only streams keep.
+    """The bytes of data files that a stream before their removal needs, and those past the table's own retention. Only
+    streams keep the latter.
     """
 
     files: int = 0

@@ -41,7 +41,7 @@ def require_fitting_mode(mode: StreamMode, keys: Sequence[str], *, on_view: bool
 
 def require_keys(metadata: Metadata, keys: Sequence[str], table: str) -> tuple[str, ...]:
     """The key columns as the table spells them. Raises InvalidArgument, with column and type, for a column that is
-    missing, has parts, is given twice, or has a type whose values do not compare exactly.
+    missing, has parts or is given twice. Raises it also for a type whose values do not compare exactly.
     """
     if isinstance(keys, str):
         raise InvalidArgument(argument="keys", value=keys, problem="give a list of column names")

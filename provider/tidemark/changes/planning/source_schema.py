@@ -51,7 +51,7 @@ def first_difference(old: Metadata, new: Metadata) -> str | None:
     Columns may be added (R100: they read as NULL), renamed (R101), dropped (R102) and reordered. The type of a common
     column may be widened (R105: its values are cast up), nested fields included. Nullability and comments do not
     matter. A column that was dropped and added again is another column, which is NULL in old rows. If its type has
-    changed, too, files cannot be read: Delta records an overwrite with another type in this way, and its values would
+    changed, too, files cannot be read. Delta records an overwrite with another type in this way, and its values would
     be lost. They cannot be read either if column mapping was removed, and with it the column names of older files.
     """
     if mapping_mode(old) != "none" and mapping_mode(new) == "none":

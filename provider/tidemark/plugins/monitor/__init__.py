@@ -1,1 +1,1 @@
-"""The page "Tidemark": every stream and every replication, where each stands. It reads and changes nothing."""
+"""The page "Tidemark": the state of every stream and of every replication. It reads and changes nothing."""

@@ -1,7 +1,7 @@
-"""Who may see what: Airflow's own checks, asked on every route.
+"""The rights to see streams and replications: Airflow's own checks, asked on every route.
 
-A stream is an asset, and so is a replicated table: whoever may read assets may see streams and replications. Names of
-DAGs, runs and workers are shown to those who may read the DAG.
+A stream is an asset, and so is a replicated table: a user who may read assets may see streams and replications. Names
+of DAGs, runs and workers are shown to those who may read the DAG.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who did something, parsed from what the control store keeps: a task of a run, a notebook, a person."""
+"""The actor who did something, parsed from the control store's text: a task of a run, a notebook, a person."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def actor(said: str, readable: Collection[str]) -> Actor:
 
 
 def actor_of_act(who: str, run: str | None, readable: Collection[str]) -> Actor:
-    """Who acted: the run's task, since an owner may be another attempt; without a run, whoever it says."""
+    """The actor: the run's task, since an owner may be another attempt; without a run, the one that `who` names."""
     said = actor(who, readable)
     return actor(run, readable) if run is not None and said.kind == "person" else said
 

@@ -1,4 +1,4 @@
-"""What the page's routes answer, and how it is made of what store and log say. Times are UTC, versions the source's."""
+"""The answers of the page's routes, made of what store and log say. Times are UTC, versions the source's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LagAnswer:
     """`known`: the source's log was read; `words` then say why the stream cannot be, if so. `unreadable`: `words` say
     why the log cannot be read. `waiting`: it has not answered yet; `words` say for how long.
 
-    `behind`: versions. `lag_seconds`: age of the oldest unread version, 0 where there is none. `hours_left`: until
+    `behind`: versions. `lag_seconds`: age of the oldest unread version, 0 if there is none. `hours_left`: until
     `stale_after`.
     """
 
@@ -118,8 +118,8 @@ class StreamAnswer:
 
 @dataclass(frozen=True)
 class StreamsAnswer:
-    """One page of streams. `store`: `absent` where no task has made the control store yet. `replications`: how many
-    there are beside the streams.
+    """One page of streams. `store`: `absent` if no task has made the control store yet. `replications`: how many there
+    are beside the streams.
     """
 
     connection: str
@@ -135,8 +135,8 @@ class StreamsAnswer:
 
 @dataclass(frozen=True)
 class PinnedWindow:
-    """(from, to] of a stream, or the rows at `from` where they were owed. `rows`: of its change set; None while it is
-    open, and where only SQL or functions read it.
+    """(from, to] of a stream, or the rows at `from` if they were owed. `rows`: of its change set; None while it is
+    open, and if only SQL or functions read it.
     """
 
     stream: str

@@ -77,8 +77,8 @@ log = logging.getLogger(__name__)
 
 
 def build_app(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> FastAPI:
-    """The app, to be mounted. Answers 401 without a login and 403 without the right to read assets, on every route;
-    503 with words where the control store cannot be read.
+    """The app, to be mounted. Every route answers 401 without a login, and 403 without the right to read assets. It
+    answers 503 with words if the control store cannot be read.
     """
     gates = Gates()
     app = FastAPI(
@@ -203,7 +203,7 @@ def _add_objects(app: FastAPI, gates: Gates, clock: Callable[[], datetime]) -> N
 
 
 def _refusals(what: str) -> dict[int | str, dict[str, Any]]:
-    """What the schema says of answers that are none."""
+    """The schema's entries for answers that are errors."""
     return {404: {"description": f"No such {what}"}, 503: {"description": "The store cannot be read"}}
 
 
@@ -215,7 +215,7 @@ def _gate(gates: Gates, connection: str | None) -> Gate:
 
 
 async def _in_words(_: Request, error: Exception) -> JSONResponse:
-    """Whoever looks at the page need not know where the store is: that stands in the API server's log."""
+    """A reader of the page need not know where the store is: only the API server's log says that."""
     if isinstance(error, StreamNotFound | ReplicationNotFound):
         return JSONResponse({"detail": str(error)}, status_code=404)
     log.error("The page cannot be shown: %s", error)
@@ -223,14 +223,14 @@ async def _in_words(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _in_general_words(_: Request, error: Exception) -> JSONResponse:
-    """A fault of ours: what it is stands in the API server's log with its traceback, and nowhere else."""
+    """A fault of ours: only the API server's log says what it is, with its traceback."""
     return JSONResponse(
         {"detail": f"{type(error).__name__}: what it is about stands in the API server's log."}, 500, headers=SECURITY
     )
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """A reader of the page is told in words, a program as Airflow tells it; the status is the same."""
+    """A reader of the page gets words, a program gets Airflow's own answer; the status is the same."""
     assert isinstance(error, HTTPException)
     words = _REFUSALS.get(error.status_code)
     if words is None or "text/html" not in request.headers.get("accept", ""):

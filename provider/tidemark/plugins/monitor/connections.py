@@ -23,7 +23,7 @@ _PATIENCE = timedelta(seconds=1)  # for a read that may be tried again
 
 @dataclass(frozen=True)
 class MonitoredConnection:
-    """`store` is None where no store has been made yet: the first task that uses an embedded one makes it."""
+    """`store` is None if no store has been made yet: the first task that uses an embedded one makes it."""
 
     conn_id: str
     store: ControlStore | None

@@ -30,11 +30,11 @@ _NO_ANSWER = "The control store does not answer. What it said stands in the API 
 
 
 class Gate:
-    """Work on one connection, in threads of its own; nothing of Airflow's waits meanwhile.
+    """Work on one connection, in threads of its own; nothing of Airflow's waits for it.
 
-    At most `most` readers are let in at once, each for `patience` seconds. After a store that failed or did not answer
-    it is shut for `pause` seconds; then one reader tries, and opens it for all. Who is not let in gets 503 at once,
-    with a time after which to come again.
+    At most `most` readers are let in at once, each for `patience` seconds. After the store has failed or has not
+    answered, the gate is shut for `pause` seconds. Then one reader tries, and opens it for all. A reader who is not let
+    in gets 503 at once, with a time after which to come again.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Gate:
         self._store: ControlStore | None = None
 
     async def ask(self, work: Callable[[MonitoredConnection], T]) -> T:
-        """What `work` finds. Raises HTTPException 503, and what opening the connection and `work` raise."""
+        """The result of `work`. Raises HTTPException 503, and what opening the connection and `work` raise."""
         with self._let_in():
             answer = asyncio.wrap_future(self._threads.submit(lambda: self._do(work)))
             try:

@@ -1,4 +1,4 @@
-"""What the route of all objects answers, made of the table of objects and of the logs of streams. Times are UTC."""
+"""The answer of the route of all objects, made of the table of objects and of the logs of streams. Times are UTC."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = ["AnyObjectAnswer", "AnyObjectsAnswer", "ObjectsPart", "objects_answer
 class AnyObjectAnswer:
     """One object of any kind. `state`: in its subject's word. `severity`: failed, warning, waiting or ok. `since`: of
     the state; None if only a log tells it. `owner`: the DAG that created or wrote it last; left out for those who may
-    not read that DAG. `problem`: for those who may read the DAGs of the runs that met it, else that there is one; and
-    what the log tells. `view`: the address of its own view on the page.
+    not read that DAG. `problem`: its text for those who may read the DAGs of the runs that met it, else that there is
+    one. It also has what the log says. `view`: the address of its own view on the page.
     """
 
     kind: str
@@ -44,8 +44,8 @@ class AnyObjectAnswer:
 
 @dataclass(frozen=True)
 class AnyObjectsAnswer:
-    """One page of objects. `store`: `absent` where no task has made the control store yet. `kinds`: how many objects of
-    each kind there are, whatever is asked for.
+    """One page of objects. `store`: `absent` if no task has made the control store yet. `kinds`: how many objects of
+    each kind exist, for any search.
     """
 
     connection: str
@@ -136,6 +136,6 @@ def _answer(one: ShownObject, readable: Collection[str]) -> AnyObjectAnswer:
 
 
 def _for_reader(one: ShownObject, readable: Collection[str]) -> ShownObject:
-    """What a look has found was met by no run, so every reader may know it."""
+    """The object as the reader may see it. A finding of a look was met by no run, so every reader may know it."""
     shown = bool(one.problem_dags) and all(dag in readable for dag in one.problem_dags)
     return one if shown or one.problem is None else replace(one, problem=FOR_OTHERS)

@@ -1,4 +1,4 @@
-"""What a route needs from store and lake, read in one go each."""
+"""The data that a route needs from store and lake, read in one go each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRANSACTIONS = 10
 
 @dataclass(frozen=True)
 class PageWish:
-    """What part of the streams is asked for, and in which order."""
+    """The part of the streams that is asked for, and its order."""
 
     search: str
     only_held: bool

@@ -1,4 +1,4 @@
-"""What the page's routes answer of replications, and how it is made of what the store says. Times are UTC."""
+"""The answers of the page's routes about replications, made of what the store says. Times are UTC."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOR_OTHERS = "what a run met is shown to those who may read its DAG"
 
 
 class Urgency(IntEnum):
-    """What is to be said of an object, the worst first."""
+    """The state to report of an object, the worst first."""
 
     FAILED = 0  # its last backfill or apply
     NEEDS_BACKFILL = 1  # it needs a backfill that nobody has requested
@@ -47,9 +47,7 @@ class Urgency(IntEnum):
 
 @dataclass(frozen=True)
 class ProgressAnswer:
-    """The last backfill: `done` rows. `expected` and `percent` go by the source's statistics, None where they say
-    nothing.
-    """
+    """The last backfill: `done` rows. `expected`, `percent` go by the source's statistics, None if they say nothing."""
 
     done: int
     expected: int | None
@@ -60,8 +58,8 @@ class ProgressAnswer:
 @dataclass(frozen=True)
 class ObjectAnswer:
     """One object. `state`: of its backfill. `needs_backfill`: why it needs another one. `problem`: what the last run
-    met, where that is not the same. Those who may not read the DAGs of the runs are told that there is something, and
-    not what. `behind`: events were captured that are not applied.
+    met, if that is not the same. Those who may not read the DAGs of the runs learn that there is something, and not
+    what. `behind`: events were captured that are not applied.
     """
 
     uid: str
@@ -100,7 +98,7 @@ class ReplicationAnswer:
 
 @dataclass(frozen=True)
 class ReplicationsAnswer:
-    """Every replication, by name. `store`: `absent` where no task has made the control store yet."""
+    """Every replication, by name. `store`: `absent` if no task has made the control store yet."""
 
     connection: str
     connections: tuple[str, ...]
@@ -125,8 +123,8 @@ class ReplicationTransitionAnswer:
 
 @dataclass(frozen=True)
 class ReplicationDetails:
-    """A replication with one page of its objects, the worst first, out of `total` that fit the search; and its newest
-    moves, newest first. `older_moves`: there are more.
+    """A replication with one page of its objects, the worst first, out of `total` that fit the search. It also has its
+    newest moves, newest first. `older_moves`: there are more.
     """
 
     connection: str
@@ -147,8 +145,8 @@ class ReplicationDetails:
 
 
 def urgency(status: ObjectStatus) -> Urgency:
-    """The worst that holds of the object, but for one that needs a backfill which is requested or active: that is being
-    mended.
+    """The worst that holds of the object. A needed backfill that is requested or active does not count: it repairs the
+    object.
     """
     one = status.object
     if not one.selected:
@@ -173,7 +171,9 @@ def worst_first(objects: Sequence[ObjectStatus], search: str) -> tuple[ObjectSta
 
 
 def replication_answer(status: ReplicationStatus, readable: Collection[str]) -> ReplicationAnswer:
-    """How it stands as a whole. Errors are shown as those of streams are: to those who may read the runs' DAGs."""
+    """The state of the replication as a whole. Errors are shown as those of streams are: to those who may read the
+    runs' DAGs.
+    """
     replication = status.replication
     return ReplicationAnswer(
         uid=replication.uid,
@@ -235,8 +235,8 @@ def _alert_text(alert: Alert, status: ReplicationStatus, readable: Collection[st
 
 
 def _may_read_errors(status: ReplicationStatus, object_uid: str | None, readable: Collection[str]) -> bool:
-    """Whether the DAGs of the runs that moved the object and the replication last, and of the one that writes it, may
-    all be read; where no run of these is known, those of all that did anything to the replication. Without any nobody
+    """Whether the DAGs of the object's runs may all be read. These runs moved the object or the replication last, or
+    write the object. If none of them is known, all runs that did anything to the replication count. Without any, nobody
     is known who may.
     """
     own = (status.last_runs.get(None), status.last_runs.get(object_uid), status.open_runs.get(object_uid or ""))

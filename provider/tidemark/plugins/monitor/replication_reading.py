@@ -1,4 +1,4 @@
-"""What the routes of replications need from the store; no source is asked."""
+"""The data that the routes of replications need from the store; no source is asked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPLICATION_MOVES = 50
 
 @dataclass(frozen=True)
 class ObjectsWish:
-    """What part of a replication's objects is asked for."""
+    """The part of a replication's objects that is asked for."""
 
     search: str
     limit: int

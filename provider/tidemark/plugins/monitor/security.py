@@ -17,7 +17,7 @@ SECURITY = {
 
 
 class SecurityHeaders:
-    """Sets them where an answer begins, whichever route, check or handler made it."""
+    """Sets them where an answer begins, for every route, check and handler."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

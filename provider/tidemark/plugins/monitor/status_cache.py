@@ -51,9 +51,9 @@ class _Entry:
 class StatusCache:
     """Statuses of streams, each asked once at a time and kept for `keep` seconds.
 
-    However slow or dead a lake is, `statuses` returns after `patience` seconds: the rest are NotYet by then, and are
-    waited for in the background by at most `threads` threads, `each` of them for one table, a view's tables included.
-    Questions that no thread has taken up are withdrawn.
+    However slow or dead a lake is, `statuses` returns after `patience` seconds; the rest are NotYet by then. At most
+    `threads` threads wait for the rest in the background. At most `each` of them wait for one table, a view's tables
+    included. Questions that no thread has taken up are withdrawn.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class StatusCache:
 
 
 async def _answered(answers: Iterable[Future[StreamStatus]], patience: float) -> None:
-    """Returns when all are there, or after `patience` seconds."""
+    """Returns when all have arrived, or after `patience` seconds."""
     waiting = [asyncio.wrap_future(answer) for answer in answers]
     if waiting:
         there, late = await asyncio.wait(waiting, timeout=patience)

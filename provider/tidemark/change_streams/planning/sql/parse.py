@@ -82,7 +82,7 @@ def _stream(cursor: Cursor) -> SqlName:
 
 
 def _watch(cursor: Cursor) -> WatchAsk:
-    """What stands behind FOR. In quotes ALL is the name of a table."""
+    """The tables behind FOR. In quotes ALL is the name of a table."""
     if cursor.takes("ALL"):
         return WatchAsk(everything=True)
     tables = [_table(cursor)]
@@ -137,8 +137,8 @@ def _options(cursor: Cursor) -> _Options:
 
 
 def _known(cursor: Cursor, options: _Options) -> Mapping[str, OptionValue]:
-    """Their values. An option that there is not, or one of another type, is an error of syntax, as there; a value that
-    is out of its range is refused later.
+    """Their values. An option that does not exist, or one of another type, is an error of syntax, as there. A value
+    that is out of its range is refused later.
     """
     for name, given in options.items():
         if name not in OPTIONS:
@@ -165,7 +165,7 @@ def _value(cursor: Cursor) -> OptionValue:
 
 @dataclass(frozen=True)
 class _Given:
-    """The value of an option, and where its name and the value stand."""
+    """The value of an option, and the places of its name and of the value."""
 
     value: OptionValue
     at: Span

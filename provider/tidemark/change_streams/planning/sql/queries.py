@@ -1,4 +1,4 @@
-"""What a query may hold of change streams that Spark does not know: the catalog views, and READ_ in either dialect."""
+"""Mentions of change streams in a query that Spark does not know: the catalog views, and READ_ in either dialect."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def may_mention(text: str) -> bool:
 
 
 def find_mentions(text: str, streams: Collection[str]) -> tuple[ChangeStreamMention, ...]:
-    """What stands for change streams in the text, in its order. `streams`: the names of those that there are.
+    """The mentions of change streams in the text, in its order. `streams`: the names of those that exist.
 
     A function of another name may be the user's own. None in a text that cannot be taken apart: Spark says why.
     """

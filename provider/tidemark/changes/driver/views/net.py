@@ -31,7 +31,7 @@ def net_changes(
     then METADATA$ACTION, METADATA$ISUPDATE, METADATA$ROW_ID.
 
     A row id has at most one content at each end. After equal contents have cancelled, it has one old image, one new, or
-    both; more would be a defect, and fail the query. `sources` has the table id of those `ids` that are row ids.
+    both. More would be a defect, and fail the query. `sources` has the table id of those `ids` that are row ids.
     """
     shown = _image(kind)
     states = (
@@ -66,7 +66,7 @@ def _shown(changes: DataFrame, kind: StructType) -> DataFrame:
 
 
 def _row_id(ids: tuple[str, ...], sources: Mapping[str, str]) -> Column:
-    """The first half of the SHA-256 of the parts: for each its number, then table id and row id, or the group's key.
+    """The first half of the parts' SHA-256: for each its number, then table id and row id, or the group's key.
 
     The set of parts identifies the arm of a UNION ALL. The numbers distinguish scans of a table that is joined with
     itself.

@@ -45,8 +45,8 @@ def read_view_changes(
     reader: str = "CHANGES",
     say: Callable[[str], None] | None = None,
 ) -> DataFrame:
-    """The changes of a view in a window: the view's columns, then METADATA$ACTION, METADATA$ISUPDATE, METADATA$ROW_ID
-    (string: a digest of the ids of the base rows behind the row).
+    """The changes of a view in a window: the view's columns, then METADATA$ACTION, METADATA$ISUPDATE, METADATA$ROW_ID.
+    METADATA$ROW_ID is a string: a digest of the ids of the base rows behind the row.
 
     `windows` has one window for each of `query.bases`, in that order. `now` is the time of the read, the same for both
     ends (R37). `reader` is the stream's name, for errors; `say` gets the plan in a line. Few changed rows of base

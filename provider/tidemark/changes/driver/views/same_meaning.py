@@ -32,7 +32,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?|\b\d{16,19}\b")
 def require_same_meaning(spark: SparkSession, query: ViewQuery) -> None:
     """Nothing, if Spark makes the same plan of query and view.
 
-    A parser that is not Spark's has parsed and rewritten the text. Raises ViewNotUnderstood if the plans differ,
+    A parser that is not Spark's has parsed and rewritten the text. Raises ViewNotUnderstood if the plans differ. Raises
     ViewRefused for operators of Spark's plan that cannot be followed and that the text does not show.
     """
     ours = re.sub(rf"{BASE}(\d+)", lambda found: query.bases[int(found[1])], query.text)

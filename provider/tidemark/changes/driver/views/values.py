@@ -45,7 +45,7 @@ class Values:
         return Values(self.kind, self.values | other.values, self.null or other.null)
 
     def hold(self, schema: StructType, name: str, *, null: bool = False) -> Column | None:
-        """A filter that the column `name` of `schema` has one of the values, or one close to it, so that files can be
+        """A filter that the column `name` of `schema` has one of the values, or one close to it. With it, files can be
         skipped. With `null`, NULL is a value like any other; without, nothing equals it. None if the types are compared
         differently.
         """

@@ -3,8 +3,8 @@
 A *form* is a file with one deletion vector. Each `add` counts +1 and each `remove` −1 for its form. A form that a
 window adds and removes again counts zero, and is never read. The counts of a path's forms give, row by row, its part of
 the removed (−1) and the added (+1) side. Every commit that changed rows must count once, by its file actions or by its
-change files. Then the sum is the change from the first to the last state, with or without commits that only move rows:
-equal (row id, row commit version) cancel as signed multisets.
+change files. Then the sum is the change from the first to the last state, with or without commits that only move rows.
+Equal (row id, row commit version) cancel as signed multisets.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _KEEPS_ROW_IDS = ("OPTIMIZE", "REORG", "REMOVE COLUMN MAPPING", "DROP FEATURE", 
 class Fold:
     """The files that a candidate reads: forms of paths, files with inserted rows (`births`), and change files (`feed`).
 
-    It is not `sound` if the log contradicts itself: a file is added or removed twice (known for STATE only, which
-    counts all actions). `weighed`: the cost of each candidate, if several exist.
+    It is not `sound` if the log contradicts itself: a file is added or removed twice. That is known for STATE only,
+    which counts all actions. `weighed`: the cost of each candidate, if several exist.
     """
 
     candidate: Candidate
@@ -80,8 +80,8 @@ class Fold:
 def choose(commits: Sequence[Commit], before: Metadata, high_water_mark: int | None, *, feed: bool) -> Fold:
     """The cheapest fold for a standard change set. Change files are considered only if `feed`.
 
-    A rewrite with dataChange=false is never read, even if it gave rows new ids: for its readers nothing has changed,
-    whatever the window.
+    A rewrite with dataChange=false is never read, even if it gave rows new ids. For its readers nothing has changed, in
+    any window.
     """
     states = fold_states(commits, before, high_water_mark)
     if not states.sound:
@@ -112,7 +112,7 @@ def fold_states(
 
 def fold_data_changes(commits: Iterable[Commit], before: Metadata, high_water_mark: int | None) -> Fold:
     """The dataChange fold: rewrites that change no row are not read. A side can have a row several times, with
-    different commit versions, so rows must be cancelled as signed multisets before they are paired.
+    different commit versions. So rows must be cancelled as signed multisets before they are paired.
     """
     counts = _Counts(high_water_mark)
     for commit, metadata in _with_metadata(commits, before):
@@ -158,8 +158,8 @@ def fold_commit(commit: Commit, before: Metadata, high_water_mark: int | None, *
 
 
 def brings_rows_back(commits: Iterable[Commit], high_water_mark: int | None) -> bool:
-    """Whether rows from before the window may have been restored unchanged (RESTORE): a file with ids of that time is
-    added, or loses deletions. It is False only if the log excludes it.
+    """Whether rows from before the window may have been restored unchanged (RESTORE). Then a file with ids of that time
+    is added, or loses deletions. It is False only if the log excludes it.
     """
     for commit in commits:
         removed = {action.path for action in commit.removes}

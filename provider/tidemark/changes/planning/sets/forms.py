@@ -50,7 +50,7 @@ class Form:
 @dataclass(frozen=True)
 class PathChange:
     """The forms of one path that do not cancel, with their counts. The change set has each row of the path as often as
-    the sum of its forms' counts; negative counts are of the removed side.
+    the sum of its forms' counts. Negative counts are of the removed side.
 
     `all_born`: the window inserted every row of the file, so none has a partner among older rows.
     """

@@ -64,8 +64,8 @@ class _Classes:
         return self.shown[id(block_of(source))]
 
     def reached(self, start: _Node) -> set[_Node]:
-        """All columns that equal `start` in its rows: outwards from arms of unions, then inwards, but not into other
-        arms of the same union.
+        """All columns that equal `start` in its rows. They are found outwards from arms of unions, then inwards, but
+        not into other arms of the same union.
         """
         outwards = self._closed({start})
         while further := {above for node in outwards for above in self.up[node]} - outwards:

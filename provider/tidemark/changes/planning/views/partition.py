@@ -176,7 +176,7 @@ class _Keys:
 def _after_join(
     join: exp.Join, keys: list[PartitionKey], changed: bool, right: _Source, equal: list[tuple[str, str]]
 ) -> list[PartitionKey]:
-    """The keys of a join: both sides cut by an equality of the key, or one side, if the other did not change."""
+    """The keys of a join. An equality of the key cuts both sides; only one side is cut if the other did not change."""
     side, asks = join.side.upper(), join.kind.upper() in ("SEMI", "ANTI")
     found = []
     for one in keys:

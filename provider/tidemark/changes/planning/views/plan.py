@@ -30,8 +30,9 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class BaseReading:
-    """The reads of one base table: files of its changes (rows and bytes), and, at the versions in `versions`, files
-    that may have partners. These have at most `rows` rows and `bytes` bytes in each version, if the log has both.
+    """The reads of one base table: files of its changes (rows and bytes), and files that may have partners. Partners
+    are read at the versions in `versions`. Their files have at most `rows` rows and `bytes` bytes in each version, if
+    the log has both.
     """
 
     table: str
@@ -91,8 +92,8 @@ def choose_way(
     """The way for changes in the base tables `changed`. `columns`: those of each base table; `can_cut`: whether a
     column can skip files.
 
-    Raises InvalidArgument for an append-only stream on a view with groups or optional partners: one inserted row does
-    not insert one of its rows.
+    Raises InvalidArgument for an append-only stream on a view with groups or optional partners. One inserted row does
+    not insert one row of such a view.
     """
     parts = numbered(query)
     tree = parts.tree

@@ -1,8 +1,9 @@
 """The signed change algebra: the changes of a view's rows as a sum of terms, each a query.
 
-A query of projections, filters, inner joins and UNION ALL with the scans s₁ … sₖ has the changes Σᵢ Q(new₁ … newᵢ₋₁,
-Δᵢ, oldᵢ₊₁ … oldₖ), where Δ has removed rows (−1) and added rows (+1). Arms of a UNION ALL without sᵢ give nothing if
-another arm has it. For append-only streams Δ has inserted rows, old all rows at the offset, and new both (R77).
+The query is made of projections, filters, inner joins and UNION ALL, with the scans s₁ … sₖ. Its changes are Σᵢ Q(new₁
+… newᵢ₋₁, Δᵢ, oldᵢ₊₁ … oldₖ), where Δ has removed rows (−1) and added rows (+1). Arms of a UNION ALL without sᵢ give
+nothing if another arm has it. For append-only streams Δ has inserted rows, old all rows at the offset, and new both
+(R77).
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Scan:
 
 @dataclass(frozen=True)
 class Term:
-    """A query over scans, with SIGN (int; not in the whole), the parts of the row id (`ids`, NULL if a row does not
-    have the part), and the view's columns by `column_name`.
+    """A query over scans. Its columns are SIGN (int; not in the whole), the parts of the row id (`ids`), and the view's
+    columns by `column_name`. A part is NULL if a row does not have it.
 
     `delta`: the scan that gives changes; None for the whole at one end.
     """

@@ -25,8 +25,8 @@ class ViewText:
     def refused(self, construct: str, node: exp.Expr, *words: TokenType, instead: str = "") -> ViewRefused:
         """The error about a construct that cannot be followed, with line, column and text.
 
-        The span is that of the last of `words` before the first part of `node` that has a span, or else of that part.
-        If several of `words` follow one another, the first of them counts.
+        The span is that of the last of `words` before the first part of `node` that has a span. Without such a word it
+        is the span of that part. If several of `words` follow one another, the first of them counts.
         """
         start, end = self._whole(*self._span(node, words))
         before = self.text[:start]

@@ -26,8 +26,8 @@ def with_ids(parts: Parts, delta: int | None) -> tuple[exp.Expr, list[str]]:
     """The query with the columns of ids after its own, and those names; its scans are named SCAN and their number. With
     `delta`, a scan that gives changes, SIGN follows.
 
-    After the columns of its table, a scan gives the id of its row as the column ID and its number (bigint), and `delta`
-    also SIGN (int). A group gives its key as text. The column is NULL if a row does not have the part.
+    After the columns of its table, a scan gives the id of its row as the column ID and its number (bigint). The scan
+    `delta` also gives SIGN (int). A group gives its key as text. The column is NULL if a row does not have the part.
     """
     work = _WithIds(parts, delta)
     names = work.visible(parts.tree)

@@ -88,7 +88,7 @@ REPLICATED_TABLES = """
 
 
 def upgrade() -> None:
-    """Whatever lives gets its row. Since when a state holds is known as far as a history was kept."""
+    """Every live object gets its row. The time since which a state holds is known only within the kept history."""
     made = op.create_table(
         TABLE,
         sa.Column("kind", sa.String(32), nullable=False),
