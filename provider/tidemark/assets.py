@@ -22,10 +22,10 @@ def stream_asset(name: str) -> Asset:
 def stream_data_asset(name: str, *, conn_id: str = DEFAULT_CONN_ID, **intervals: float) -> Asset:
     """The asset that gets an event when the stream `name` has data: `schedule=[stream_data_asset("s")]` (R126).
 
-    A trigger in the triggerer watches the stream for as long as a DAG that is not paused is scheduled on the asset. It
-    announces data once for each offset, and again until it is consumed. `intervals` are seconds: `poll_interval`,
-    `renew_after` and `keep_fresh_after` of StreamDataEventTrigger. All DAGs must create the asset by this function with
-    the same arguments: the watched stream is a property of the asset, and the last parsed file decides.
+    A trigger in the triggerer watches the stream while a DAG that is not paused is scheduled on the asset. It announces
+    data once for each offset, and again until it is consumed. `intervals` are seconds: `poll_interval`, `renew_after`
+    and `keep_fresh_after` of StreamDataEventTrigger. All DAGs must create the asset by this function with the same
+    arguments. The watched stream is a property of the asset, and the last parsed file decides.
 
     An event is a wake-up hint. Its extra has the stream's offset, but only the control store is authoritative.
     """

@@ -1,7 +1,7 @@
 """Failpoints: named lines at which a test can end the process as a power cut would.
 
-Nothing happens unless `TIDEMARK_KILL_AT` names the point. `TIDEMARK_KILL_ONCE` is a file that is made by the first
-kill; while it exists no further kill happens, so a retry runs through.
+Nothing happens unless `TIDEMARK_KILL_AT` names the point. The first kill creates the file `TIDEMARK_KILL_ONCE`. While
+it exists no further kill happens, so a retry runs through.
 """
 
 from __future__ import annotations

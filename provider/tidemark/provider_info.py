@@ -1,4 +1,6 @@
-"""What Airflow reads to discover the provider. Imports nothing: provider discovery runs on every Airflow command."""
+"""The description by which Airflow discovers the provider. Imports nothing: provider discovery runs on every Airflow
+command.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A driver's output: all of it in a file, the job's own lines in the task log, the last lines for an error."""
+"""A driver's output: all in a file, the job's own lines in the task log, the last lines for an error."""
 
 from __future__ import annotations
 

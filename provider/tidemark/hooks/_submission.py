@@ -36,9 +36,10 @@ _MASTERS = "Use local, spark://…, yarn, k8s://…, or Spark Connect."
 def spark_connection(conn_id: str | None, master: str) -> Connection:
     """The Spark connection `conn_id`, or one to `master` if None. Errors name the connection, or the master's origin.
 
-    Raises AirflowNotFoundException for an unknown id (the submit hook would use YARN), InvalidArgument for a connection
-    of another type, NotYetSupported for deploy mode cluster and for a master other than local, standalone, YARN,
-    Kubernetes and Spark Connect, SparkMasterUnfit if this host cannot reach YARN or Kubernetes.
+    Raises AirflowNotFoundException for an unknown id (the submit hook would use YARN), and InvalidArgument for a
+    connection of another type. Raises NotYetSupported for deploy mode cluster, and for a master other than local,
+    standalone, YARN, Kubernetes and Spark Connect. Raises SparkMasterUnfit if this host cannot reach YARN or
+    Kubernetes.
     """
     if conn_id is None:
         connection = Connection(conn_id="tidemark_spark", conn_type="spark", host=master)
@@ -121,9 +122,9 @@ class Submission(SparkSubmitHook):
     """One `spark-submit` in a process group of its own.
 
     Lines of the job that begin with `tidemark: ` go to the task log; everything goes to `spark_log`. Settings in `conf`
-    with a secret name are passed by a file in memory, or by a private file beside `spark_log`, which is deleted at the
-    driver's end. Other settings are visible in process lists. `environment` is all that spark-submit and a driver in
-    client mode get. The hook itself would turn it into arguments on YARN and Kubernetes, and elsewhere add it to the
+    with a secret name are passed by a file in memory, or by a private file beside `spark_log`. The file is deleted at
+    the driver's end. Other settings are visible in process lists. `environment` is all that spark-submit and a driver
+    in client mode get. The hook itself would turn it into arguments on YARN and Kubernetes, and elsewhere add it to the
     worker's. `inherited`: descriptors that live as long as the driver.
     """
 
@@ -169,7 +170,7 @@ class Submission(SparkSubmitHook):
         follow(itr, self.spark_log, self.tail, partial(self.log.info, "%s"))
 
     def submit(self, application: str = "", **kwargs: Any) -> None:
-        """Runs `application` to its end, whatever its exit code, which is judged together with the job's result."""
+        """Runs `application` to its end. Its exit code is judged together with the job's result."""
         with self._secrets_at_hand() as read_from, contextlib.suppress(AirflowException):
             inherited = (*self._inherited, *read_from)
             super().submit(application, start_new_session=True, env=self._environment, pass_fds=inherited, **kwargs)

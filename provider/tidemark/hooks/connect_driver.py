@@ -116,7 +116,7 @@ class ConnectDriver(LoggingMixin):
         return self._process.poll() if self._process is not None else None
 
     def submit(self, application: str, *, cwd: str) -> None:
-        """Runs `application` in `cwd` to its end, whatever its exit code."""
+        """Runs `application` in `cwd` to its end, with any exit code."""
         process = self._process = subprocess.Popen(
             [sys.executable, application, *self._arguments],
             stdout=subprocess.PIPE,

@@ -50,7 +50,7 @@ _PORT = 9092
 
 
 def kafka_address(conn_id: str) -> KafkaAddress:
-    """Where the connection leads to. Its secrets are masked in the logs of tasks.
+    """The address of the connection. Its secrets are masked in the logs of tasks.
 
     Raises AirflowNotFoundException for a connection that does not exist, InvalidArgument as `address_of`.
     """
@@ -64,11 +64,11 @@ def kafka_address(conn_id: str) -> KafkaAddress:
 
 
 def address_of(connection: Connection) -> KafkaAddress:
-    """The address that the connection says: by the extra `bootstrap.servers` and others, as Airflow's Kafka provider
-    has them, or by host, port, login and password.
+    """The address of the connection. It comes from the extra `bootstrap.servers` and others, as in Airflow's Kafka
+    provider, or from host, port, login and password.
 
-    Raises InvalidArgument for another type of connection, for one without brokers, and for an extra that would change
-    how brokers are reached and is not supported.
+    Raises InvalidArgument for another type of connection, and for a connection without brokers. The same for an
+    unsupported extra that would change how brokers are reached.
     """
     if connection.conn_type != "kafka":
         raise _unfit(connection, f"its type is {connection.conn_type!r}; give one of type kafka")

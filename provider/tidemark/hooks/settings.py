@@ -60,8 +60,9 @@ def settings_from(
 ) -> TidemarkSettings:
     """The settings in a connection's `extra`, else in the configuration `options`, else the embedded defaults.
 
-    Raises InvalidArgument for a value that does not parse, a lake root with a password, a driver environment with
-    forbidden names, and a SQLite store under an executor that spans hosts; StoreUrlInvalid for an invalid store URL.
+    Raises InvalidArgument for a value that does not parse, a lake root with a password, and a driver environment with
+    forbidden names. The same for a SQLite store under an executor that spans hosts. Raises StoreUrlInvalid for an
+    invalid store URL.
     """
     from tidemark.hooks._driver_environment import names_from
     from tidemark.hooks._secrets import require_no_password

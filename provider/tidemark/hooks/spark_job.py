@@ -72,14 +72,14 @@ class Driver(Protocol):
         """The exit code; None while it runs."""
 
     def submit(self, application: str, *, cwd: str) -> object:
-        """Runs `application` in `cwd` to its end, whatever its exit code."""
+        """Runs `application` in `cwd` to its end, with any exit code."""
 
 
 class SparkJob:
     """A submitter. `tidemark.streams.worker` calls `run`, and `on_kill` calls `cancel`.
 
-    The driver runs on this host, on the Spark of the settings: a JVM that spark-submit starts, with executors perhaps
-    on a cluster, or a running Spark Connect server. `python_path` is added to the driver's PYTHONPATH, so that it can
+    The driver runs on this host, on the Spark of the settings. That is a JVM of spark-submit, with executors perhaps on
+    a cluster, or a running Spark Connect server. `python_path` is added to the driver's PYTHONPATH, so that it can
     import the modules of DAG files. `source`: the database that a replication reads, passed by environment. `packages`:
     jars that the job needs beside those of the settings.
     """
@@ -283,8 +283,8 @@ class SparkJob:
 
     @contextlib.contextmanager
     def _ending_the_group(self, submission: Driver) -> Iterator[None]:
-        """Ends the process group after the context, so that no Python driver still writes after an exception here (such
-        as a timeout) or after the JVM's death.
+        """Ends the process group after the context. So no Python driver still writes after an exception here (such as a
+        timeout) or after the JVM's death.
         """
         try:
             yield

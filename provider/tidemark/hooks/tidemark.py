@@ -52,8 +52,8 @@ class TidemarkHook(BaseHook):
     def settings(self) -> TidemarkSettings:
         """The settings, parsed once. Airflow's masker gets their secrets first.
 
-        Raises AirflowNotFoundException for a missing connection other than the default, InvalidArgument for one of
-        another type, and errors of `settings_from` with the origin of the value.
+        Raises AirflowNotFoundException for a missing connection other than the default, and InvalidArgument for one of
+        another type. Errors of `settings_from` name the origin of the value.
         """
         from airflow.sdk.configuration import conf
 
@@ -172,7 +172,7 @@ class TidemarkHook(BaseHook):
         return DeltaLog.open(self.table_uri(table), self.settings.storage_options)
 
     def _finders(self) -> tuple[Finder, ...]:
-        """Where a table is looked for that is gone from its path; without a job."""
+        """The places in which a table is searched that is gone from its path; without a job."""
         from tidemark.lake.moved import below_the_root, beside, by_name
         from tidemark.lake.tables import resolve
 

@@ -41,7 +41,7 @@ def run(
 ) -> JobResult:
     """The answer to `spec`. Every failure is an ErrorRecord in it.
 
-    The job gets a session of its own; a session of Spark Connect is used as it is, and must be the job's own.
+    The job gets a session of its own. A session of Spark Connect is used as it is, and must be the job's own.
     `options`: storage options of the lake; `source`: the database that a replication reads. `end` ends the process if
     the job does not stop at its deadline; None if the process is not ours. Idempotent: each kind of job describes its
     second run.

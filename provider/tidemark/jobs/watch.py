@@ -19,7 +19,7 @@ class Watch:
     """A watch on marker and clock. As a context it runs as long as the job.
 
     If the job must stop, `cancel` ends its Spark jobs and `stop_if_due` raises. If the job is still inside some seconds
-    later, `end` is called, which should end the process: a late writer is worse than a dead one.
+    later, `end` is called, which should end the process. A late writer is worse than a dead one.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class Troubles:
-    """What a client said of its connections: the last trouble, and the last refusal."""
+    """The reports of a client on its connections: the last trouble, and the last refusal."""
 
     def __init__(self) -> None:
         self.last: Any = None

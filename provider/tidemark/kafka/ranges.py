@@ -32,7 +32,7 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Start:
-    """Where a read begins: at an offset of each partition that is named, and at `others` in all other ones.
+    """The start of a read: an offset of each named partition, and `others` for all other partitions.
 
     A time stands for the first record with that time or a later one, and for the end if there is none. Without
     `others`, a partition that is not named is an error. Raises InvalidArgument.
@@ -103,8 +103,8 @@ class TopicRange:
 def at_most(wanted: TopicRange, offsets: int) -> TopicRange:
     """The range with ends so early that it has no more than that many offsets.
 
-    All partitions get the same share, as far as they have so many. The rest goes to those that have most, so that none
-    waits for ever. Raises InvalidArgument.
+    All partitions get the same share, or all that they have. The rest goes to those that have most, so that none waits
+    for ever. Raises InvalidArgument.
     """
     if offsets < 1:
         raise InvalidArgument(argument="offsets", value=offsets, problem="take one offset or more")
@@ -125,7 +125,7 @@ def _shares(lengths: Mapping[int, int], offsets: int) -> dict[int, int]:
 
 
 def offset_in(start: Start, bounds: PartitionBounds) -> int | None:
-    """Where the read of the partition begins; None if its brokers have to be asked for the offset of a time."""
+    """The offset at which the read of the partition begins; None if only its brokers know the offset of a time."""
     if (named := start.offsets.get(bounds.partition)) is not None:
         return named
     if start.others is End.EARLIEST:
@@ -134,10 +134,10 @@ def offset_in(start: Start, bounds: PartitionBounds) -> int | None:
 
 
 def require_same_topic(state: TopicState, start: Start, topic_id: str | None = None) -> None:
-    """Say nothing if the start fits the topic as it is. `topic_id`: that of the topic of which the offsets are.
+    """Say nothing if the start fits the topic as it is. `topic_id`: that of the topic to which the offsets belong.
 
-    Raises TopicRecreated; TopicPartitionsChanged for a partition that is named and does not exist, or that exists and
-    for which there is no start.
+    Raises TopicRecreated. Raises TopicPartitionsChanged for a named partition that does not exist, and for an existing
+    one without a start.
     """
     if topic_id is not None and topic_id != state.topic_id:
         raise TopicRecreated(topic=state.topic, expected=topic_id, found=state.topic_id)

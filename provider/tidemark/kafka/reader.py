@@ -76,8 +76,8 @@ class TopicReader:
     ) -> TopicRange:
         """The offsets from `start` up to the present end of the topic, or up to the first record of the time `before`.
 
-        `topic_id`: that of the topic of which the offsets are, if it is known. Raises InvalidArgument, TopicRecreated,
-        TopicPartitionsChanged, OffsetOutOfRange.
+        `topic_id`: that of the topic to which the offsets belong, if it is known. Raises InvalidArgument,
+        TopicRecreated, TopicPartitionsChanged, OffsetOutOfRange.
         """
         if before is not None and before.tzinfo is None:
             raise InvalidArgument(argument="before", value=before, problem="give a time with a time zone")
@@ -96,7 +96,7 @@ class TopicReader:
         """The records of the range, in batches. The last batch has the ends of the range as its positions.
 
         Offsets without a record are passed over. A second read gives the same records. Raises, before the first batch,
-        TopicRecreated, TopicPartitionsChanged and OffsetOutOfRange; also later, if the topic changes meanwhile.
+        TopicRecreated, TopicPartitionsChanged and OffsetOutOfRange; also later, if the topic changes during the read.
         """
         require_readable(self.state(wanted.topic), wanted)
         return self._batches(replace(wanted, partitions=tuple(one for one in wanted.partitions if one.length)))

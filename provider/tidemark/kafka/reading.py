@@ -133,7 +133,7 @@ class Reading:
         require_readable(self._state(self._wanted.topic), replace(self._wanted, partitions=tuple(left)))
 
     def _require_same_topic(self) -> None:
-        """Offsets of a topic that was recreated meanwhile are those of other records."""
+        """Offsets of a topic that was recreated since are those of other records."""
         require_readable(self._state(self._wanted.topic), replace(self._wanted, partitions=()))
 
     def _quiet(self) -> Exception:

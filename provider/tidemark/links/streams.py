@@ -53,7 +53,7 @@ class SparkUiLink(BaseOperatorLink):
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """The URL of Spark's page. It is empty, so that no link is shown, if the connection has no http or https
-        address, or one with a user: everybody can read links.
+        address. The same for an address with a user, since everybody can read links.
         """
         try:
             connection = BaseHook.get_connection(getattr(operator, "conn_id", DEFAULT_CONN_ID))

@@ -1,1 +1,1 @@
-"""Nouns: frozen dataclasses and enums of the standard library. Those that cross processes have a JSON form."""
+"""Nouns: frozen dataclasses and enums of the standard library. Values that cross processes have a JSON form."""

@@ -22,8 +22,8 @@ __all__ = ["from_json", "from_plain", "to_json", "to_plain"]
 
 
 def to_plain(value: Any) -> Any:
-    """The JSON form of a value: dataclasses as dicts, tuples as lists, enums as their value, times as ISO 8601 with an
-    offset, spans as microseconds.
+    """The JSON form of a value: dataclasses as dicts, tuples as lists, enums as their value. Times are ISO 8601 with an
+    offset, spans microseconds.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}

@@ -44,8 +44,8 @@ def foreign_object(text: str | bytes | None) -> dict[str, Any]:
 
 
 def foreign_value(kind: type[T], text: str | None, name: str) -> T | None:
-    """The dataclass `kind` under `name` in the text's object; None if no value of exactly that form exists, down to the
-    types of its parts.
+    """The dataclass `kind` under `name` in the text's object. None if there is no value of exactly that form, down to
+    the types of its parts.
     """
     try:
         value = from_plain(kind, foreign_object(text)[name])

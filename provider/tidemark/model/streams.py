@@ -90,8 +90,8 @@ class BaseWindow:
 class StreamOffset:
     """The offset of a stream: it has read all versions of the table `table_id` up to and including `version`.
 
-    For a view it has the digest of its text, and the sum of its base tables' versions, which counts commits and only
-    grows. The versions themselves are the stream's `bases`.
+    For a view it has the digest of its text, and the sum of its base tables' versions, which only grows. The versions
+    themselves are the stream's `bases`.
     """
 
     table_id: str
@@ -139,7 +139,7 @@ class WindowKind(StrEnum):
 class StreamWindow:
     """The window of one stream in a transaction: (start, end] of the source, pinned by value.
 
-    For a view start and end are sums, as in `StreamOffset`, `bases` has the window of each table, and `read_at` is the
+    For a view start and end are sums, as in `StreamOffset`, and `bases` has the window of each table. `read_at` is the
     value of current_timestamp() at both ends (R37). `replayed`: it was delivered before, and moves no offset. `keys`:
     those of the stream.
     """

@@ -38,8 +38,8 @@ class DeletionVector:
 
 @dataclass(frozen=True)
 class UnstoredVector:
-    """A deletion vector that is not stored yet and is too large for a log: its data in Delta's form, and its number of
-    rows.
+    """A deletion vector that is not stored yet and is too large for a log: its data in Delta's form, and its rows'
+    number.
     """
 
     data: bytes = field(repr=False)

@@ -31,10 +31,10 @@ class StreamStaleSensor(StreamSensor):
     also when its consumption fails again and again, or when its offset does not move although there are changes.
 
     Returns the streams at risk, the least time first: [{stream, table, stale_after, hours_left, behind, reason,
-    staleness, lost_version, bytes_kept, bytes_past_retention, risks, failures_in_row, last_error, unmoved_hours}];
-    (`risks`: of stale, failing, stuck). `reason` says why a stream cannot be read, and is None for a forecast. Reads
-    the control store and logs, never starts a JVM. A lake that does not answer is no alarm but a warning in the log.
-    Works with `deferrable=True` and `mode="reschedule"`; each look is a fresh one.
+    staleness, lost_version, bytes_kept, bytes_past_retention, risks, failures_in_row, last_error, unmoved_hours}].
+    `risks` has some of stale, failing and stuck. `reason` says why a stream cannot be read, and is None for a forecast.
+    Reads the control store and logs, never starts a JVM. A lake that does not answer is no alarm but a warning in the
+    log. Works with `deferrable=True` and `mode="reschedule"`; each look is a fresh one.
 
     :param stream: the stream, or several; None: all of the control store. (templated)
     :param hours_left: the time that must be left, in hours. (templated)

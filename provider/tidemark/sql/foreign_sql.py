@@ -1,7 +1,7 @@
 """SQL that others may have written: statements, views, constraints of tables. Only this module calls sqlglot's parser.
 
-Each text gives a tree or SqlNotUnderstood, also if it is nested more deeply than Python's stack, or if sqlglot itself
-fails on it.
+Each text gives a tree or SqlNotUnderstood. This holds for texts that are nested more deeply than Python's stack, or on
+which sqlglot fails.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def makes_rows(call: exp.Expr) -> bool:
 
 
 def at_one_time(tree: exp.Expr, now: datetime) -> exp.Expr:
-    """The tree with `now` in place of every call for the time, so that both ends of a window see the same time (R37).
+    """The tree with `now` in place of every call for the time. So both ends of a window see the same time (R37).
 
     A date is that of `now` in the session's time zone, as it is for `current_date`.
     """

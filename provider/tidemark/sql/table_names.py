@@ -1,4 +1,4 @@
-"""What a table's name means, for the client, operators and commands alike (decision 15)."""
+"""The meaning of a table's name, for the client, operators and commands (decision 15)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class TableName:
 
 
 def table_name(name: str) -> TableName:
-    """The meaning of a name. A path, a URI and delta.`path` are themselves; a name with a catalog is that catalog's;
-    any other name is a table below the lake root, or else one of the session's catalog.
+    """The meaning of a name. A path, a URI and delta.`path` are themselves. A name with a catalog is that catalog's.
+    Any other name is a table below the lake root, or else one of the session's catalog.
     """
     text = name.strip()
     parts = tuple(quoted.replace("``", "`") or plain for quoted, plain in _PART.findall(text))

@@ -1,4 +1,4 @@
-"""From the images of changed rows to modifications: keys, new and old values as JSON text (partitions.md 1.2)."""
+"""From the images of changed rows to modifications: keys, new and old values as JSON text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a change stream's log: flat rows, data change records, and the rows of READ_<stream> (partitions.md 1.1)."""
+"""Reading a change stream's log: flat rows, data change records, and the rows of READ_<stream>."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions put together from the records of all their partitions (partitions.md 1.4)."""
+"""Transactions put together from the records of all their partitions."""
 
 from __future__ import annotations
 

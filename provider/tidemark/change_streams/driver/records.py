@@ -1,4 +1,4 @@
-"""Rows of the log become data change records, and records the one column of READ_<stream> (partitions.md 1.1)."""
+"""Rows of the log become data change records, and records the one column of READ_<stream>."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values out of the JSON of a record, as the columns of a table have them (partitions.md 1.1, the other way round)."""
+"""Values out of the JSON of a record, as the columns of a table have them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ValueCaptureType(StrEnum):
-    """Which values a record has (partitions.md 1.2)."""
+    """Which values a record has."""
 
     OLD_AND_NEW_VALUES = "OLD_AND_NEW_VALUES"
     NEW_VALUES = "NEW_VALUES"
@@ -90,7 +90,7 @@ class WatchedTable:
 
 @dataclass(frozen=True)
 class ChangeStreamOptions:
-    """OPTIONS of CREATE CHANGE STREAM (partitions.md 1.6). `given`: the names that were set, for the catalog view."""
+    """OPTIONS of CREATE CHANGE STREAM. `given`: the names that were set, for the catalog view."""
 
     value_capture_type: ValueCaptureType = ValueCaptureType.OLD_AND_NEW_VALUES
     retention: timedelta = timedelta(days=1)
@@ -242,7 +242,7 @@ class CaptureResult:
 
 
 class PartitionState(StrEnum):
-    """The state of a partition for a consumer group (partitions.md 2.1)."""
+    """The state of a partition for a consumer group."""
 
     CREATED = "created"  # its parents may be unfinished
     SCHEDULED = "scheduled"  # a chunk of it is written ahead

@@ -1,4 +1,4 @@
-"""The rows of change streams in the catalog views (partitions.md 1.7): only named objects, so no table of FOR ALL."""
+"""The rows of change streams in the catalog views: only named objects, so no table of FOR ALL."""
 
 from __future__ import annotations
 

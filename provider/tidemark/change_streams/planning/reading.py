@@ -1,4 +1,4 @@
-"""The questions that a reader may ask of a change stream, and their answers (partitions.md 1.5): decided before rows
+"""The questions that a reader may ask of a change stream, and their answers: decided before rows
 are read.
 
 Start and end of a question are inclusive, a partition owns [start, end). Its children are reported iff its end is in

@@ -1,5 +1,4 @@
-"""The work that a wave of readers may take: which partitions are free to continue, and where a chunk ends
-(partitions.md 3.3).
+"""The work that a wave of readers may take: which partitions are free to continue, and where a chunk ends.
 
 Nothing here is kept; the store asks, and writes what is decided here.
 """

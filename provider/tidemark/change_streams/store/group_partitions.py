@@ -1,4 +1,4 @@
-"""How far each consumer group is in each partition: each state move by name, with its condition (partitions.md 2)."""
+"""How far each consumer group is in each partition: each state move by name, with its condition."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class Check:
 
 
 def checks_of(metadata: Metadata, schema: StructType, given: frozenset[str], at: datetime) -> tuple[Check, ...]:
-    """The table's constraints on a row that has the columns `given` (lower case), in the order of its columns, then its
-    CHECK constraints by name. The present is `at`.
+    """The constraints on a row with the columns `given` (lower case): in the order of its columns, then CHECK
+    constraints by name. The present is `at`.
     """
     checks = [check for field in schema.fields for check in _of_column(field, given, at)]
     written = check_texts(metadata.configuration, at)

@@ -121,7 +121,7 @@ def target_schema(log: DeltaLog) -> StructType:
 
 
 def find_delivery(delivering: Delivering, statement: Statement) -> Delivery:
-    """The state of this statement in the target's log (step 10), read anew at each call. It changes nothing."""
+    """The state of this statement in the target's log (step 10), read at each call. It changes nothing."""
     log = open_target(statement, delivering.options)
     head = log.head()
     found_id = log.state(head).table_id

@@ -4,8 +4,8 @@ For each key the INSERT image counts if it has one, else the DELETE. So an updat
 changed is deleted under the old key and inserted under the new one. A DELETE with a later INSERT of the key is an
 update.
 
-In streams of every change, an INSERT counts only if it is of the last commit that touched its row: the row exists at
-the window's end. All other images mean that their key may be deleted.
+In streams of every change, an INSERT counts only if the row exists at the window's end: no later commit touched it. All
+other images mean that their key may be deleted.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def _one_row_per_key(
     *,
     each: bool,
 ) -> DataFrame:
-    """One row per key: the fitted columns, whether the key is deleted, its numbers of INSERTs and of rows, and of rows
-    read. With every change (`each`) a key may be deleted as often as it was inserted.
+    """One row per key: the fitted columns, whether the key is deleted, and its numbers of INSERTs, rows and rows read.
+    With every change (`each`) a key may be deleted as often as it was inserted.
     """
     is_insert = ~F.col(quoted(ACTION)).eqNullSafe("DELETE") & lasting
     image = F.struct(*(column.expression for column in fitted))

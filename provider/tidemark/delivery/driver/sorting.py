@@ -1,7 +1,7 @@
 """The rows of a window, each with the names of the target's constraints that it breaks.
 
-An append takes each row by itself. A merge takes a key's change as a whole: if its INSERT image is bad, all rows of the
-key are bad, and the target's row of that key is not changed.
+An append takes each row by itself. A merge takes a key's change as a whole. If its INSERT image is bad, all rows of the
+key are bad, and the target's row stays unchanged.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Sorting:
 
 def sort_rows(rows: DataFrame, by: Sorting) -> DataFrame:
     """`rows` with the columns BROKEN (names of constraints that the row itself breaks) and BAD (whether it goes to the
-    quarantine). Idempotent: the same rows are always sorted alike. Raises TargetDoesNotFit, MissingMergeKey,
+    quarantine). Idempotent: the same rows are always sorted in the same way. Raises TargetDoesNotFit, MissingMergeKey,
     SplitUnreadable.
     """
     columns = rows.columns

@@ -49,8 +49,8 @@ def check_texts(configuration: Mapping[str, str], at: datetime) -> tuple[CheckTe
 def text_at(sql: str, at: datetime) -> tuple[str, frozenset[str] | None] | None:
     """An expression as of `at`, and the names in it; None if each evaluation gives another value.
 
-    An expression without a time is kept. A text 'now', 'today', 'tomorrow' or 'yesterday' without a cast to a time has
-    another value each time, too: beside a time Spark reads it as the present.
+    An expression without a time is kept. A text 'now', 'today', 'tomorrow' or 'yesterday' without a cast counts, too:
+    beside a time Spark reads it as the present.
     """
     try:
         tree = tree_of(sql, SPARK)

@@ -146,7 +146,7 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 
 
 def row_counts(commit: Commit) -> dict[str, int]:
-    """Rows inserted, updated and deleted by the commit, as far as Delta's own metrics have them.
+    """Rows inserted, updated and deleted by the commit, if Delta's own metrics have them.
 
     `numOutputRows` counts inserts only for plain writes: for MERGE it counts rewritten rows too.
     """

@@ -121,9 +121,7 @@ def _went_on(mark: Mark) -> bool:
 
 
 def delivered_to(marks: Iterable[Mark], uid: str) -> tuple[bool, int | None]:
-    """Whether any mark has a window of the stream, and the end of the last regular one; None if all are fences and
-    replays.
-    """
+    """Whether any mark has a window of the stream, and the end of the last regular one (None if there is none)."""
     touched, end = False, None
     for mark in marks:
         for window in mark.windows:

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP CHANGE STREAM (partitions.md 1.7)."""
+"""CREATE, ALTER and DROP CHANGE STREAM."""
 
 from __future__ import annotations
 
