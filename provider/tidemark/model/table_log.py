@@ -38,8 +38,8 @@ class DeletionVector:
 
 @dataclass(frozen=True)
 class UnstoredVector:
-    """A deletion vector that is not stored yet and is too large for a log: its data in Delta's form, and its rows'
-    number.
+    """A deletion vector that is not stored yet and is too large for a log. It has data in Delta's form, and a number of
+    rows.
     """
 
     data: bytes = field(repr=False)
