@@ -157,7 +157,7 @@ def test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_applie
     assert states(failed, "apply") == {"shop.orders": "success"}
     assert shop.status().replication.state is ReplicationState.FAILED
     assert spark.read.format("delta").load(shop.status().objects[0].object.target.path).count() == 40
-    shop.change("UPDATE shop.orders SET note = 'paid' WHERE id % 3 = 1")  # a newer batch of events
+    shop.change("UPDATE shop.orders SET status = 'paid' WHERE id % 3 = 1")  # a newer batch of events
     healed = run_dag(replicating(**create))
     assert (healed.state, shop.status().replication.state) == ("success", ReplicationState.RUNNING)
     expire = ExpireEventLogOperator(task_id="expire", replication=REPLICATION, keep_days="0")
