@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.table_templates import put_table
 from tidemark.client import Offset, Stream, Timestamp, Version, connect
 from tidemark.errors import InvalidArgument, SourceRecreated, StreamStale, ViewChanged, ViewRefused
 from tidemark.model.streams import ACTION, IS_UPDATE
@@ -18,6 +19,17 @@ from tidemark.model.streams import ACTION, IS_UPDATE
 pytestmark = pytest.mark.spark
 
 TRACKED = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+TABLES = {
+    "orders": (
+        f"CREATE TABLE {{t}} (id INT, customer INT, item STRING) USING delta {TRACKED}",
+        "INSERT INTO {t} VALUES (10, 1, 'pen')",
+    ),
+    "customers": (
+        f"CREATE TABLE {{t}} (id INT, city STRING) USING delta {TRACKED}",
+        "INSERT INTO {t} VALUES (1, 'Ulm'), (2, 'Bonn')",
+    ),
+    "sold": ("CREATE TABLE {t} (id INT, city STRING, action STRING) USING delta",),
+}
 
 
 class Shop:
@@ -27,13 +39,11 @@ class Shop:
         self.spark = spark
         self.schema = f"shop_{uuid.uuid4().hex[:8]}"
         self.lake = connect(spark, f"sqlite:///{path}/control.db", lake_root=str(path), who="ann")
+        self.run("CREATE DATABASE {s}")
+        for name, statements in TABLES.items():
+            put_table(spark, path / "shop" / name, *statements)
+            self.run(f"CREATE TABLE {{s}}.{name} USING delta LOCATION '{path}/shop/{name}'")
         self.run(
-            "CREATE DATABASE {s}",
-            f"CREATE TABLE {{s}}.orders (id INT, customer INT, item STRING) USING delta {TRACKED}",
-            f"CREATE TABLE {{s}}.customers (id INT, city STRING) USING delta {TRACKED}",
-            "CREATE TABLE {s}.sold (id INT, city STRING, action STRING) USING delta",
-            "INSERT INTO {s}.customers VALUES (1, 'Ulm'), (2, 'Bonn')",
-            "INSERT INTO {s}.orders VALUES (10, 1, 'pen')",
             "CREATE VIEW {s}.sales AS SELECT o.id, c.city FROM {s}.orders o JOIN {s}.customers c ON o.customer = c.id",
         )
 

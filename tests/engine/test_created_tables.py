@@ -16,11 +16,9 @@ CREATE = "CREATE TABLE kept AS SELECT id, v, METADATA$ACTION AS act FROM s WHERE
 @pytest.fixture
 def desk(spark, tmp_path):
     desk = Desk(spark, tmp_path)
-    desk.run(
-        f"CREATE TABLE orders (id BIGINT, v STRING) {TRACKED}",
-        "CREATE STREAM s ON TABLE orders",
-        "INSERT INTO orders VALUES (1, 'a'), (2, 'b'), (3, 'c')",
-    )
+    rows = "INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (3, 'c')"
+    desk.put("orders", f"CREATE TABLE {{t}} (id BIGINT, v STRING) {TRACKED}", rows)
+    desk.run("CREATE STREAM s ON TABLE orders AT(VERSION => 0)")
     yield desk
     desk.close()
 

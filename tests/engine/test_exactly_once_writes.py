@@ -36,9 +36,9 @@ def session(spark):
 
 
 @pytest.fixture
-def target(session, tmp_path):
+def target(spark, tmp_path):
     path = tmp_path / "a target 1%é"
-    make(session, path, [(1, "a")])
+    make(spark, path, [(1, "a")])  # a session of its own would get no copy
     return path
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.table_templates import put_table
 from tidemark.client import connect
 from tidemark.client.lake import Lake
 from tidemark.errors import RebaseRefused, RelocationRefused, SourceRecreated, TableNotFound
@@ -21,19 +22,21 @@ TRACKED = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
 
 
 class Place:
-    """A schema with a managed and an external table of one column, a stream on each."""
+    """A schema that has a managed or an external table of one column, with a stream on it, if a test asks for it."""
 
     def __init__(self, spark: SparkSession, path: Path) -> None:
         self.schema, self.path = f"place_{uuid.uuid4().hex[:8]}", path
         self.spark = spark
         self.lake: Lake = connect(spark, f"sqlite:///{path}/control.db", lake_root=str(path), who="ann")
         self.sql("CREATE DATABASE {s}")
-        self.make("managed", "")
-        self.make("outside", f"LOCATION '{path}/outside'")
 
-    def make(self, table: str, location: str) -> None:
-        self.sql(f"CREATE TABLE {{s}}.{table} (id INT) USING delta {location} {TRACKED}")
-        self.sql(f"INSERT INTO {{s}}.{table} VALUES (1)")
+    def make(self, table: str) -> None:
+        created, filled = f"CREATE TABLE {{t}} (id INT) USING delta {TRACKED}", "INSERT INTO {t} VALUES (1)"
+        if table == "outside":
+            put_table(self.spark, self.path / table, created, filled)
+            self.sql(f"CREATE TABLE {{s}}.{table} USING delta LOCATION '{self.path}/{table}'")
+        else:
+            self.sql(*(text.replace("{t}", f"{{s}}.{table}") for text in (created, filled)))
         self.lake.create_stream(table, on=f"{self.schema}.{table}")
 
     def sql(self, *texts: str) -> None:
@@ -52,6 +55,17 @@ def place(spark: SparkSession, tmp_path: Path) -> Iterator[Place]:
     made.sql("DROP DATABASE {s} CASCADE")
 
 
+@pytest.fixture
+def managed(place: Place) -> None:
+    place.make("managed")
+
+
+@pytest.fixture
+def outside(place: Place) -> None:
+    place.make("outside")
+
+
+@pytest.mark.usefixtures("outside")
 def test_R90_R91_a_renamed_external_table_goes_on_and_a_new_one_of_the_old_name_is_not_read(place: Place) -> None:
     place.sql("ALTER TABLE {s}.outside RENAME TO {s}.renamed", "INSERT INTO {s}.renamed VALUES (2)")
     place.sql(f"CREATE TABLE {{s}}.outside (id INT) USING delta LOCATION '{place.path}/another' {TRACKED}")
@@ -59,6 +73,7 @@ def test_R90_R91_a_renamed_external_table_goes_on_and_a_new_one_of_the_old_name_
     assert place.seen("outside") == [2]
 
 
+@pytest.mark.usefixtures("managed")
 def test_R90_a_renamed_managed_table_is_followed_there_and_back(place: Place) -> None:
     before = place.lake.describe_stream("managed")
     place.sql("INSERT INTO {s}.managed VALUES (2)", "ALTER TABLE {s}.managed RENAME TO {s}.renamed")
@@ -73,6 +88,7 @@ def test_R90_a_renamed_managed_table_is_followed_there_and_back(place: Place) ->
     assert place.lake.describe_stream("managed").table_name == before.table_name
 
 
+@pytest.mark.usefixtures("managed")
 def test_R90_no_change_is_lost_or_delivered_twice_when_a_managed_table_is_renamed_between_windows(place: Place) -> None:
     place.sql("CREATE TABLE {s}.mirror (id INT) USING delta", "INSERT INTO {s}.managed VALUES (2)")
     for values, new_name in (("(3)", "first"), ("(4)", "second"), ("(5)", "managed")):
@@ -84,6 +100,7 @@ def test_R90_no_change_is_lost_or_delivered_twice_when_a_managed_table_is_rename
     assert sorted(row.id for row in place.spark.table(f"{place.schema}.mirror").collect()) == [2, 3, 4, 5]
 
 
+@pytest.mark.usefixtures("managed")
 def test_R90_a_window_that_is_open_during_the_rename_is_delivered_once_at_the_new_path(place: Place) -> None:
     place.sql("CREATE TABLE {s}.mirror (id INT) USING delta", "INSERT INTO {s}.managed VALUES (2)")
     with place.lake.transaction() as transaction:
@@ -94,6 +111,7 @@ def test_R90_a_window_that_is_open_during_the_rename_is_delivered_once_at_the_ne
     assert place.lake.describe_stream("managed").table_name == f"{place.schema}.renamed"
 
 
+@pytest.mark.usefixtures("managed", "outside")
 def test_R90_a_stream_is_relocated_by_hand_to_its_own_table_alone(place: Place) -> None:
     place.sql("INSERT INTO {s}.managed VALUES (2)", "ALTER TABLE {s}.managed RENAME TO {s}.renamed")
     before = place.lake.describe_stream("managed")
@@ -108,6 +126,7 @@ def test_R90_a_stream_is_relocated_by_hand_to_its_own_table_alone(place: Place) 
     assert place.seen("managed") == [2, 3]
 
 
+@pytest.mark.usefixtures("outside")
 @pytest.mark.parametrize("name", ["outside", "another_name"])
 def test_R90_an_external_table_that_was_moved_is_found_by_the_catalog_under_any_name_of_its_schema(
     place: Place, name: str
@@ -122,6 +141,7 @@ def test_R90_an_external_table_that_was_moved_is_found_by_the_catalog_under_any_
     assert (after.table_name, after.path) == (f"{place.schema}.{name}", f"file://{place.path}/far/elsewhere")
 
 
+@pytest.mark.usefixtures("outside")
 def test_R90_a_table_that_nobody_knows_any_more_says_what_to_do(place: Place) -> None:
     (place.path / "far").mkdir()
     shutil.move(place.path / "outside", place.path / "far" / "elsewhere")
@@ -134,6 +154,7 @@ def test_R90_a_table_that_nobody_knows_any_more_says_what_to_do(place: Place) ->
 
 @pytest.mark.parametrize("table", ["managed", "outside"])
 def test_R82_a_stream_goes_on_on_the_table_that_replaced_its_own(place: Place, table: str) -> None:
+    place.make(table)
     place.sql(f"INSERT INTO {{s}}.{table} VALUES (2)")
     place.sql(f"CREATE OR REPLACE TABLE {{s}}.{table} (id INT) USING delta {TRACKED}")
     place.sql(f"INSERT INTO {{s}}.{table} VALUES (7)")
@@ -145,6 +166,7 @@ def test_R82_a_stream_goes_on_on_the_table_that_replaced_its_own(place: Place, t
     assert place.seen(table) == [8]
 
 
+@pytest.mark.usefixtures("outside")
 def test_R91_a_stream_goes_on_on_a_table_of_the_old_name_with_its_rows_first(place: Place) -> None:
     place.sql("DROP TABLE {s}.outside")
     place.sql(f"CREATE TABLE {{s}}.outside (id INT) USING delta LOCATION '{place.path}/another'")
@@ -170,6 +192,7 @@ def test_R82_by_key_only_what_differs_from_the_replaced_table_shows(place: Place
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("outside")
 def test_R92_a_dropped_table_that_is_registered_again_is_read_on_and_one_made_anew_is_not(place: Place) -> None:
     place.sql("INSERT INTO {s}.outside VALUES (2)", "DROP TABLE {s}.outside")
     place.sql(f"CREATE TABLE {{s}}.outside USING delta LOCATION '{place.path}/outside'")
@@ -181,6 +204,7 @@ def test_R92_a_dropped_table_that_is_registered_again_is_read_on_and_one_made_an
         place.seen("outside")
 
 
+@pytest.mark.usefixtures("outside")
 def test_R32_R93_a_clone_has_a_history_of_its_own_and_keeps_the_numbers_of_its_rows(place: Place) -> None:
     clone = f"{place.path}/clone"
     place.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE {{s}}.outside {TRACKED}")
@@ -198,6 +222,7 @@ def test_R32_R93_a_clone_has_a_history_of_its_own_and_keeps_the_numbers_of_its_r
     assert of_source[0] != of_clone[0]  # so rows that either table makes later never share an id
 
 
+@pytest.mark.usefixtures("outside")
 def test_R32_rows_that_the_origin_had_rewritten_get_numbers_of_their_own_in_a_clone_and_keep_them(place: Place) -> None:
     place.sql("INSERT INTO {s}.outside VALUES (2), (3)", "DELETE FROM {s}.outside WHERE id = 1", "OPTIMIZE {s}.outside")
     clone = f"{place.path}/clone"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table_templates import put_table
 from tidemark.client import connect
 from tidemark.errors import (
     InvalidArgument,
@@ -22,24 +23,28 @@ from tidemark.errors import (
 pytestmark = pytest.mark.spark
 
 TRACKED = "USING delta TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+ORDERS = (f"CREATE TABLE {{t}} (id BIGINT, v STRING) {TRACKED}", "INSERT INTO {t} VALUES (1, 'a'), (2, 'b')")
 
 
 class Desk:
     """A client in a schema of its own; `furnish` makes a table `orders` (id, v) of rows 1 a and 2 b, and a `log`."""
 
     def __init__(self, spark, path):
-        self.spark = spark.newSession()
+        self.main, self.path, self.spark = spark, path, spark.newSession()
         self.schema = f"desk_{uuid.uuid4().hex[:12]}"
         self.spark.sql(f"CREATE SCHEMA {self.schema}")
         self.spark.sql(f"USE {self.schema}")
         self.lake = connect(self.spark, f"sqlite:///{path}/control.db", lake_root=str(path), who="ann")
 
     def furnish(self):
-        self.run(
-            f"CREATE TABLE orders (id BIGINT, v STRING) {TRACKED}",
-            "INSERT INTO orders VALUES (1, 'a'), (2, 'b')",
-            "CREATE TABLE log (id BIGINT, v STRING, action STRING) USING delta",
-        )
+        self.put("orders", *ORDERS)
+        self.put("log", "CREATE TABLE {t} (id BIGINT, v STRING, action STRING) USING delta")
+
+    def put(self, name, *statements):
+        """An external table of the schema, as copies are."""
+        place = self.path / "put" / name
+        put_table(self.main, place, *statements)
+        self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{place}'")
 
     def run(self, *texts):
         for text in texts:
@@ -234,8 +239,10 @@ def test_R120_R124_R125_system_functions_answer_inside_queries(desk):
         desk.lake.sql("INSERT INTO log SELECT b.version, 'x', 'y' FROM s, TABLE(SYSTEM$STREAM_BACKLOG('s')) b")
 
 
-def test_R130_R131_R132_show_and_describe_have_the_columns_of_the_source_system(desk):
+def test_R130_R131_R132_show_and_describe_have_the_columns_of_the_source_system(empty_desk):
+    desk = empty_desk
     desk.run(
+        *(text.replace("{t}", "orders") for text in ORDERS),  # a table that is gone once it is dropped
         "CREATE STREAM s ON TABLE orders COMMENT = 'mine'",
         "CREATE STREAM sales.db2.t ON TABLE orders APPEND_ONLY = TRUE",
     )
