@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -48,6 +50,7 @@ pytestmark = pytest.mark.spark
 EMPTY, EMPTY_LOG = ("",), ("_delta_log/",)
 DATA_AND_LOG = ("part-0.parquet", "_delta_log/")
 NOT_RENAMED = ("_delta_log/.00000000000000000000.json.1b2.tmp", "xy/")  # a commit, as HDFS and local disks have it
+WITHOUT_ROWS = ("_delta_log/_staged_commits/", "part-00000-8d.c000.snappy.parquet")  # Spark's, before the commit
 TEXT, WHOLE = UnifiedType(TypeKind.STRING), UnifiedType(TypeKind.LONG)
 SCHEMA = TableSchema((Column("id", WHOLE, "bigint", key=True), Column("a b", TEXT, "text")))
 
@@ -58,7 +61,10 @@ def half_made(place: Path, names: tuple[str, ...]) -> Path:
             (place / name).mkdir(parents=True)
         else:
             (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (place / name).write_text("{}")
+            if name.endswith(".snappy.parquet"):
+                pq.write_table(pa.table({"id": pa.array([], pa.int64())}), place / name)
+            else:
+                (place / name).write_text("{}")
     return place
 
 
@@ -67,7 +73,9 @@ def columns_at(place: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "names", some([EMPTY, NOT_RENAMED], now=[NOT_RENAMED]), ids=["an empty directory", "a commit that was not renamed"]
+    "names",
+    some([EMPTY, NOT_RENAMED, WITHOUT_ROWS], now=[NOT_RENAMED, WITHOUT_ROWS]),
+    ids=["an empty directory", "a commit that was not renamed", "a file without rows"],
 )
 def test_event_logs_targets_and_quarantines_are_made_and_found(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]

@@ -15,7 +15,7 @@ from tidemark.lake import actions, fields
 from tidemark.lake.checkpoints import read_state_actions
 from tidemark.lake.checksums import Gain, require_same_state
 from tidemark.lake.segments import LOG_DIRECTORY, LogFiles, commit_name, list_log
-from tidemark.lake.storage import Storage
+from tidemark.lake.storage import Storage, StoredFile
 from tidemark.model.table_log import Commit, Metadata, Protocol, TableState
 
 __all__ = ["DeltaLog"]
@@ -24,6 +24,7 @@ _STATE_KINDS = frozenset({b"metaData", b"protocol", b"domainMetadata", b"txn"})
 _COMMIT_KINDS = _STATE_KINDS | {b"add", b"remove", b"cdc", b"commitInfo"}
 _FILE_KINDS = frozenset({b"add", b"remove"})
 _LAST_MILLIS = int(datetime.max.replace(tzinfo=UTC).timestamp()) * 1000
+_LARGEST_EMPTY_FILE = 1 << 20  # bytes of a Parquet file without rows, whose schema alone it has
 _READ_AHEAD = 16  # commits in flight from an object store, where one request takes milliseconds
 
 
@@ -44,12 +45,12 @@ class DeltaLog:
 
     @classmethod
     def open(cls, location: str, options: Mapping[str, str] | None = None) -> DeltaLog:
-        """The log of the table at a path or URI. Raises NotADeltaTable, and TableNotFound, also for a table that has
-        neither a commit nor other files yet.
+        """The log of the table at a path or URI. Raises NotADeltaTable. Raises TableNotFound, also for a table that has
+        neither a commit nor a file with rows yet.
         """
         log = cls(Storage(location, options))
         if log._files().head < 0:
-            if all(_is_of_log(file.name) for file in log.storage.files_below()):
+            if all(_is_of_log(file.name) or _has_no_rows(log.storage, file) for file in log.storage.files_below()):
                 raise TableNotFound(path=log.uri)  # its creation died before the commit, or is running
             problem = f"its {LOG_DIRECTORY} holds no commit"
             raise NotADeltaTable(path=log.uri, problem=problem)
@@ -341,6 +342,23 @@ def _commit(
 def _is_of_log(name: str) -> bool:
     """Whether a file is in the log's directory, or is the placeholder of a directory."""
     return not name or name.startswith(LOG_DIRECTORY)
+
+
+def _has_no_rows(storage: Storage, file: StoredFile) -> bool:
+    """Whether a file is all that a creation leaves that died before its commit: Spark writes a file without rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    last = file.name.rpartition("/")[2]
+    if last.startswith(".") and last.endswith(".crc"):  # the sum of a file, on local disks
+        return True
+    if not last.endswith(".parquet") or file.problem is not None or file.size > _LARGEST_EMPTY_FILE:
+        return False
+    data = storage.read_bytes(file.name)
+    try:
+        return not data or pq.read_metadata(pa.BufferReader(data)).num_rows == 0
+    except pa.ArrowInvalid:
+        return False
 
 
 def _in_commit_time(info: Mapping[str, Any], name: str) -> datetime | None:

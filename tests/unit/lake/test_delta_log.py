@@ -45,6 +45,24 @@ def test_a_table_that_was_begun_and_has_no_commit_is_none_and_beside_other_files
         DeltaLog.open(str(tmp_path))
 
 
+def test_a_creation_that_died_after_its_file_without_rows_is_no_table_and_any_row_makes_it_a_directory_of_others(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "_delta_log" / "_staged_commits").mkdir(parents=True)
+    file = tmp_path / "part-00000-8d.c000.snappy.parquet"
+    for none in (b"", None):  # the file as it is opened, and as it is closed
+        if none is None:
+            pq.write_table(pa.table({"id": pa.array([], pa.int64())}), file)
+            (tmp_path / f".{file.name}.crc").write_bytes(b"crc")
+        else:
+            file.write_bytes(none)
+        with pytest.raises(TableNotFound):
+            DeltaLog.open(str(tmp_path))
+    pq.write_table(pa.table({"id": [1]}), file)
+    with pytest.raises(NotADeltaTable, match="holds no commit"):
+        DeltaLog.open(str(tmp_path))
+
+
 def test_the_state_is_that_of_its_version(tmp_path: Path) -> None:
     log = born(tmp_path, row_id_mark(9))
     commit(tmp_path, 1, metadata("id-1", **{"delta.enableRowTracking": "true"}), row_id_mark(19))
