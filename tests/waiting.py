@@ -1,4 +1,4 @@
-"""What waits for `make test-all` though its file is in `make test`: tests/waiting.toml, which says how to write it."""
+"""The tests that wait for `make test-all` though their file is in `make test`, as tests/waiting.toml lists them."""
 
 from __future__ import annotations
 

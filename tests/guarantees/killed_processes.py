@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidemark.failpoints import POINTS
 
-__all__ = ["CLIENT_POINTS", "run_script"]
+__all__ = ["CLIENT_POINTS", "run_script", "script_of"]
 
 HERE = Path(__file__).parent
 CLIENT_POINTS = tuple(point for point in POINTS if not point.startswith(("result.", "event.")))
@@ -17,12 +17,18 @@ CLIENT_POINTS = tuple(point for point in POINTS if not point.startswith(("result
 
 def run_script(script: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A script of this directory in a process group of its own, which a kill takes down as a whole, JVM included."""
-    path = os.pathsep.join(filter(None, (str(HERE.parents[1]), os.environ.get("PYTHONPATH"))))
+    command, environment = script_of(script, home, *arguments)
     return subprocess.run(
-        [sys.executable, str(HERE / script), str(home), *arguments],
-        env={**os.environ, "PYTHONPATH": path},
+        command,
+        env=environment,
         start_new_session=True,
         capture_output=True,
         text=True,
         timeout=600,
     )
+
+
+def script_of(script: str, home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """The command of a script of this directory, and an environment in which it finds the tests."""
+    path = os.pathsep.join(filter(None, (str(HERE.parents[1]), os.environ.get("PYTHONPATH"))))
+    return [sys.executable, str(HERE / script), str(home), *arguments], {**os.environ, "PYTHONPATH": path}

@@ -8,14 +8,13 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.guarantees.killed_processes import HERE
+from tests.guarantees.killed_processes import script_of
 from tests.guarantees.loaded_replication import run_under_way
 from tests.guarantees.replication_comparison import differences, source_rows, target_rows
 from tests.guarantees.replication_loads import LOADS, Load
@@ -51,12 +50,9 @@ def test_every_target_is_its_source_after_a_load_and_kills(
 
 def _killed_run(server: PostgresServer, database: str, home: Path, name: str, seconds: float) -> int | None:
     """How a process ended that had this time; its JVM went with it."""
-    command = [sys.executable, str(HERE / "loaded_replication.py"), str(home), str(server.port), database, name]
-    path = os.pathsep.join(filter(None, (str(HERE.parents[1]), os.environ.get("PYTHONPATH"))))
+    command, environment = script_of("loaded_replication.py", home, str(server.port), database, name)
     with (home / "runs.log").open("ab") as log:
-        running = subprocess.Popen(
-            command, env={**os.environ, "PYTHONPATH": path}, start_new_session=True, stdout=log, stderr=log
-        )
+        running = subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=log)
         try:
             return running.wait(seconds)
         except subprocess.TimeoutExpired:

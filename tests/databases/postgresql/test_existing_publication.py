@@ -1,5 +1,5 @@
-"""An existing publication and slot are read as they are: each thing that would lose a change is told, and nothing of
-them is altered.
+"""An existing publication and slot are read as they are: a problem names what would lose a change, and
+nothing of them is altered.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tidemark.replication.model.replication import (
 from tidemark.replication.planning.selection import select
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.existing_publication import existing_publication
+from tidemark.replication.sources.postgresql.publication import COLUMN_LISTS
 from tidemark.replication.sources.postgresql.slots import slot_status
 from tidemark.replication.sources.postgresql.source import PostgresSource
 
 PATIENCE = timedelta(seconds=20)
 TABLES = "CREATE TABLE orders (id int PRIMARY KEY, note text); CREATE TABLE items (id int PRIMARY KEY, n int)"
-LISTS = 150000  # the version from which a publication may have filters and lists of columns
 
 
 class Shop:
@@ -61,6 +61,11 @@ class Shop:
 
     def sql(self, text: str) -> None:
         self.server.sql(text, self.database)
+
+    def require_lists(self) -> None:
+        with connect(self.owner) as connection:
+            if connection.server_version < COLUMN_LISTS:
+                pytest.skip("this PostgreSQL has no row filters, lists of columns and schemas in publications")
 
     def make_slot(self) -> None:
         self.sql(f"SELECT pg_create_logical_replication_slot('{self.replication.slot}', 'pgoutput')")
@@ -128,9 +133,7 @@ def test_the_statements_of_the_problems_make_them_right(shop: Shop) -> None:
 
 
 def test_filters_and_lists_of_columns_are_told_since_rows_and_values_would_be_missing(shop: Shop) -> None:
-    with connect(shop.owner) as connection:
-        if connection.server_version < LISTS:
-            pytest.skip("this PostgreSQL has no row filters")
+    shop.require_lists()
     shop.make_slot()
     shop.sql("CREATE PUBLICATION theirs FOR TABLE items, orders WHERE (id > 5)")
     assert shop.mended() == 'public.orders is published by publication "theirs" without some of its rows'
@@ -158,9 +161,7 @@ def test_a_partitioned_table_must_be_published_under_its_own_name(shop: Shop) ->
 
 
 def test_all_tables_of_a_schema_are_published_also_those_that_come_later(shop: Shop) -> None:
-    with connect(shop.owner) as connection:
-        if connection.server_version < LISTS:
-            pytest.skip("this PostgreSQL publishes no schemas")
+    shop.require_lists()
     shop.make_slot()
     shop.sql("CREATE PUBLICATION theirs FOR TABLES IN SCHEMA public")
     assert {"orders", "items"} == shop.entries().keys()

@@ -9,11 +9,11 @@ from tidemark.replication.model.replication import ReplicationOptions
 from tidemark.replication.planning.selection import require_column_patterns, require_patterns
 from tidemark.replication.planning.target_names import require_target_table
 
-__all__ = ["require_options"]
+__all__ = ["LONGEST_SOURCE_NAME", "require_options"]
 
 _LONGEST_WAIT = 86400.0  # seconds for which others may wait for a backfill
-_SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
-_LONGEST_NAME = 63  # bytes of a publication's name
+LONGEST_SOURCE_NAME = 63  # bytes, of a slot or a publication
+_SLOT_NAME = re.compile(rf"[a-z0-9_]{{1,{LONGEST_SOURCE_NAME}}}")
 _NUMERIC = re.compile(r"decimal\((\d+),\s*(\d+)\)", re.IGNORECASE)
 
 
@@ -43,11 +43,11 @@ def require_options(options: ReplicationOptions) -> None:
 def _require_existing(options: ReplicationOptions) -> None:
     """Names of a publication and a slot that the source can have. Raises InvalidArgument."""
     publication, slot = options.publication, options.slot
-    if publication is not None and not 1 <= len(publication.encode()) <= _LONGEST_NAME:
-        problem = f"the name of a publication has 1 to {_LONGEST_NAME} bytes"
+    if publication is not None and not 1 <= len(publication.encode()) <= LONGEST_SOURCE_NAME:
+        problem = f"the name of a publication has 1 to {LONGEST_SOURCE_NAME} bytes"
         raise InvalidArgument(argument="publication", value=publication, problem=problem)
     if slot is not None and not _SLOT_NAME.fullmatch(slot):
-        problem = "the name of a slot has 1 to 63 lower-case letters, digits and underscores"
+        problem = f"the name of a slot has 1 to {LONGEST_SOURCE_NAME} lower-case letters, digits and underscores"
         raise InvalidArgument(argument="slot", value=slot, problem=problem)
 
 

@@ -116,9 +116,12 @@ class CatalogChanges:
     def _mark_entered_anew(self, stored: StoredObject, before: SeenTable, now: SeenTable) -> None:
         """An existing publication may have been without the table between two looks."""
         if before.entry is not None and now.entry != before.entry:
-            why = ENTERED_ANEW.format(publication=self.replication.publication)
-            again = replicated_objects.by_uid(self.connection, stored.object.uid)
-            missed(self.connection, self.store, self.replication, again, why, by=self.by)
+            self._mark_missed(stored, ENTERED_ANEW.format(publication=self.replication.publication))
+
+    def _mark_missed(self, stored: StoredObject, why: str) -> None:
+        """The object as it is now, since an earlier mark of this look may have moved it."""
+        again = replicated_objects.by_uid(self.connection, stored.object.uid)
+        missed(self.connection, self.store, self.replication, again, why, by=self.by)
 
     def _mark_hidden(self, stored: StoredObject, found: FoundObject) -> None:
         """Columns that existed at the last look, and are shown otherwise now."""
@@ -131,9 +134,7 @@ class CatalogChanges:
             and before.get(column.number or 0, Shown.PLAIN) not in (column.shown, Shown.EXCLUDED)
         ]
         if other:
-            again = replicated_objects.by_uid(self.connection, stored.object.uid)
-            why = HIDDEN_ANEW.format(columns=", ".join(other))
-            missed(self.connection, self.store, self.replication, again, why, by=self.by)
+            self._mark_missed(stored, HIDDEN_ANEW.format(columns=", ".join(other)))
 
     def _new_beside_hidden(self, found: FoundObject, before: SeenTable, now: SeenTable) -> tuple[str, ...]:
         known = {one.number for one in before.columns}

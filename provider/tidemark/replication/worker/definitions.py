@@ -13,7 +13,7 @@ from tidemark.errors import InvalidArgument, ReplicationExists, ReplicationRefus
 from tidemark.model.source_address import SourceKind
 from tidemark.replication.model.replication import Actor, Replication, ReplicationOptions, ReplicationState, Selection
 from tidemark.replication.planning.hiding import another_secret
-from tidemark.replication.planning.options import require_options
+from tidemark.replication.planning.options import LONGEST_SOURCE_NAME, require_options
 from tidemark.replication.planning.selection import require_patterns
 from tidemark.replication.store import object_writes, replications
 from tidemark.streams.planning.names import require_name
@@ -27,8 +27,6 @@ __all__ = [
     "get_replication",
     "list_replications",
 ]
-
-LONGEST_SOURCE_NAME = 63  # of a slot
 
 
 def create_replication(
