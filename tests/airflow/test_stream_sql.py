@@ -15,6 +15,7 @@ from tests.airflow.runs import Lake, Outcome
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import StreamMode
+from tidemark.operators.external_tables import RefreshExternalTableOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.streams.worker.streams import create_stream, get_stream, list_streams
 
@@ -119,6 +120,46 @@ def test_R3_row_tracking_is_turned_on_as_there(
     assert get_stream(hook.open_store(), "tracked").offset.version == log.head()
 
 
+def test_R70_R79_a_job_asks_spark_for_a_view_and_tracks_rows_of_its_tables(
+    run_dag: RunDag, warm_spark: Path, lake: Lake, hook: TidemarkHook
+) -> None:
+    lake.create("q.bases", "id BIGINT")
+    lake.spark.sql(f"CREATE VIEW q_seen AS SELECT id FROM {lake.sql_name('q.bases')} WHERE id > 1")
+    create = "CREATE STREAM IF NOT EXISTS seen ON VIEW default.q_seen"
+    dag = chain("q_view", create, "CREATE STREAM seen_twin CLONE seen", create)
+    statuses = [run_dag(dag, AT).returned(f"t{n}")[0]["status"] for n in range(3)]
+    assert statuses == [
+        "Stream seen successfully created.",
+        "Stream seen_twin successfully created.",
+        "seen already exists, statement succeeded.",
+    ]
+    log = DeltaLog.open(hook.table_uri("q.bases"))
+    assert log.state().row_tracking
+    for stream in (get_stream(hook.open_store(), name) for name in ("seen", "seen_twin")):
+        assert stream.view is not None
+        assert [base.version for base in stream.bases] == [log.head()]
+
+
+def test_R66_a_task_notes_the_files_of_an_external_table(
+    run_dag: RunDag, warm_spark: Path, lake: Lake, hook: TidemarkHook, tmp_path: Path
+) -> None:
+    arrived = tmp_path / "arrived"
+    lake.spark.range(2).coalesce(1).write.parquet(str(arrived))
+    with DAG("q_files", schedule=None) as dag:
+        first = RefreshExternalTableOperator(
+            task_id="first", external_table="q_arrived", location=str(arrived), file_format="parquet"
+        )
+        create = "CREATE STREAM arrivals ON EXTERNAL TABLE q_arrived INSERT_ONLY = TRUE"
+        first >> StreamSQLOperator(task_id="create", sql=create)
+    assert run_dag(dag, AT).returned("create") == [{"status": "Stream arrivals successfully created."}]
+    lake.spark.range(2).coalesce(1).write.mode("append").parquet(str(arrived))
+    refresh = one("q_refresh", "ALTER EXTERNAL TABLE q_arrived REFRESH")
+    told = "External table q_arrived refreshed: 1 added, 0 overwritten, 0 removed."
+    assert run_dag(refresh).returned("it") == [{"status": told}]
+    stream = get_stream(hook.open_store(), "arrivals")
+    assert hook.open_table(stream.source).head() == stream.offset.version + 1
+
+
 @pytest.mark.parametrize(
     ("sql", "named"),
     [
@@ -126,7 +167,8 @@ def test_R3_row_tracking_is_turned_on_as_there(
         ("CREATE STREAM x ON TABLE q.nowhere", "Object 'q.nowhere' does not exist or not authorized."),
         ("CREATE STREAM x ON TABLE there", "Object found is of type 'STREAM', not specified type 'TABLE'."),
         ("CREATE STREAM x ON TABLE q.source AT(VERSION => 99)", "Time travel data is not available"),
-        ("CREATE STREAM x ON VIEW q.source", "use lake.sql"),
+        ("CREATE STREAM x ON VIEW q.source", "Object found is of type 'TABLE', not specified type 'VIEW'."),
+        ("ALTER EXTERNAL TABLE q.nowhere REFRESH", "Object 'q.nowhere' does not exist or not authorized."),
         ("SHOW STREAMS", "airflow tidemark streams list"),
         ("SELECT * FROM there", "a SELECT writes nothing"),
         ("SELECT * FROM q.source CHANGES(INFORMATION => DEFAULT) AT(VERSION => 1)", "use lake.sql in a @task"),
@@ -135,7 +177,13 @@ def test_R3_row_tracking_is_turned_on_as_there(
     ],
 )
 def test_anything_else_is_refused_with_what_to_use_instead(
-    run_dag: RunDag, source: str, hook: TidemarkHook, said: Callable[[], str], sql: str, named: str
+    run_dag: RunDag,
+    source: str,
+    warm_spark: Path,
+    hook: TidemarkHook,
+    said: Callable[[], str],
+    sql: str,
+    named: str,
 ) -> None:
     create_stream(
         hook.open_store(),

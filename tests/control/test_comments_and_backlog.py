@@ -9,12 +9,14 @@ import pytest
 
 from tests.guarantees.synthetic_tables import SyntheticTable
 from tidemark.control.store import ControlStore
-from tidemark.errors import StreamNotFound, StreamStale, VersionNotFound
-from tidemark.lake.delta_log import DeltaLog
+from tidemark.errors import InvalidArgument, StreamNotFound, StreamStale, VersionNotFound
 from tidemark.model.streams import Stream, StreamMode, TableRef
+from tidemark.streams.model.sources import table_source
+from tidemark.streams.planning.points import Statement
 from tidemark.streams.store import streams
 from tidemark.streams.worker.backlog import stream_backlog, stream_table_timestamp
-from tidemark.streams.worker.statement_ids import versions_of_statement
+from tidemark.streams.worker.opening import open_table
+from tidemark.streams.worker.points import offsets_until
 from tidemark.streams.worker.streams import comment_on_stream, create_stream, drop_stream, get_stream, stream_history
 
 
@@ -82,14 +84,22 @@ def test_R124_the_timestamp_is_that_of_the_version_at_the_offset(store: ControlS
         stream_table_timestamp(store, "Orders")
 
 
-def test_R8_a_statement_is_known_by_its_user_metadata_or_by_the_commits_own_id(table: SyntheticTable) -> None:
+def test_R8_a_statement_is_known_by_its_user_metadata_or_by_the_commits_own_id(
+    store: ControlStore, table: SyntheticTable
+) -> None:
     table.write("app", 1, "nightly", [])
     table.append()
     table.write("app", 2, "nightly", [])
     table.written[4] = []
     own = '{"commitInfo": {"operation": "WRITE", "txnId": "8e5d"}}\n'
     (table.log / f"{4:020d}.json").write_text(own)
-    log = DeltaLog.open(str(table.path))
-    assert versions_of_statement(log, "nightly") == (1, 3)
-    assert versions_of_statement(log, "8e5d") == (4, 4)
-    assert versions_of_statement(log, "nobody") is None
+    source = table_source(TableRef("orders", str(table.path), "id"))
+
+    def version(statement: str, *, before: bool) -> int:
+        (base,) = offsets_until(store, source, open_table, Statement(statement), before=before)
+        return base.version
+
+    assert (version("nightly", before=True), version("nightly", before=False)) == (0, 3)
+    assert (version("8e5d", before=True), version("8e5d", before=False)) == (3, 4)
+    with pytest.raises(InvalidArgument, match="names this statement"):
+        version("nobody", before=False)

@@ -9,7 +9,7 @@ import pytest
 from tidemark.errors import InvalidArgument, SqlCompilationError
 from tidemark.operators._base import whole_number_of
 from tidemark.sql.text import Cursor
-from tidemark.streams.planning.arguments import version_or_time
+from tidemark.streams.planning.points import version_or_time
 from tidemark.streams.planning.stream_sql.constants import Constants, NotConstant
 from tidemark.streams.planning.vacuum_results import extension_of
 

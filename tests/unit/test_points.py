@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidemark.client.points import Offset, Stream, Timestamp, Version, as_group_start, as_moment, as_point
+from tidemark.client.points import Offset, Statement, Stream, Timestamp, Version, as_group_start, as_moment
 from tidemark.errors import InvalidArgument
+from tidemark.streams.planning.points import as_point
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -26,6 +27,7 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
         (Version(3), Version(3)),
         (Offset(-60), Offset(-60)),
         (Stream("orders"), Stream("orders")),
+        (Statement("nightly"), Statement("nightly")),
     ],
 )
 def test_a_point_is_what_was_written(given: Any, meant: object) -> None:

@@ -82,24 +82,26 @@ def create(args: Namespace) -> None:
     """An existing stream on the same table, in the same mode and by the same keys keeps its place. Row tracking must be
     on, unless keys are given: turning it on takes Spark.
     """
-    from tidemark.hooks.source_tables import source_tables_of
+    from tidemark.hooks.stream_sources import stream_sources
     from tidemark.streams.planning.arguments import mode_of, start_of
-    from tidemark.streams.worker.defining import StreamAsk, make_stream
+    from tidemark.streams.worker.defining import IfExists, StreamRequest, create_stream
 
     with errors_in_words():
         hook = TidemarkHook(args.conn_id)
-        ask = StreamAsk(
+        request = StreamRequest(
             name=args.name,
             on=args.on,
             mode=mode_of(args.mode),
             at=start_of("at", args.at),
             keys=tuple(args.keys or ()),
             initial_rows=args.show_initial_rows,
-            or_replace=args.or_replace,
+            if_exists=IfExists.REPLACE if args.or_replace else IfExists.KEEP_SAME,
             comment=args.comment,
         )
         store = store_of(hook, dry_run=args.dry_run)
-        made = make_stream(store, ask, who=getpass.getuser(), tables=source_tables_of(hook, partial(runtime_of, hook)))
+        made = create_stream(
+            store, request, who=getpass.getuser(), sources=stream_sources(hook, partial(runtime_of, hook))
+        )
     row = {
         "stream": made.stream.name,
         "act": "create",

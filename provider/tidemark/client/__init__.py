@@ -3,7 +3,17 @@
 from tidemark.client.connection import connect
 from tidemark.client.descriptions import StreamDescription
 from tidemark.client.lake import Lake
-from tidemark.client.points import Offset, Stream, Timestamp, Version
+from tidemark.client.points import Offset, Statement, Stream, Timestamp, Version
 from tidemark.client.transaction import LakeTransaction
 
-__all__ = ["Lake", "LakeTransaction", "Offset", "Stream", "StreamDescription", "Timestamp", "Version", "connect"]
+__all__ = [
+    "Lake",
+    "LakeTransaction",
+    "Offset",
+    "Statement",
+    "Stream",
+    "StreamDescription",
+    "Timestamp",
+    "Version",
+    "connect",
+]

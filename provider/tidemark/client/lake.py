@@ -9,7 +9,6 @@ from tidemark.changes.driver.every_change import ROWS_PER_PAGE, plan_pages
 from tidemark.changes.driver.plan import plan_changes
 from tidemark.changes.driver.rows import read_changes
 from tidemark.changes.driver.views.read import read_view_changes
-from tidemark.changes.planning.source_keys import require_fitting_mode
 from tidemark.client.change_streams import ChangeStreamsOfALake
 from tidemark.client.context import ClientContext
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
@@ -18,23 +17,32 @@ from tidemark.client.left_open import LeftOpen
 from tidemark.client.points import Point
 from tidemark.client.rebase import StreamsThatGoOn
 from tidemark.client.replays import replay_window
-from tidemark.client.sources import Source, find_files, find_source, offsets_at, offsets_until, source_of, total
+from tidemark.client.sources import find_source, sources_of
 from tidemark.client.sql import run_sql
 from tidemark.client.transaction import LakeTransaction
 from tidemark.client.vacuum import vacuum_table
 from tidemark.delivery.model.transactions import CommitResult
-from tidemark.errors import InvalidArgument, NotYetSupported, StreamNotFound
+from tidemark.errors import InvalidArgument, NotYetSupported
 from tidemark.model.statements import TransactionKey, WriteAs
-from tidemark.model.streams import BaseOffset, BaseWindow, StreamMode, StreamWindow
+from tidemark.model.streams import BaseWindow, StreamMode, StreamWindow
 from tidemark.model.streams import Stream as StoredStream
 from tidemark.streams.driver.windows import read_window
+from tidemark.streams.model.sources import Source, table_source
 from tidemark.streams.planning.bounds import UNBOUNDED
 from tidemark.streams.planning.stream_sql.listing import listed
 from tidemark.streams.planning.vacuum_results import VacuumResult
 from tidemark.streams.worker import streams
 from tidemark.streams.worker.backlog import WaitingVersion, stream_backlog, stream_table_timestamp
-from tidemark.streams.worker.following import followed
+from tidemark.streams.worker.defining import (
+    IfExists,
+    StreamRequest,
+    advance_to,
+    clone_stream,
+    create_stream,
+    find_stream,
+)
 from tidemark.streams.worker.has_data import has_data, has_rows
+from tidemark.streams.worker.points import offsets_at, offsets_until
 from tidemark.streams.worker.sources import look_at_sources, window_from
 from tidemark.streams.worker.transfer import ImportedStream, export_streams, import_streams
 
@@ -89,27 +97,22 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         """
         if or_replace and if_not_exists:
             raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
-        kind = _mode(mode)
-        if if_not_exists and (kept := self._find(name)) is not None:
-            return self._describe(kept)
-        if kind is StreamMode.INSERT_ONLY:
-            require_fitting_mode(kind, keys, on_view=False)
-            source = find_files(self._context, on)
-        else:
-            require_fitting_mode(kind, keys, on_view=self._context.tables.is_view(on))
-            allowed = {"enable_row_tracking": enable_row_tracking, "beyond_snowflake": beyond_snowflake}
-            source = find_source(self._context, on, keys=keys, **allowed)
-        offsets = offsets_at(self._context, source, name, at=at, before=before)
-        return self._create(
-            name,
-            source,
-            offsets,
-            mode=kind,
+        exists = IfExists.REPLACE if or_replace else IfExists.KEEP if if_not_exists else IfExists.FAIL
+        request = StreamRequest(
+            name=name,
+            on=on,
+            mode=_mode(mode),
+            at=at,
+            before=before,
+            keys=_several(keys),
             initial_rows=show_initial_rows,
-            or_replace=or_replace,
-            if_not_exists=if_not_exists,
+            if_exists=exists,
             comment=comment,
+            beyond_snowflake=beyond_snowflake,
         )
+        sources = sources_of(self._context, enable_row_tracking=enable_row_tracking)
+        created = create_stream(self._context.store, request, who=self._context.who, sources=sources)
+        return self._describe(created.stream)
 
     def stream(self, name: str) -> DataFrame:
         """The stream's unread rows up to now; reading never advances it (R16).
@@ -212,7 +215,7 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
 
     def drop_stream(self, name: str, *, if_exists: bool = False) -> None:
         """End the stream; its place is gone for good (R92). Row tracking stays on (R3). Raises TransactionOpen."""
-        if if_exists and self._find(name) is None:
+        if if_exists and find_stream(self._context.store, name) is None:
             return
         streams.drop_stream(self._context.store, name, self._context.who)
 
@@ -236,12 +239,8 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         TransactionOpen.
         """
         context = self._context
-        stored = followed(context.store, name, context.tables)
-        offsets = offsets_at(context, source_of(stored), name, at=to, before=None)
-        bases = offsets if stored.view else ()
-        return self._describe(
-            streams.advance_stream(context.store, name, total(offsets), context.who, why, bases=bases)
-        )
+        _, moved = advance_to(context.store, name, to, who=context.who, why=why, tables=context.tables)
+        return self._describe(moved)
 
     def changes(
         self,
@@ -304,28 +303,28 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         With a point its offset is that point instead. Raises StreamNotFound, StreamExists, and what `create_stream`
         raises for a point.
         """
-        stored = followed(self._context.store, name, self._context.tables)
-        offsets = stored.bases
-        if at is not None or before is not None:
-            offsets = offsets_at(self._context, source_of(stored), clone, at=at, before=before)
-        return self._create(
+        context = self._context
+        made = clone_stream(
+            context.store,
+            name,
             clone,
-            source_of(stored),
-            offsets,
-            mode=stored.mode,
-            initial_rows=stored.initial_rows_pending,
+            who=context.who,
+            tables=context.tables,
+            at=at,
+            before=before,
             or_replace=or_replace,
-            comment=stored.comment if comment is None else comment,
+            comment=comment,
         )
+        return self._describe(made)
 
     def version_of(self, table: str, *, at: Point | None = None, before: Point | None = None) -> int:
         """The version of the Delta table at a point, now if none is given. Raises TableNotFound, VersionNotFound."""
         if at is not None and before is not None:
             raise InvalidArgument(argument="before", value=before, problem="it contradicts at")
-        found = self._context.tables.reference(table)
-        point = at if at is not None else before
-        (base,) = offsets_until(self._context, Source(found, (found,)), point, before=before is not None)
-        return self._context.tables(found).state(base.version).version
+        context = self._context
+        source, point = table_source(context.tables.reference(table)), at if at is not None else before
+        (base,) = offsets_until(context.store, source, context.tables, point, before=before is not None)
+        return context.tables(base.table).state(base.version).version
 
     def sql(self, text: str) -> DataFrame:
         """One statement in the SQL of the source system, or Spark's, with streams known by their names.
@@ -349,38 +348,16 @@ class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
         self._context.workspace.close()
         self._context.store.close()
 
-    def _find(self, name: str) -> StoredStream | None:
-        try:
-            return streams.get_stream(self._context.store, name)
-        except StreamNotFound:
-            return None
-
-    def _create(
-        self, name: str, source: Source, offsets: Sequence[BaseOffset], *, mode: StreamMode, **how: Any
-    ) -> StreamDescription:
-        created = streams.create_stream(
-            self._context.store,
-            name=name,
-            source=source.ref,
-            mode=mode,
-            at_version=total(offsets),
-            who=self._context.who,
-            view=source.view,
-            view_bases=offsets if source.view is not None else (),
-            keys=source.keys,
-            **how,
-        )
-        return self._describe(created)
-
     def _windows(
         self, table: str, at: Point | None, before: Point | None, end: Point | None
     ) -> tuple[tuple[BaseWindow, ...], Source]:
         """The source, and between which versions of each of its tables changes are asked for (R110)."""
         if (at is None) == (before is None):
             raise InvalidArgument(argument="at", value=at, problem="give either at or before (R110)")
-        source = find_source(self._context, table)
-        start = offsets_at(self._context, source, "CHANGES", at=at, before=before)
-        until = offsets_until(self._context, source, end)
+        context = self._context
+        source = find_source(context, table)
+        start = offsets_at(context.store, source, context.tables, reader="CHANGES", at=at, before=before)
+        until = offsets_until(context.store, source, context.tables, end)
         return tuple(BaseWindow(a.table, a.version, b.version) for a, b in zip(start, until, strict=True)), source
 
     def _describe(self, stored: StoredStream) -> StreamDescription:
@@ -393,3 +370,9 @@ def _mode(mode: str) -> StreamMode:
     except ValueError as error:
         problem = f"one of {', '.join(StreamMode)}"
         raise InvalidArgument(argument="mode", value=mode, problem=problem) from error
+
+
+def _several(keys: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(keys, str):
+        raise InvalidArgument(argument="keys", value=keys, problem="give a list of column names")
+    return tuple(keys)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from tidemark.client.context import ClientContext
 from tidemark.client.descriptions import StreamDescription, look_and_describe
-from tidemark.client.sources import find_files, find_source, offsets_now
+from tidemark.client.sources import find_files, find_source
 from tidemark.errors import TableNotFound
 from tidemark.model.streams import Stream, StreamMode
+from tidemark.streams.worker.points import offsets_now
 from tidemark.streams.worker.rebase import Ground, rebase_stream, relocate_stream
 from tidemark.streams.worker.streams import get_stream
 
@@ -55,7 +56,7 @@ class StreamsThatGoOn:
         rebased = rebase_stream(
             context.store,
             name,
-            Ground(source.ref, offsets_now(context, source), source.view),
+            Ground(source.ref, offsets_now(source, context.tables), source.view),
             who=context.who,
             why=why,
             keys=source.keys if keys else (),

@@ -9,7 +9,6 @@ from pyspark.errors import AnalysisException
 
 from tidemark.client.created_tables import create_and_fill
 from tidemark.client.sql_answers import backlog_answer, rows_answer, status_answer
-from tidemark.client.sql_points import point_of, start_of
 from tidemark.client.temporary_views import TemporaryViews
 from tidemark.client.transaction import LakeTransaction
 from tidemark.errors import AmbiguousTableName, StatementRefused, TidemarkError
@@ -19,6 +18,7 @@ from tidemark.sql.names import sql_name
 from tidemark.sql.statements import ParsedStatement, parse_statement, path_name, splice, with_quoted_metadata_columns
 from tidemark.streams.planning.stream_sql.mentions import tables_read
 from tidemark.streams.planning.stream_sql.queries import spliced
+from tidemark.streams.planning.stream_sql.starts import point_of, start_of
 from tidemark.streams.planning.stream_sql.statements import (
     BacklogCall,
     ChangesClause,
@@ -150,15 +150,15 @@ def _changes(lake: Lake, context: ClientContext, query: StreamQuery, part: Chang
         return lake.changes(
             source,
             information=INFORMATION[part.mode],
-            end=None if part.end is None else point_of(context, query.text, source, part.end),
-            **start_of(context, query.text, source, part.start),
+            end=None if part.end is None else point_of(part.end),
+            **start_of(part.start),
         )
 
 
 def _as_it_was(lake: Lake, context: ClientContext, query: StreamQuery, part: TimeTravel) -> DataFrame:
     source = sql_name(part.source)
     with worded(query.text, part.source, part.point):
-        version = lake.version_of(source, **start_of(context, query.text, source, part.point))
+        version = lake.version_of(source, **start_of(part.point))
         path = context.tables(source).uri
         return context.spark.read.format("delta").option("versionAsOf", version).load(path)
 

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._base import whole_number_of
-from tidemark.streams.planning.arguments import version_or_time
 from tidemark.streams.planning.bounds import Bound
+from tidemark.streams.planning.points import version_or_time
 
 __all__ = ["bound_of"]
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidemark.operators._base import TidemarkOperator, python_path_of
+from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
 
 if TYPE_CHECKING:
+    from airflow.sdk import Context
+
     from tidemark.hooks.spark_job import SparkJob
     from tidemark.model.source_address import SourceAddress
+    from tidemark.model.streams import TableRef
     from tidemark.streams.worker.runtime import Runtime
 
 __all__ = ["SparkOperator"]
@@ -38,6 +41,16 @@ class SparkOperator(TidemarkOperator):
         self._job = SparkJob(self.hook.settings, python_path=path, source=source, packages=packages)
         self._job.require_ready()
         return self.hook.runtime(self._job.run)
+
+    def turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
+        """Run a job that turns row tracking on, if it is off. A second run changes nothing."""
+        from tidemark.operators._jobs import turn_on_row_tracking
+
+        if self.hook.open_table(table).state().row_tracking:
+            return
+        runtime = self.runtime()
+        self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
+        turn_on_row_tracking(runtime, table, key=key_of(context))
 
     def cancel_job(self) -> None:
         """End the job that runs, with all of its processes."""

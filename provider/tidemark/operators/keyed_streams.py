@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
 from tidemark.operators._constants import check_constants
 from tidemark.operators._plans import names_of
 from tidemark.operators.streams import CreateStreamOperator
+
+if TYPE_CHECKING:
+    from tidemark.streams.worker.defining import StreamRequest
 
 __all__ = ["CreateKeyedStreamOperator"]
 
@@ -67,8 +71,8 @@ class CreateKeyedStreamOperator(CreateStreamOperator):
         self.keys = keys
         check_constants(self, keys=_key_columns)
 
-    def _keys(self) -> tuple[str, ...]:
-        return _key_columns("keys", self.keys)
+    def _request(self) -> StreamRequest:
+        return replace(super()._request(), keys=_key_columns("keys", self.keys))
 
 
 def _key_columns(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument, StatementRefused
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from tidemark.change_streams.planning.sql.statements import ChangeStreamStatement
     from tidemark.model.statements import TransactionKey
-    from tidemark.model.streams import TableRef
     from tidemark.operators._base import Lineage
     from tidemark.sql.statements import ParsedStatement
     from tidemark.streams.planning.stream_sql.statements import StreamStatement
@@ -89,30 +89,18 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
     def execute(self, context: Context) -> Any:
         """Rows as a list of dictionaries, or the window that was delivered."""
         from tidemark.change_streams.planning.sql.statements import ChangeStreamStatement
-        from tidemark.operators._stream_sql import StreamDefinitions, answer
         from tidemark.sql.statements import ParsedStatement
         from tidemark.streams.planning.stream_sql.statements import StreamQuery
-        from tidemark.streams.worker.catalog import asking_the_catalog
+        from tidemark.streams.worker.queries import answer_query
 
         statement = _statement_of("sql", self.sql)
         if isinstance(statement, ChangeStreamStatement):
             return self._define_change_stream(context, statement)
         if isinstance(statement, ParsedStatement):
             return self._write(context, statement)
-        store = self.hook.open_store()
         if isinstance(statement, StreamQuery):
-            return answer(self.hook, store, statement)
-        definitions = StreamDefinitions(
-            self.hook,
-            store,
-            text=self.sql,
-            who=str(key_of(context)),
-            turn_on=lambda table: self._turn_on_row_tracking(context, table),
-            find=asking_the_catalog(self.hook.table, self.runtime, key=key_of(context)),
-        )
-        status = definitions.run(statement)
-        self.log.info("%s", status)
-        return [{"status": status}]
+            return answer_query(self.hook.open_store(), statement, tables=self.hook.open_table)
+        return self._define_stream(context, statement)
 
     def planned_lineage(self) -> Lineage | None:
         """The streams' sources and the target of a write; None for anything else."""
@@ -132,6 +120,29 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         hook = self.hook
         return lineage_of_transaction(hook.open_store(), key_of_task(None), slice(None), hook.open_table)
 
+    def _define_stream(self, context: Context, statement: StreamStatement) -> list[dict[str, str]]:
+        from tidemark.hooks.stream_sources import kind_of, stream_sources
+        from tidemark.model.external_tables import ExternalTableAsk
+        from tidemark.operators._jobs import refresh_external_table
+        from tidemark.streams.worker.statements import Definition, Desk, run_statement
+
+        if not isinstance(statement, Definition):
+            raise StatementRefused(problem=_why_not(statement), sql=self.sql)
+        hook, key = self.hook, key_of(context)
+        store = hook.open_store()
+        turn_on = partial(self.turn_on_row_tracking, context)
+        desk = Desk(
+            store=store,
+            sources=stream_sources(hook, self.runtime, key=key, turn_on=turn_on),
+            who=str(key),
+            kind_of=partial(kind_of, hook, store),
+            refresh=lambda name: refresh_external_table(self.runtime(), ExternalTableAsk(name), key=key),
+            once=True,
+        )
+        status = " ".join(run_statement(desk, statement, self.sql))
+        self.log.info("%s", status)
+        return [{"status": status}]
+
     def _define_change_stream(self, context: Context, statement: ChangeStreamStatement) -> list[dict[str, str]]:
         from tidemark.change_streams.worker.statements import run_statement
         from tidemark.hooks.lake_tables import lake_tables_of
@@ -141,7 +152,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         status = run_statement(
             hook.open_store(),
             statement,
-            tables=replace(lake_tables_of(hook), turn_on=lambda table: self._turn_on_row_tracking(context, table)),
+            tables=replace(lake_tables_of(hook), turn_on=partial(self.turn_on_row_tracking, context)),
             logs=logs_root(hook.settings.workspace),
             storage_options=hook.settings.storage_options,
         )
@@ -187,14 +198,13 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
             raise InvalidArgument(argument="stream", value=list(named), problem=f"the statement reads {list(read)}")
         return WriteRequest(streams=read, targets=(), write_as="sql", sql=self.sql)
 
-    def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
-        from tidemark.operators._jobs import turn_on_row_tracking
 
-        if self.hook.open_table(table).state().row_tracking:
-            return
-        runtime = self.runtime()
-        self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
-        turn_on_row_tracking(runtime, table, key=key_of(context))
+def _why_not(statement: StreamStatement) -> str:
+    from tidemark.streams.planning.stream_sql.statements import SetVariable
+
+    if isinstance(statement, SetVariable):
+        return "a task has one statement; give the point itself, or a template of the DAG's"
+    return "nobody sees what it shows; use `airflow tidemark streams list`, the page Tidemark, or lake.sql"
 
 
 def _statement_of(argument: str, sql: str) -> ChangeStreamStatement | StreamStatement | ParsedStatement:

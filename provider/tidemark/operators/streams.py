@@ -19,7 +19,7 @@ from tidemark.streams.planning.names import require_name
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.model.streams import TableRef
+    from tidemark.streams.worker.defining import StreamRequest
 
 __all__ = ["AdvanceStreamOperator", "CreateStreamOperator", "DropStreamOperator", "facts_of_stream"]
 
@@ -87,44 +87,41 @@ class CreateStreamOperator(SparkOperator):
         """The stream as it stands: {stream, table, mode, version, created}."""
         from functools import partial
 
-        from tidemark.hooks.source_tables import source_tables_of
-        from tidemark.streams.worker.defining import StreamAsk, make_stream
+        from tidemark.hooks.stream_sources import stream_sources
+        from tidemark.streams.worker.defining import create_stream
 
-        ask = StreamAsk(
-            name=self.stream,
-            on=self.on,
-            mode=mode_of(self.mode),
-            at=start_of("at", self.at),
-            keys=self._keys(),
-            initial_rows=flag_of("show_initial_rows", self.show_initial_rows),
-            or_replace=flag_of("or_replace", self.or_replace),
-            comment=self.comment,
-        )
         tracked = flag_of("enable_row_tracking", self.enable_row_tracking)
-        made = make_stream(
+        made = create_stream(
             self.hook.open_store(),
-            ask,
+            self._request(),
             who=str(key_of(context)),
-            tables=source_tables_of(self.hook, self.runtime, key=key_of(context)),
-            turn_on_row_tracking=partial(self._turn_on_row_tracking, context) if tracked else None,
+            sources=stream_sources(
+                self.hook,
+                self.runtime,
+                key=key_of(context),
+                turn_on=partial(self.turn_on_row_tracking, context) if tracked else None,
+            ),
         )
         stream, version = made.stream, made.stream.offset.version
         if made.created:
             self.log.info("Created stream %s on %s at version %s.", stream.name, stream.source.name, version)
         else:
-            self.log.info("Stream %s is there already; its offset is version %s.", stream.name, version)
+            self.log.info("Stream %s exists already; its offset is version %s.", stream.name, version)
         return facts_of_stream(stream, created=made.created)
 
-    def _keys(self) -> tuple[str, ...]:
-        """Columns that tell rows apart in place of row ids."""
-        return ()
+    def _request(self) -> StreamRequest:
+        from tidemark.streams.worker.defining import IfExists, StreamRequest
 
-    def _turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
-        from tidemark.operators._jobs import turn_on_row_tracking
-
-        runtime = self.runtime()
-        self.log.info("Turning on row tracking on %s; this makes commits on the table.", table.name)
-        turn_on_row_tracking(runtime, table, key=key_of(context))
+        replaced = flag_of("or_replace", self.or_replace)
+        return StreamRequest(
+            name=self.stream,
+            on=self.on,
+            mode=mode_of(self.mode),
+            at=start_of("at", self.at),
+            initial_rows=flag_of("show_initial_rows", self.show_initial_rows),
+            if_exists=IfExists.REPLACE if replaced else IfExists.KEEP_SAME,
+            comment=self.comment,
+        )
 
 
 class DropStreamOperator(TidemarkOperator):

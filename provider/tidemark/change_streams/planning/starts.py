@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from tidemark.errors import InvalidArgument
-from tidemark.streams.planning.arguments import version_or_time
+from tidemark.streams.planning.points import version_or_time
 
 __all__ = ["GroupStart", "start_of"]
 

@@ -5,31 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.foreign_json import whole_number
 from tidemark.model.streams import StreamMode
+from tidemark.streams.planning.points import version_or_time
 
-__all__ = ["end_of", "mode_of", "reason_of", "start_of", "version_or_time"]
-
-
-def version_or_time(argument: str, value: str | int | datetime) -> int | datetime:
-    """A table version (a number or its digits) or a time with a zone (ISO 8601). Raises InvalidArgument."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    try:
-        time = value if isinstance(value, datetime) else None
-        if isinstance(value, str):
-            if (version := whole_number(value.strip())) is not None:
-                return version
-            time = datetime.fromisoformat(value.strip())
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise InvalidArgument(
-            argument=argument,
-            value=value,
-            problem="give a version number or a time with a zone, as 2026-01-31T12:00:00Z",
-        )
-    return time
+__all__ = ["end_of", "mode_of", "reason_of", "start_of"]
 
 
 def mode_of(value: str) -> StreamMode:

@@ -1,4 +1,4 @@
-"""Tables that only the catalog of the Spark connection knows: asked by a job, and kept in the store with their path."""
+"""Tables and views that only the catalog of the Spark connection knows: asked by a job, and stored with their path."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from tidemark.lake.moved import Finder
 from tidemark.model.statements import TransactionKey
-from tidemark.model.streams import Addressing, TableRef
+from tidemark.model.streams import Addressing, StreamMode, TableRef
 from tidemark.sql.table_names import table_name
-from tidemark.streams.model.table_jobs import FIND_TABLE, CatalogRequest
+from tidemark.streams.model.sources import Source, table_source, view_source
+from tidemark.streams.model.table_jobs import FIND_TABLE, RESOLVE_VIEW, CatalogRequest, ViewRequest
+from tidemark.streams.worker.defining import StreamRequest
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["asking_the_catalog", "in_the_catalog"]
+__all__ = ["asking_the_catalog", "finding_sources", "in_the_catalog"]
 
 
 def asking_the_catalog(
@@ -29,6 +31,27 @@ def asking_the_catalog(
             return find(name)
         (table,) = runtime().run_job(FIND_TABLE, CatalogRequest(meant.text), key=key).tables
         return table
+
+    return found
+
+
+def finding_sources(
+    table: Callable[[str], TableRef],
+    external_table: Callable[[str], TableRef],
+    runtime: Callable[[], Runtime],
+    *,
+    key: TransactionKey | None = None,
+) -> Callable[[StreamRequest], Source]:
+    """The sources of streams, for `Sources.find`. `table` knows paths and the lake; a job asks the catalog for a view,
+    and for the name of a table that only it knows. Raises what `asking_the_catalog` and the jobs raise.
+    """
+    by_name = asking_the_catalog(table, runtime, key=key)
+
+    def found(request: StreamRequest) -> Source:
+        if request.on_view:
+            view = runtime().run_job(RESOLVE_VIEW, ViewRequest(request.on, request.beyond_snowflake), key=key)
+            return view_source(request.on, view.query, view.bases)
+        return table_source((external_table if request.mode is StreamMode.INSERT_ONLY else by_name)(request.on))
 
     return found
 

@@ -1,157 +1,269 @@
-"""Streams on tables as tasks and commands make and move them: by names and points in words."""
+"""Streams as they are asked for: found, created or cloned, and moved forward by hand. Operators, the command line, the
+client and statements in SQL all create streams here.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
 
 from tidemark.changes.planning.source_keys import require_fitting_mode, require_keys
 from tidemark.changes.worker.sources import require_stream_source
 from tidemark.control.store import ControlStore
-from tidemark.errors import InvalidArgument, StreamExists, StreamOnStream, TableNotFound, VersionNotFound
-from tidemark.lake.delta_log import DeltaLog
+from tidemark.errors import (
+    ExternalTableNotFound,
+    NotADeltaTable,
+    StreamExists,
+    StreamNotFound,
+    StreamOnStream,
+    TableNotFound,
+)
 from tidemark.model.streams import Addressing, BaseOffset, Stream, StreamMode, TableRef
+from tidemark.sql.statements import path_name
+from tidemark.streams.model.sources import Source, source_of, table_source
 from tidemark.streams.planning.names import require_name
+from tidemark.streams.planning.points import Point
 from tidemark.streams.worker import streams
 from tidemark.streams.worker.following import followed, was_on
-from tidemark.streams.worker.sources import Tables
+from tidemark.streams.worker.opening import Tables
+from tidemark.streams.worker.points import offsets_at, total
 
-__all__ = ["MadeStream", "SourceTables", "StreamAsk", "advance_to", "make_stream"]
-
+__all__ = [
+    "CreatedStream",
+    "IfExists",
+    "Sources",
+    "StreamRequest",
+    "advance_to",
+    "clone_stream",
+    "create_stream",
+    "find_stream",
+    "no_stream_of_a_stream",
+    "prepared",
+]
 
 log = logging.getLogger(__name__)
 
 
+class IfExists(StrEnum):
+    """What becomes of a stream that has the name already."""
+
+    FAIL = "fail"
+    KEEP = "keep"  # as it is, whatever it reads
+    KEEP_SAME = "keep_same"  # if it reads the same table, in the same mode and by the same keys; else it fails
+    REPLACE = "replace"  # its offset is lost
+
+
 @dataclass(frozen=True)
-class SourceTables:
-    """How what a stream reads is found: Delta tables and external tables by name, and the log of either."""
-
-    table: Callable[[str], TableRef]
-    external_table: Callable[[str], TableRef]
-    open: Tables
-
-
-@dataclass(frozen=True)
-class StreamAsk:
-    """A stream as it is asked for. `at`: a version or a time; None: the newest version. `keys`: columns that tell rows
-    apart in place of row ids.
+class StreamRequest:
+    """A stream as it is asked for. `at`, `before`: where it starts; None for both: at the newest version. `keys`:
+    columns that identify a row in place of its row id. `on_view`: a view is meant; `beyond_snowflake`: it may group,
+    and join with outer, semi and anti joins.
     """
 
     name: str
     on: str
     mode: StreamMode = StreamMode.STANDARD
-    at: int | datetime | None = None
+    at: Point | None = None
+    before: Point | None = None
     keys: tuple[str, ...] = ()
     initial_rows: bool = False
-    or_replace: bool = False
+    if_exists: IfExists = IfExists.KEEP_SAME
     comment: str | None = None
+    on_view: bool = False
+    beyond_snowflake: bool = False
 
 
 @dataclass(frozen=True)
-class MadeStream:
-    """The stream as it stands. `created`: it did not exist before, or was replaced."""
+class Sources:
+    """How sources are found and opened. `find`: the source of a stream, as it is now. `turn_on`: turns row tracking on
+    in a table, so that logs that are opened afterwards have it; None: a table without it is refused.
+    """
+
+    find: Callable[[StreamRequest], Source]
+    open: Tables
+    turn_on: Callable[[TableRef], None] | None = None
+
+
+@dataclass(frozen=True)
+class CreatedStream:
+    """The stream as it is now. `created`: it did not exist before, or was replaced."""
 
     stream: Stream
     created: bool
 
 
-def make_stream(
+def create_stream(store: ControlStore, request: StreamRequest, *, who: str, sources: Sources) -> CreatedStream:
+    """The stream on a table, a view or an external table. What happens to an existing one, `request.if_exists` says.
+
+    A second run changes nothing, but with REPLACE, and raises StreamExists with FAIL. Raises StreamExists,
+    StreamOnStream, TableNotFound, NotADeltaTable, ExternalTableNotFound, RowTrackingDisabled, UnsupportedTableFeature,
+    VersionNotFound, TrackingInterrupted, StreamNotFound, TransactionOpen, InvalidArgument, NotYetSupported.
+    """
+    require_name(request.name)
+    existing = find_stream(store, request.name)
+    if existing is not None and request.if_exists is IfExists.FAIL:
+        raise StreamExists(stream=existing.name, source=existing.source.name)
+    if existing is not None and request.if_exists is IfExists.KEEP:
+        return CreatedStream(existing, created=False)
+    require_fitting_mode(request.mode, request.keys, on_view=request.on_view)
+    if existing is not None and request.if_exists is IfExists.KEEP_SAME:
+        _require_same(existing, request, _asked_again(store, existing, request, sources))
+        return CreatedStream(existing, created=False)
+    source = _found(store, request, sources)
+    offsets = offsets_at(store, source, sources.open, reader=request.name, at=request.at, before=request.before)
+    created = _create(
+        store,
+        source,
+        offsets,
+        name=request.name,
+        mode=request.mode,
+        who=who,
+        initial_rows=request.initial_rows,
+        or_replace=request.if_exists is IfExists.REPLACE,
+        if_not_exists=request.if_exists is IfExists.KEEP,
+        comment=request.comment,
+    )
+    return CreatedStream(created, created=True)
+
+
+def clone_stream(
     store: ControlStore,
-    ask: StreamAsk,
+    name: str,
+    clone: str,
     *,
     who: str,
-    tables: SourceTables,
-    turn_on_row_tracking: Callable[[TableRef], None] | None = None,
-) -> MadeStream:
-    """A stream on a Delta table or an external one; an existing stream on that table stays where it is.
+    tables: Tables,
+    at: Point | None = None,
+    before: Point | None = None,
+    or_replace: bool = False,
+    comment: str | None = None,
+) -> Stream:
+    """Another stream with the definition and the offset of `name`, from now on independent of it (R11).
 
-    `turn_on_row_tracking` is called where that is off; None: such a table is refused. A second run changes nothing, but
-    with `or_replace`. Raises StreamExists for one that reads another table, in another mode or by other keys. Also
-    raises StreamOnStream, TableNotFound, NotADeltaTable, ExternalTableNotFound, RowTrackingDisabled,
-    UnsupportedTableFeature, VersionNotFound, TransactionOpen, InvalidArgument.
+    With a point its offset is that point instead. `comment`: None for that of `name`.
+
+    Raises StreamNotFound, StreamExists, TransactionOpen, and what `offsets_at` raises for a point.
     """
-    require_name(ask.name)
-    require_fitting_mode(ask.mode, ask.keys, on_view=False)
-    known = {stream.name.casefold(): stream for stream in streams.list_streams(store)}
-    if ask.on.casefold() in known:
-        raise StreamOnStream(source=ask.on, table=known[ask.on.casefold()].source.name)
-    find = tables.external_table if ask.mode is StreamMode.INSERT_ONLY else tables.table
-    kept = known.get(ask.name.casefold())
-    if kept is not None and not ask.or_replace:
-        _require_same(kept, ask, _asked_again(store, kept, ask.on, find, tables.open))
-        return MadeStream(kept, created=False)
-    table = find(ask.on)
-    if turn_on_row_tracking is not None and not tables.open(table).state().row_tracking:
-        turn_on_row_tracking(table)
-    log = tables.open(table)
-    require_stream_source(log, f"delta.`{table.path}`", ask.keys)
-    version = _version(log, ask.at)
-    made = streams.create_stream(
+    original = followed(store, name, tables)
+    source, offsets = source_of(original), original.bases
+    if at is not None or before is not None:
+        offsets = offsets_at(store, source, tables, reader=clone, at=at, before=before)
+    return _create(
         store,
-        name=ask.name,
-        source=table,
-        mode=ask.mode,
-        at_version=version,
-        keys=require_keys(log.state(version).metadata, ask.keys, table.name),
-        initial_rows=ask.initial_rows,
-        or_replace=ask.or_replace,
-        comment=ask.comment,
+        source,
+        offsets,
+        name=clone,
+        mode=original.mode,
         who=who,
+        initial_rows=original.initial_rows_pending,
+        or_replace=or_replace,
+        comment=original.comment if comment is None else comment,
     )
-    return MadeStream(made, created=True)
 
 
 def advance_to(
-    store: ControlStore, name: str, to: int | datetime | None, *, who: str, why: str, tables: Tables
+    store: ControlStore, name: str, to: Point | None, *, who: str, why: str, tables: Tables
 ) -> tuple[Stream, Stream]:
-    """Pass over what is unread up to a version or a time, of a view a time; None: up to now. The stream before and
-    after it. A second run to the same place moves nothing.
+    """Pass over unread changes up to a point; None: up to now. The stream before and after it. A second run to the same
+    point moves nothing.
 
     Raises StreamNotFound, InvalidArgument for a version of a view and for a step back, VersionNotFound,
-    TransactionOpen.
+    TrackingInterrupted, TransactionOpen.
     """
     before = followed(store, name, tables)
-    if before.view is not None and isinstance(to, int):
-        problem = f"{before.name} reads a view, and each of its tables counts versions of its own: give a time"
-        raise InvalidArgument(argument="to", value=to, problem=problem)
-    offsets = tuple(BaseOffset(base.table, _version(tables(base.table), to)) for base in before.bases)
-    version, bases = sum(base.version for base in offsets), offsets if before.view is not None else ()
-    return before, streams.advance_stream(store, name, version, who=who, why=why, bases=bases)
+    offsets = offsets_at(store, source_of(before), tables, reader=before.name, at=to, before=None)
+    bases = offsets if before.view is not None else ()
+    return before, streams.advance_stream(store, name, total(offsets), who=who, why=why, bases=bases)
 
 
-def _asked_again(
-    store: ControlStore, kept: Stream, on: str, find: Callable[[str], TableRef], open_log: Tables
-) -> TableRef:
-    """The table `on`, for an existing stream. It is the stream's own, without a job, if the stream knows it from a
-    catalog under that name. It is also the stream's own if that table had the name before a rename. Raises what `find`
-    and `followed` raise.
-    """
-    if kept.source.addressing is Addressing.CATALOG and kept.source.name == on.strip():
-        return kept.source
+def find_stream(store: ControlStore, name: str) -> Stream | None:
+    """The stream of that name, in any case; None if there is none."""
     try:
-        return find(on)
-    except TableNotFound:
-        if on.strip() != kept.source.name and not was_on(store, kept, on.strip()):
+        return streams.get_stream(store, name)
+    except StreamNotFound:
+        return None
+
+
+@contextmanager
+def no_stream_of_a_stream(store: ControlStore, name: str) -> Iterator[None]:
+    """Raises StreamOnStream if the block does not find a table of that name, and a stream has it."""
+    try:
+        yield
+    except (TableNotFound, NotADeltaTable, ExternalTableNotFound) as error:
+        stream = find_stream(store, name)
+        if stream is None:
             raise
-        log.warning("The table %s has another name now: %s. Stream %s continues.", on, kept.source.name, kept.name)
-        return followed(store, kept.name, open_log).source
+        raise StreamOnStream(source=stream.name, table=stream.source.name) from error
 
 
-def _require_same(kept: Stream, ask: StreamAsk, table: TableRef) -> None:
+def prepared(
+    source: Source, tables: Tables, *, keys: Sequence[str] = (), turn_on: Callable[[TableRef], None] | None = None
+) -> Source:
+    """The source, if a stream can read each of its tables, by `keys` as its table spells them. Row tracking is turned
+    on if it is off (R3, R79). A second run finds it on.
+
+    Raises RowTrackingDisabled, UnsupportedTableFeature, InvalidArgument for invalid keys.
+    """
+    for table in source.tables:
+        if turn_on is not None and not keys and not tables(table).state().row_tracking:
+            turn_on(table)
+        require_stream_source(tables(table), _for_spark(table), keys)
+    if not keys:
+        return source
+    (table,) = source.tables
+    return replace(source, keys=require_keys(tables(table).state().metadata, keys, table.name))
+
+
+def _found(store: ControlStore, request: StreamRequest, sources: Sources) -> Source:
+    """The source, ready to be read."""
+    with no_stream_of_a_stream(store, request.on):
+        source = sources.find(request)
+    require_fitting_mode(request.mode, request.keys, on_view=source.view is not None)
+    turn_on = None if request.mode is StreamMode.INSERT_ONLY else sources.turn_on
+    return prepared(source, sources.open, keys=request.keys, turn_on=turn_on)
+
+
+def _asked_again(store: ControlStore, kept: Stream, request: StreamRequest, sources: Sources) -> Source:
+    """The source that is asked for, for an existing stream. It is the stream's own, without a job, if the stream knows
+    its table from a catalog under that name. It is also the stream's own if that table had the name before a rename.
+    """
+    name = request.on.strip()
+    if kept.view is None and kept.source.addressing is Addressing.CATALOG and kept.source.name == name:
+        return source_of(kept)
+    try:
+        with no_stream_of_a_stream(store, name):
+            return sources.find(request)
+    except TableNotFound:
+        if kept.view is not None or (name != kept.source.name and not was_on(store, kept, name)):
+            raise
+        log.warning("The table %s has another name now: %s. Stream %s continues.", name, kept.source.name, kept.name)
+        return table_source(followed(store, kept.name, sources.open).source)
+
+
+def _require_same(kept: Stream, request: StreamRequest, source: Source) -> None:
     """Raises StreamExists."""
-    same_keys = [key.lower() for key in ask.keys] == [key.lower() for key in kept.keys]
-    if kept.source.table_id != table.table_id or kept.mode is not ask.mode or not same_keys:
+    same_keys = [key.lower() for key in request.keys] == [key.lower() for key in kept.keys]
+    if kept.source.table_id != source.ref.table_id or kept.mode is not request.mode or not same_keys:
         by_key = f", by {', '.join(kept.keys)}" if kept.keys else ""
         raise StreamExists(stream=kept.name, source=f"{kept.source.name} ({kept.mode.value}{by_key})")
 
 
-def _version(log: DeltaLog, point: int | datetime | None) -> int:
-    """The version that is meant. Raises VersionNotFound."""
-    if point is None:
-        return log.head()
-    version = point if isinstance(point, int) else log.version_at(point)
-    if not log.earliest() <= version <= log.head():
-        raise VersionNotFound(table=log.uri, version=version, earliest=log.earliest(), latest=log.head())
-    return version
+def _create(store: ControlStore, source: Source, offsets: tuple[BaseOffset, ...], **how: Any) -> Stream:
+    return streams.create_stream(
+        store,
+        source=source.ref,
+        at_version=total(offsets),
+        view=source.view,
+        view_bases=offsets if source.view is not None else (),
+        keys=source.keys,
+        **how,
+    )
+
+
+def _for_spark(table: TableRef) -> str:
+    """The table's name in a statement that Spark runs as it is."""
+    return table.name if table.addressing is Addressing.CATALOG else path_name(table.path)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from tidemark.errors import (
     ExternalTableNotFound,
+    InvalidArgument,
     LogIncomplete,
     RowTrackingDisabled,
     StreamNotFound,
@@ -14,14 +15,14 @@ from tidemark.errors import (
     VersionNotFound,
 )
 from tidemark.sql.text import SqlName, compilation_error
-from tidemark.streams.planning.stream_sql.statements import SqlPoint
+from tidemark.streams.planning.stream_sql.statements import PointKind, SqlPoint
 
 __all__ = ["worded"]
 
 
 @contextmanager
 def worded(text: str, source: SqlName, *points: SqlPoint | None) -> Iterator[None]:
-    """Raise what a source or a point lacks in the words of the source system, with its place (R8b, R8f, R8g, R9)."""
+    """Raise what a source or a point lacks in the words of the source system, with its place (R8, R9)."""
     point = next((point for point in points if point is not None), None)
     try:
         yield
@@ -34,11 +35,13 @@ def worded(text: str, source: SqlName, *points: SqlPoint | None) -> Iterator[Non
             f" {source.text!r}. ({error})"
         )
         raise compilation_error(text, source.span, problem) from error
-    except StreamNotFound as error:
-        other = next((p for p in points if p is not None and p.value == error.facts["stream"]), None)
-        if other is None:
+    except (StreamNotFound, InvalidArgument) as error:
+        named = next((p for p in points if p is not None and _names_what_is_missing(p, error)), None)
+        if named is None:
             raise
-        raise compilation_error(text, other.span, f"Stream {other.value!r} not found.") from error
+        stream = f"Stream {named.value!r} not found."
+        problem = stream if isinstance(error, StreamNotFound) else f"Statement {named.value} not found"
+        raise compilation_error(text, named.span, problem) from error
     except (VersionNotFound, LogIncomplete) as error:
         if point is None:
             raise
@@ -47,3 +50,9 @@ def worded(text: str, source: SqlName, *points: SqlPoint | None) -> Iterator[Non
             f" allowed time travel period or before the object creation time. ({error})"
         )
         raise compilation_error(text, point.span, problem) from error
+
+
+def _names_what_is_missing(point: SqlPoint, error: StreamNotFound | InvalidArgument) -> bool:
+    by_name = PointKind.STREAM if isinstance(error, StreamNotFound) else PointKind.STATEMENT
+    missing = error.facts["stream" if isinstance(error, StreamNotFound) else "value"]
+    return point.kind is by_name and bool(point.value == missing)

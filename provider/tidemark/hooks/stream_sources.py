@@ -1,0 +1,47 @@
+"""The sources of streams, found by name with one connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidemark.control.store import ControlStore
+    from tidemark.hooks.tidemark import TidemarkHook
+    from tidemark.model.statements import TransactionKey
+    from tidemark.model.streams import TableRef
+    from tidemark.streams.worker.defining import Sources
+    from tidemark.streams.worker.runtime import Runtime
+
+__all__ = ["kind_of", "stream_sources"]
+
+
+def stream_sources(
+    hook: TidemarkHook,
+    runtime: Callable[[], Runtime],
+    *,
+    key: TransactionKey | None = None,
+    turn_on: Callable[[TableRef], None] | None = None,
+) -> Sources:
+    """The sources by the names that the hook knows; for one of Spark's catalog a job is run through `runtime`."""
+    from tidemark.streams.worker.catalog import finding_sources
+    from tidemark.streams.worker.defining import Sources
+
+    return Sources(finding_sources(hook.table, hook.external_table, runtime, key=key), hook.open_table, turn_on)
+
+
+def kind_of(hook: TidemarkHook, store: ControlStore, name: str) -> str | None:
+    """TABLE, EXTERNAL TABLE or STREAM, as a task finds it without a job; None if the name leads nowhere, or only
+    Spark's catalog knows.
+    """
+    from tidemark.errors import TidemarkError
+    from tidemark.streams.worker.defining import find_stream
+
+    for kind, find in (("TABLE", hook.table), ("EXTERNAL TABLE", hook.external_table)):
+        try:
+            find(name)
+        except TidemarkError:
+            continue
+        return kind
+    return None if find_stream(store, name) is None else "STREAM"
