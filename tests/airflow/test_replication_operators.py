@@ -154,7 +154,7 @@ def test_backfills_are_asked_for_and_stopped_by_name_and_no_name_asks_for_none(
 ) -> None:
     run_dag(dag_of(lambda: create(options={"backfill": "false"}), prepare))
 
-    def ask(objects: Any, action: str = "start") -> Outcome:
+    def request(objects: Any, action: str = "start") -> Outcome:
         return run_dag(
             dag_of(
                 lambda: RequestBackfillOperator(
@@ -164,14 +164,14 @@ def test_backfills_are_asked_for_and_stopped_by_name_and_no_name_asks_for_none(
             )
         )
 
-    assert ask("[]").task("request") == "skipped"
-    asked = ask("shop.orders, shop.visits")
+    assert request("[]").task("request") == "skipped"
+    asked = request("shop.orders, shop.visits")
     assert asked.returned("request")["objects"] == {"shop.orders": "pending", "shop.visits": "pending"}
     assert asked.returned("finish")["objects"]["shop.orders"]["state"] == "pending"
-    assert ask(["shop.orders"], "stop").returned("request")["objects"] == {"shop.orders": "stopped"}
-    assert ask("shop.nothing").task("request") == "failed"
+    assert request(["shop.orders"], "stop").returned("request")["objects"] == {"shop.orders": "stopped"}
+    assert request("shop.nothing").task("request") == "failed"
     with pytest.raises(InvalidArgument, match="start, restart, stop"):
-        ask("shop.orders", "begin")
+        request("shop.orders", "begin")
 
 
 def test_dropping_takes_slot_and_publication_with_it(run_dag: RunDag, shop: ReplicatedShop) -> None:

@@ -36,7 +36,7 @@ class Peer:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._asks, self._answers = _pipe(process.stdin), _pipe(process.stdout)
 
-    def ask(self, **question: object) -> Answer:
+    def request(self, **question: object) -> Answer:
         """Wait for its answer."""
         self._asks.write(json.dumps(question) + "\n")
         self._asks.flush()
@@ -69,12 +69,12 @@ def compare(ways: Ways, other: Peer, rounds: int) -> dict[str, list[Run]]:
     """`rounds` interleaved rounds after one that warms up."""
     runs: dict[str, list[Run]] = {"tidemark": [], "tidemark, feed on": [], "iceberg": []}
     window = ways.window
-    other.ask(build=window.shape.name, rows=window.rows)
+    other.request(build=window.shape.name, rows=window.rows)
     for number in range(rounds + 1):
         found = {
             "tidemark": measured(ways.tidemark),
             "tidemark, feed on": measured(ways.tidemark_with_feed),
-            "iceberg": spent(lambda: other.ask(read=window.shape.name, rows=window.rows)),
+            "iceberg": spent(lambda: other.request(read=window.shape.name, rows=window.rows)),
         }
         for name, run in found.items() if number else ():
             runs[name].append(run)

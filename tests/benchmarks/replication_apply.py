@@ -93,11 +93,11 @@ class Ways:
         net.write.parquet(str(self.home / "net"))
 
     def apply(self, path: str) -> int:
-        ask = ApplyEvents(
+        request = ApplyEvents(
             "r", "o", "s", ObjectName("public", "t"), 1, LogPosition(""), LogPosition("F"), SCHEMA, WriteMode.MERGE,
             TableRef("t", path, ""), str(self.home / "events"), InvalidValues.FAIL, 0, "1",
         )  # fmt: skip
-        return sum(apply_events(self.spark, "store", ask).rows.values())
+        return sum(apply_events(self.spark, "store", request).rows.values())
 
     def plain(self, path: str) -> int:
         net = self.spark.read.parquet(str(self.home / "net"))

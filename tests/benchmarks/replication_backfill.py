@@ -65,12 +65,12 @@ class Ways:
         name = ObjectName("public", "t")
         one = ReplicatedObject("o", "r", name, str(oid), schema, WriteMode.MERGE, target, ObjectState.ACTIVE)
         log = str(self.home / "events")
-        ask = BackfillObject(
+        request = BackfillObject(
             "r", "s", one, SourceKind.POSTGRESQL, 1, log, "1", InvalidValues.FAIL, self.rows, self.partitions, 0
         )
         with Workspace(f"file://{self.home}/_tidemark", "benchmark") as workspace:
             return backfill_object(
-                self.spark, "store", ask, self.address, workspace, now=lambda: datetime.now(UTC)
+                self.spark, "store", request, self.address, workspace, now=lambda: datetime.now(UTC)
             ).rows
 
     def by_key(self) -> int:

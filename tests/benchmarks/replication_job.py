@@ -39,7 +39,7 @@ def main(slot: str, publication: str, oid: str, directory: str) -> None:
         place = "SELECT (confirmed_flush_lsn - '0/0')::bigint FROM pg_replication_slots WHERE slot_name = %s"
         cursor.execute(place, (slot,))
         captured = position_of_lsn(cursor.fetchone()[0])
-    ask = CaptureEvents(
+    request = CaptureEvents(
         replication_uid="measured",
         stream="measured",
         kind=SourceKind.POSTGRESQL,
@@ -55,7 +55,7 @@ def main(slot: str, publication: str, oid: str, directory: str) -> None:
     say, stop_if_due = (lambda _: None), (lambda: None)
     with Workspace(directory, "job") as workspace:
         report = capture_events(
-            spark, "measured", ask, address, workspace, now=datetime.now(UTC), say=say, stop_if_due=stop_if_due
+            spark, "measured", request, address, workspace, now=datetime.now(UTC), say=say, stop_if_due=stop_if_due
         )
     last = time.time() - began
     told = {"first": started, "last": last, "events": sum(report.events.values()) - 1, "cpu": _cpu(), "peak": peak.most}

@@ -200,13 +200,13 @@ def test_what_a_transaction_has_not_committed_belongs_to_a_later_range(
 
 
 def test_a_topic_that_does_not_exist_is_named_and_not_created(broker: KafkaBroker, reader: TopicReader) -> None:
-    for ask in (
+    for request in (
         lambda: reader.state("nowhere"),
         lambda: reader.range_from("nowhere", ALL),
         lambda: reader.read(TopicRange("nowhere", "x", ())),
     ):
         with pytest.raises(TopicNotFound, match="no topic 'nowhere'"):
-            ask()
+            request()
     assert "nowhere" not in broker.admin.list_topics(timeout=20).topics
 
 
@@ -216,9 +216,9 @@ def test_records_that_are_no_longer_there_are_reported(broker: KafkaBroker, read
     whole = reader.range_from("expired", ALL)
     broker.admin.delete_records([TopicPartition("expired", 0, 4)])[TopicPartition("expired", 0, 4)].result(20)
     assert reader.state("expired").partitions == (PartitionBounds(0, 4, 10),)
-    for ask in (lambda: reader.read(whole), lambda: reader.range_from("expired", Start({0: 3}))):
+    for request in (lambda: reader.read(whole), lambda: reader.range_from("expired", Start({0: 3}))):
         with pytest.raises(OffsetOutOfRange, match="removed by the topic's retention") as raised:
-            ask()
+            request()
     assert raised.value.facts["earliest"] == 4
     with pytest.raises(OffsetOutOfRange, match="does not hold offset 11: it is behind the end"):
         reader.range_from("expired", Start({0: 11}))

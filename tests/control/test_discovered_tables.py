@@ -54,9 +54,9 @@ def asks(shop: Shop) -> tuple[capturing.CaptureEvents, str]:
 
     def look(connection: sa.Connection) -> tuple[capturing.CaptureEvents, str]:
         found = replicated_objects.of_replication(connection, shop.replication.uid)
-        ask = capturing._request(shop.replication, found, LogPosition("FFFF"))
+        request = capturing._request(shop.replication, found, LogPosition("FFFF"))
         copies = [to_json(asked_of_a_backfill(shop.replication, one, 1, ())) for one in found]
-        return ask, to_json(ask) + "".join(copies)
+        return request, to_json(request) + "".join(copies)
 
     return shop.store.read(look)
 
@@ -275,9 +275,9 @@ def test_hiding_columns_needs_a_backfill_of_what_is_there_once_and_tells_jobs_no
     one = shop.object("public.t")
     assert one.state is ObjectState.PENDING
     assert "hashed or masked otherwise than before (secret, d, e)" in str(one.needs_backfill)
-    ask, text = asks(shop)
+    request, text = asks(shop)
     assert PRIVATE not in text
-    assert {one.rules.hash_mark for one in ask.objects} == {MARK}
+    assert {one.rules.hash_mark for one in request.objects} == {MARK}
     shop.set(objects_table, state=ObjectState.ACTIVE.value)
     shop.prepare()
     assert shop.object("public.t").state is ObjectState.ACTIVE

@@ -13,7 +13,7 @@ import pytest
 from tests.control.change_stream_model import ChangeStreamWorld, CountingTable, segment, tables
 from tidemark.change_streams.driver.sinks import _delivered, statement_of
 from tidemark.change_streams.model.change_streams import Chunk, WatchedTable
-from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink, SinkKind
+from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkWrite, ReadRequest, Sink, SinkKind
 from tidemark.change_streams.worker.continuous import ready_after, ready_now
 from tidemark.change_streams.worker.definitions import watch
 from tidemark.change_streams.worker.groups import create_group, drop_group, group_status
@@ -49,7 +49,7 @@ class Reading:
 
     world: ChangeStreamWorld
     target: CountingTable
-    asks: list[ReadAsk] = field(default_factory=list)
+    asks: list[ReadRequest] = field(default_factory=list)
 
     @property
     def store(self) -> ControlStore:
@@ -65,12 +65,12 @@ class Reading:
     def read(
         self,
         chunks: Sequence[Chunk],
-        answer: Callable[[ReadAsk], JobResult],
+        answer: Callable[[ReadRequest], JobResult],
         run: str = "r",
         target: CountingTable | None = None,
     ) -> BundleResult:
         def job(spec: JobSpec) -> JobResult:
-            self.asks.append(from_plain(ReadAsk, spec.request))
+            self.asks.append(from_plain(ReadRequest, spec.request))
             return answer(self.asks[-1])
 
         sink = Sink(SinkKind.APPEND, (target or self.target).ref)
@@ -90,22 +90,22 @@ def reading(tmp_path: Path) -> Reading:
     return made
 
 
-def written(ask: ReadAsk) -> JobResult:
+def written(ask: ReadRequest) -> JobResult:
     answers = [ChunkAnswer(one.chunk.token, one.chunk.number, 5, facts={"version": "1"}) for one in ask.writes]
     return JobResult({"chunks": to_plain(answers)})
 
 
-def first_fails(ask: ReadAsk) -> JobResult:
+def first_fails(ask: ReadRequest) -> JobResult:
     error = JobFailed(error="ValueError", message="it is bad").to_record()
     answers = [replace(ChunkAnswer(one.chunk.token, one.chunk.number, 5)) for one in ask.writes]
     return JobResult({"chunks": to_plain([replace(answers[0], rows=None, error=error), *answers[1:]])})
 
 
-def dies(ask: ReadAsk) -> JobResult:
+def dies(ask: ReadRequest) -> JobResult:
     raise JobDied(key=str(KEY), exit_code=-9, tail="")
 
 
-def refuses(ask: ReadAsk) -> JobResult:
+def refuses(ask: ReadRequest) -> JobResult:
     return JobResult(error=JobFailed(error="ValueError", message="all is bad").to_record())
 
 
@@ -139,7 +139,7 @@ def test_a_task_that_is_tried_again_in_its_run_mends_it(reading: Reading) -> Non
 
 @pytest.mark.parametrize(("answer", "error"), [(dies, JobDied), (refuses, JobFailed)])
 def test_a_job_that_fails_as_a_whole_fails_its_chunks(
-    reading: Reading, answer: Callable[[ReadAsk], JobResult], error: type[Exception]
+    reading: Reading, answer: Callable[[ReadRequest], JobResult], error: type[Exception]
 ) -> None:
     chunks = reading.plan()
     with pytest.raises(error):

@@ -129,7 +129,7 @@ class Replications(RuleBasedStateMachine):
             self.world.expire(ends)
 
     @rule(name=st.sampled_from(TABLES), restart=st.booleans())
-    def ask(self, name: str, restart: bool) -> None:
+    def request(self, name: str, restart: bool) -> None:
         with suppress(TidemarkError):
             objects.request_backfill(self.world.store, "r", [name], by=ME, restart=restart)
 

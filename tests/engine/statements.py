@@ -29,10 +29,10 @@ def statement(
 ) -> Statement:
     """A statement on the table at `path` as it is now."""
     log = DeltaLog.open(str(path))
-    ask = PlannedWrite(**{"write_as": WriteAs.APPEND, "target": "target", "source": "s", **write})
+    request = PlannedWrite(**{"write_as": WriteAs.APPEND, "target": "target", "source": "s", **write})
     return Statement(
         number=number,
-        write=ask,
+        write=request,
         target=TableRef("target", log.uri, log.state().table_id),
         base_version=log.head() if base is None else base,
         app_id=f"tidemark/uid-1/{number}",

@@ -28,7 +28,7 @@ from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import list_uri
 from tidemark.lake.orphans import sweep_directories
-from tidemark.model.external_tables import ExternalTableAsk, FileFormat
+from tidemark.model.external_tables import ExternalTableRequest, FileFormat
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
 from tidemark.replication.driver.event_log import EVENT_COLUMNS, open_event_log
@@ -81,7 +81,7 @@ def test_event_logs_targets_and_quarantines_are_made_and_found(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     events, target, quarantine = (half_made(tmp_path / name, names) for name in ("events", "target", "quarantine"))
-    ask = CaptureEvents(
+    request = CaptureEvents(
         replication_uid="r",
         stream="shop",
         kind=SourceKind.POSTGRESQL,
@@ -96,7 +96,7 @@ def test_event_logs_targets_and_quarantines_are_made_and_found(
     )
     asked = Target(TableRef("lake.t", str(target), ""), "store", "object")
     for _ in range(2):
-        assert open_event_log(spark, ask).head() == 0
+        assert open_event_log(spark, request).head() == 0
         assert create_quarantine_table(spark, str(quarantine)).head() == 0
         made = asked.make(spark, SCHEMA, WriteMode.MERGE, replication="shop")
         assert (made.ref.table_id, DeltaLog.open(str(target)).head()) == (made.known().ref.table_id, 0)
@@ -167,31 +167,31 @@ def test_two_first_captures_at_once_make_one_batch(
 def test_the_list_of_an_external_tables_files_is_made_in_one_commit(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
-    workspace, ask = external(tmp_path)
-    half_made(Path(list_uri(workspace, ask.name).removeprefix("file://")), names)
-    assert (made := refresh_external_table(spark, workspace, ask)).version == 0
-    assert (made.added, refresh_external_table(spark, workspace, ask).version) == (1, 0)
+    workspace, request = external(tmp_path)
+    half_made(Path(list_uri(workspace, request.name).removeprefix("file://")), names)
+    assert (made := refresh_external_table(spark, workspace, request)).version == 0
+    assert (made.added, refresh_external_table(spark, workspace, request).version) == (1, 0)
 
 
 def test_refreshes_that_make_a_list_at_once_make_one(spark: SparkSession, tmp_path: Path) -> None:
-    workspace, ask = external(tmp_path)
-    half_made(Path(list_uri(workspace, ask.name).removeprefix("file://")), ("part-0.parquet", "_delta_log/"))
+    workspace, request = external(tmp_path)
+    half_made(Path(list_uri(workspace, request.name).removeprefix("file://")), ("part-0.parquet", "_delta_log/"))
     together = Barrier(2)
 
     def refresh(_: int) -> int:
         together.wait()
-        return refresh_external_table(spark.newSession(), workspace, ask).added
+        return refresh_external_table(spark.newSession(), workspace, request).added
 
     with ThreadPoolExecutor(2) as pool:
         assert sorted(pool.map(refresh, range(2)))[-1] == 1
-    assert spark.read.format("delta").load(list_uri(workspace, ask.name)).count() == 1
+    assert spark.read.format("delta").load(list_uri(workspace, request.name)).count() == 1
 
 
-def external(home: Path) -> tuple[str, ExternalTableAsk]:
+def external(home: Path) -> tuple[str, ExternalTableRequest]:
     (home / "files").mkdir()
     (home / "files" / "a.json").write_text('{"id": 1}\n')
-    ask = ExternalTableAsk("arrivals", location=f"file://{home}/files", file_format=FileFormat.JSON)
-    return f"file://{home}/_tidemark", ask
+    request = ExternalTableRequest("arrivals", location=f"file://{home}/files", file_format=FileFormat.JSON)
+    return f"file://{home}/_tidemark", request
 
 
 def test_a_workspace_directory_that_never_got_a_file_is_swept(tmp_path: Path) -> None:

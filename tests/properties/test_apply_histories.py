@@ -140,13 +140,13 @@ def test_applied_events_leave_the_rows_that_the_source_had(
     home: Path = tmp_path_factory.mktemp("histories")
     histories = [_history(number, random.Random(f"{seed}/{number}")) for number in range(CASES)]
     write_events(spark, home / "log", [event for one in histories for event in one.table.events])
-    ask = apply_events_of(histories[0].table, target=home / "t", event_log=home / "log", schema=SCHEMA)
-    target = Target(ask.target, STORE, "o").make(spark, SCHEMA, WriteMode.MERGE, replication="shop")
+    request = apply_events_of(histories[0].table, target=home / "t", event_log=home / "log", schema=SCHEMA)
+    target = Target(request.target, STORE, "o").make(spark, SCHEMA, WriteMode.MERGE, replication="shop")
     before = [(*key, *values, None) for one in histories for key, values in one.before.items()]
     spark.createDataFrame(before, spark.read.format("delta").load(str(home / "t")).schema).write.format("delta").mode(
         "append"
     ).save(str(home / "t"))
-    events = ObjectEvents(spark, ask, end=LogPosition("Z"))
+    events = ObjectEvents(spark, request, end=LogPosition("Z"))
     folding = Folding("shop.orders", SCHEMA, events.unchanged)
 
     for segments in _steps(histories, list(events.barriers())):

@@ -18,9 +18,9 @@ ODD = ("²", "1²", "①", "9" * 5000)
 
 @pytest.mark.parametrize("text", ODD)
 def test_an_argument(text: str) -> None:
-    for ask in (extension_of, lambda said: whole_number_of("n", said), lambda said: version_or_time("at", said)):
+    for request in (extension_of, lambda said: whole_number_of("n", said), lambda said: version_or_time("at", said)):
         with pytest.raises(InvalidArgument):
-            ask(text)
+            request(text)
 
 
 @pytest.mark.parametrize("text", ["²", "①", "9" * 5000])

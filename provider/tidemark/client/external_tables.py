@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.external_tables import ExternalTableAsk, Refreshed
+from tidemark.model.external_tables import ExternalTableRequest, Refreshed
 from tidemark.streams.driver.external_tables.refresh import refresh_external_table
 from tidemark.streams.planning.external_tables import file_format_of
 
@@ -40,7 +40,7 @@ class ExternalTables:
         InvalidArgument, ExternalTableExists if it was made in other words, TableNotFound, FilesHaveNoSchema,
         FileFormatNotInstalled.
         """
-        ask = ExternalTableAsk(
+        request = ExternalTableRequest(
             name=name,
             location=location or name,
             file_format=file_format_of(file_format),
@@ -48,15 +48,15 @@ class ExternalTables:
             options=dict(options or {}),
             pattern=pattern,
         )
-        return self._refresh(ask)
+        return self._refresh(request)
 
     def refresh(self, name: str) -> Refreshed:
         """Note which files there are now: only then do streams see them (R66). Raises ExternalTableNotFound."""
-        return self._refresh(ExternalTableAsk(name))
+        return self._refresh(ExternalTableRequest(name))
 
-    def _refresh(self, ask: ExternalTableAsk) -> Refreshed:
+    def _refresh(self, request: ExternalTableRequest) -> Refreshed:
         context = self._context
         if context.lake_root is None:
             problem = "an external table is kept under the lake root: connect with one"
             raise InvalidArgument(argument="lake_root", value=None, problem=problem)
-        return refresh_external_table(context.spark, context.paths.workspace, ask, context.options)
+        return refresh_external_table(context.spark, context.paths.workspace, request, context.options)

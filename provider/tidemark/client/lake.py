@@ -13,9 +13,9 @@ from tidemark.client.change_streams import ChangeStreamsOfALake
 from tidemark.client.context import ClientContext
 from tidemark.client.descriptions import StreamDescription, look_and_describe, look_and_describe_all
 from tidemark.client.external_tables import ExternalTables
-from tidemark.client.left_open import LeftOpen
+from tidemark.client.left_open import OpenTransactions
 from tidemark.client.points import Point
-from tidemark.client.rebase import StreamsThatGoOn
+from tidemark.client.rebase import RebasedStreams
 from tidemark.client.replays import replay_window
 from tidemark.client.sources import find_source, sources_of
 from tidemark.client.sql import run_sql
@@ -58,7 +58,7 @@ __all__ = ["Lake"]
 INFORMATION = {"default": StreamMode.STANDARD, "append_only": StreamMode.APPEND_ONLY}
 
 
-class Lake(StreamsThatGoOn, LeftOpen, ChangeStreamsOfALake):
+class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake):
     """The result of `connect`. Stream names are found in any case (R12)."""
 
     def __init__(self, context: ClientContext) -> None:

@@ -8,10 +8,10 @@ from tidemark.delivery.model.transactions import CommitResult
 from tidemark.model.statements import TransactionKey
 from tidemark.streams.worker.finish import finish
 
-__all__ = ["LeftOpen"]
+__all__ = ["OpenTransactions"]
 
 
-class LeftOpen(ShownObjects):
+class OpenTransactions(ShownObjects):
     """The part of `Lake` that finishes them on request; the next transaction on their streams does so by itself."""
 
     _context: ClientContext

@@ -13,10 +13,10 @@ from tidemark.streams.worker.points import offsets_now
 from tidemark.streams.worker.rebase import Ground, rebase_stream, relocate_stream
 from tidemark.streams.worker.streams import get_stream
 
-__all__ = ["StreamsThatGoOn"]
+__all__ = ["RebasedStreams"]
 
 
-class StreamsThatGoOn:
+class RebasedStreams:
     """The part of `Lake` that puts a stream onto another table, or follows its own."""
 
     _context: ClientContext

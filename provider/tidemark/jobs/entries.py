@@ -32,5 +32,5 @@ def entry_of(name: str) -> Entry:
 
 def request_type(entry: Entry) -> type:
     """The dataclass of the function's request."""
-    found: type = typing.get_type_hints(entry)["ask"]
+    found: type = typing.get_type_hints(entry)["request"]
     return found

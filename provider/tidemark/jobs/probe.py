@@ -13,7 +13,7 @@ FROM_WORKER = "from_worker.txt"
 FROM_SPARK = "from_spark"
 
 
-def probe(job: JobContext, ask: ProbeRequest) -> ProbeReport:
+def probe(job: JobContext, request: ProbeRequest) -> ProbeReport:
     """Spark's version, after each side has read the other's file. Idempotent: no file is left.
 
     Raises LakeNotShared with the file that one side wrote and the other could not read.

@@ -115,11 +115,11 @@ class TopicReader:
     def _topic_id(self, topic: str) -> str:
         from confluent_kafka import TopicCollection
 
-        def ask(seconds: float) -> str:
+        def request(seconds: float) -> str:
             asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=seconds)
             return str(asked[topic].result(timeout=seconds + 1).topic_id)
 
-        return self._asked(topic, f"the description of topic {topic}", ask)
+        return self._asked(topic, f"the description of topic {topic}", request)
 
     def _bounds(self, topic: str) -> Iterator[PartitionBounds]:
         what = f"the partitions of topic {topic}"
@@ -134,13 +134,13 @@ class TopicReader:
     def _partitions(self, topic: str, what: str) -> Sequence[int]:
         from confluent_kafka import KafkaException
 
-        def ask(seconds: float) -> Sequence[int]:
+        def request(seconds: float) -> Sequence[int]:
             found = self._consumer.list_topics(topic, timeout=seconds).topics[topic]
             if found.error is not None:
                 raise KafkaException(found.error)
             return [*found.partitions]
 
-        return self._asked(topic, what, ask)
+        return self._asked(topic, what, request)
 
     def _starts(self, state: TopicState, start: Start) -> dict[int, int]:
         known = {one.partition: offset_in(start, one) for one in state.partitions}

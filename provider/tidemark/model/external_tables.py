@@ -12,7 +12,7 @@ __all__ = [
     "FILENAME",
     "DataFile",
     "ExternalTable",
-    "ExternalTableAsk",
+    "ExternalTableRequest",
     "FileFormat",
     "Refreshed",
 ]
@@ -46,7 +46,7 @@ class ExternalTable:
 
 
 @dataclass(frozen=True)
-class ExternalTableAsk:
+class ExternalTableRequest:
     """A user's request for an external table: its name, and the location and format of its files if it does not exist.
 
     `schema`: in Spark's DDL; None to infer it from the files.

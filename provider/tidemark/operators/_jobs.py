@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.change_streams.model.backfill import BACKFILL_TABLE, BackfilledTable
 from tidemark.errors import TableNotFound
-from tidemark.model.external_tables import ExternalTableAsk, Refreshed
+from tidemark.model.external_tables import ExternalTableRequest, Refreshed
 from tidemark.model.statements import PlannedWrite, TransactionKey
 from tidemark.model.streams import StreamWindow, TableRef, WindowKind
 from tidemark.operators._plans import WriteRequest, planned_writes
@@ -26,7 +26,7 @@ from tidemark.streams.model.transaction_jobs import DRY_RUN, HAS_ROWS, WindowsRe
 from tidemark.streams.planning.vacuum_job import VACUUM, Vacuumed, VacuumRequest
 
 if TYPE_CHECKING:
-    from tidemark.change_streams.model.backfill import BackfillAsk
+    from tidemark.change_streams.model.backfill import BackfillRequest
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.streams.planning.bounds import Bound
     from tidemark.streams.planning.retention import VacuumPlan
@@ -81,12 +81,12 @@ def resolve_view(runtime: Runtime, name: str, *, beyond_snowflake: bool, key: Tr
     return runtime.run_job(RESOLVE_VIEW, ViewRequest(name, beyond_snowflake), key=key)
 
 
-def refresh_external_table(runtime: Runtime, ask: ExternalTableAsk, *, key: TransactionKey) -> Refreshed:
+def refresh_external_table(runtime: Runtime, ask: ExternalTableRequest, *, key: TransactionKey) -> Refreshed:
     """Raises the errors of the REFRESH_EXTERNAL_TABLE job."""
     return runtime.run_job(REFRESH_EXTERNAL_TABLE, ask, key=key)
 
 
-def backfill_table(runtime: Runtime, ask: BackfillAsk, *, key: TransactionKey) -> BackfilledTable:
+def backfill_table(runtime: Runtime, ask: BackfillRequest, *, key: TransactionKey) -> BackfilledTable:
     """Raises the errors of the BACKFILL_TABLE job."""
     return runtime.run_job(BACKFILL_TABLE, ask, key=key)
 

@@ -55,7 +55,7 @@ class BackfillTableOperator(SparkOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The version, its rows, and whether an earlier run had done it."""
-        from tidemark.change_streams.model.backfill import BackfillAsk
+        from tidemark.change_streams.model.backfill import BackfillRequest
         from tidemark.change_streams.worker.backfill import begin_backfill, finish_backfill
         from tidemark.operators._jobs import backfill_table
         from tidemark.operators._partitions import target_of
@@ -66,7 +66,7 @@ class BackfillTableOperator(SparkOperator):
         point = begin_backfill(store, self.change_stream, self.consumer_group, self.table, target)
         if point.rows is not None:
             return _answer(point, point.rows, found=True)
-        ask = BackfillAsk(
+        request = BackfillRequest(
             group_uid=point.group.uid,
             source=point.watched.table,
             version=point.version,
@@ -75,7 +75,7 @@ class BackfillTableOperator(SparkOperator):
             target=target,
             overwrite=overwrite,
         )
-        done = backfill_table(runtime, ask, key=key_of(context))
+        done = backfill_table(runtime, request, key=key_of(context))
         finish_backfill(store, point, done.rows)
         return _answer(point, done.rows, found=done.found)
 

@@ -33,14 +33,14 @@ class _WithOptions(TidemarkOperator):
 
     def _check_watch(self, *, new: bool) -> None:
         """Check `watch` and its `keys` if they are constants. Raises InvalidArgument."""
-        from tidemark.change_streams.planning.definition import TableAsk, parse_keys, parse_watch, require_asked
+        from tidemark.change_streams.planning.definition import TableRequest, parse_keys, parse_watch, require_asked
 
         ends = self.template_ext
         asked = parse_watch(self.watch) if is_constant(self.watch, ends) else None
         if not is_constant(self.keys, ends):
             return
         if asked is None or (self.watch is None and not new):
-            parse_keys(self.keys, (TableAsk("watched"),))
+            parse_keys(self.keys, (TableRequest("watched"),))
             return
         keys = parse_keys(self.keys, asked.tables)
         if not asked.everything:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import InvalidArgument
-from tidemark.model.external_tables import ExternalTableAsk, FileFormat
+from tidemark.model.external_tables import ExternalTableRequest, FileFormat
 from tidemark.operators._base import key_of
 from tidemark.operators._constants import check_constants, check_options, is_constant
 from tidemark.operators._spark import SparkOperator
@@ -68,8 +68,8 @@ class RefreshExternalTableOperator(SparkOperator):
         from tidemark.model.codec import to_plain
         from tidemark.operators._jobs import refresh_external_table
 
-        ask = self._ask()
-        done = refresh_external_table(self.runtime(), ask, key=key_of(context))
+        request = self._ask()
+        done = refresh_external_table(self.runtime(), request, key=key_of(context))
         self.log.info(
             "External table %s: %s files added, %s overwritten, %s removed; its list is at version %s.",
             *(done.table, done.added, done.overwritten, done.removed, done.version),
@@ -77,9 +77,9 @@ class RefreshExternalTableOperator(SparkOperator):
         found: dict[str, Any] = to_plain(done)
         return found
 
-    def _ask(self) -> ExternalTableAsk:
+    def _ask(self) -> ExternalTableRequest:
         _require_format(self.location, self.file_format)
-        return ExternalTableAsk(
+        return ExternalTableRequest(
             name=self.external_table,
             location=_location_of("location", self.location),
             file_format=_format_of("file_format", self.file_format),

@@ -122,7 +122,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
 
     def _define_stream(self, context: Context, statement: StreamStatement) -> list[dict[str, str]]:
         from tidemark.hooks.stream_sources import kind_of, stream_sources
-        from tidemark.model.external_tables import ExternalTableAsk
+        from tidemark.model.external_tables import ExternalTableRequest
         from tidemark.operators._jobs import refresh_external_table
         from tidemark.streams.worker.statements import Definition, Desk, run_statement
 
@@ -136,7 +136,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
             sources=stream_sources(hook, self.runtime, key=key, turn_on=turn_on),
             who=str(key),
             kind_of=partial(kind_of, hook, store),
-            refresh=lambda name: refresh_external_table(self.runtime(), ExternalTableAsk(name), key=key),
+            refresh=lambda name: refresh_external_table(self.runtime(), ExternalTableRequest(name), key=key),
             once=True,
         )
         status = " ".join(run_statement(desk, statement, self.sql))

@@ -66,7 +66,7 @@ class WaitTrigger(BaseTrigger):
         self.keep_on = keep_on
 
     @abstractmethod
-    def ask(self, poller: SourcePoller) -> Future[Any]:
+    def request(self, poller: SourcePoller) -> Future[Any]:
         """The answer of one poll; shared with others, so nothing cancels it."""
 
     @abstractmethod
@@ -113,7 +113,7 @@ class WaitTrigger(BaseTrigger):
     async def _poll(self, poller: SourcePoller) -> tuple[dict[str, Any] | None, Exception | None]:
         """The event, if the wait is over; what was in the way, if that may pass."""
         try:
-            value = self.value_of(await answer_within(self.ask(poller), self._patience()))
+            value = self.value_of(await answer_within(self.request(poller), self._patience()))
         except _PASSING as error:
             return None, error
         except (TidemarkError, AirflowException) as error:

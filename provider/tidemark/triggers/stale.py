@@ -57,7 +57,7 @@ class StreamStaleTrigger(WaitTrigger):
         """The streams."""
         return "The store of all streams" if self.names is None else f"Stream {', '.join(self.names)}"
 
-    def ask(self, poller: SourcePoller) -> Future[RiskReport]:
+    def request(self, poller: SourcePoller) -> Future[RiskReport]:
         """A risk report on all of them."""
         from tidemark.streams.worker.risks import Limit
 

@@ -35,7 +35,7 @@ class StreamHasDataTrigger(WaitTrigger):
         """The stream."""
         return f"Stream {self.stream}"
 
-    def ask(self, poller: SourcePoller) -> Future[Observation]:
+    def request(self, poller: SourcePoller) -> Future[Observation]:
         """An observation that is shared by all who wait for the stream."""
         return poller.observe(self.stream)
 

@@ -101,7 +101,7 @@ with DAG(
     readers >> pause >> late >> rows >> capture >> plan >> read >> commit >> finish >> partitions >> expire
     shop = {"replication": "shop"}
     define = CreateReplicationOperator(task_id="define", **shop, source_conn_id="shop_db", target="shop")
-    ask = RequestBackfillOperator(task_id="ask", **shop, objects="{{ params.objects }}")
+    request = RequestBackfillOperator(task_id="request", **shop, objects="{{ params.objects }}")
     prepare = PrepareReplicationOperator(task_id="prepare", **shop)
     events = CaptureEventsOperator(task_id="events", **shop)
     copy = BackfillObjectOperator.partial(task_id="copy", **shop).expand(object_name=prepare.output)
@@ -117,7 +117,7 @@ with DAG(
     whole = replicate("whole", **shop)
     (
         define
-        >> ask
+        >> request
         >> prepare
         >> events
         >> copy

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.table_templates import put_table
 from tidemark.change_streams.driver.backfill import backfill_table
 from tidemark.change_streams.driver.sinks import ChunkSink
-from tidemark.change_streams.model.backfill import BackfillAsk
+from tidemark.change_streams.model.backfill import BackfillRequest
 from tidemark.change_streams.model.change_streams import ChangeStreamOptions, WatchedTable
 from tidemark.change_streams.model.sinks import ChunkWrite, Sink, SinkKind
 from tidemark.change_streams.worker.backfill import BackfillPoint, begin_backfill, finish_backfill
@@ -75,8 +75,10 @@ class World:
         return begin_backfill(self.store, "s", group, table, target or self.target)
 
     def backfill(self, point: BackfillPoint, target: TableRef | None = None, *, overwrite: bool = False) -> Evidence:
-        ask = BackfillAsk(point.group.uid, self.source, point.version, ("id",), None, target or self.target, overwrite)
-        done = backfill_table(own_session(self.spark), self.store.store_id, ask, lambda: None)
+        request = BackfillRequest(
+            point.group.uid, self.source, point.version, ("id",), None, target or self.target, overwrite
+        )
+        done = backfill_table(own_session(self.spark), self.store.store_id, request, lambda: None)
         finish_backfill(self.store, point, sum(done.rows.values()))
         return done
 

@@ -30,7 +30,7 @@ def test_a_captured_history_is_read_partition_by_partition_until_its_end(lake: L
         captured.capture(lake.sql(f"INSERT INTO {{t}} VALUES {rows}", f"UPDATE {{t}} SET v = 'b' WHERE k = {key}"))
     stream = captured.stream
 
-    def ask(token: str | None, start: datetime) -> list[dict[str, Any]]:
+    def request(token: str | None, start: datetime) -> list[dict[str, Any]]:
         frame = read_change_stream(
             lake.spark,
             stream,
@@ -42,13 +42,15 @@ def test_a_captured_history_is_read_partition_by_partition_until_its_end(lake: L
         )
         return [json.loads(row[0]) for row in frame.collect()]
 
-    waiting = [(row["child_partitions_record"]["child_partitions"][0]["token"], CREATED) for row in ask(None, CREATED)]
+    waiting = [
+        (row["child_partitions_record"]["child_partitions"][0]["token"], CREATED) for row in request(None, CREATED)
+    ]
     done: set[str] = set()
     data = []
     while waiting:
         token, start = waiting.pop()
         done.add(token)
-        for row in ask(token, start):
+        for row in request(token, start):
             ((kind, record),) = row.items()
             if kind == "data_change_record":
                 data.append(record)

@@ -20,7 +20,7 @@ from tidemark.change_streams.driver.records import RECORD_COLUMNS
 from tidemark.change_streams.driver.sinks import ChunkSink
 from tidemark.change_streams.model.change_streams import Chunk, Position
 from tidemark.change_streams.model.jobs import READ_PARTITIONS
-from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkFacts, ChunkWrite, ReadAsk, Sink, SinkKind
+from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkFacts, ChunkWrite, ReadRequest, Sink, SinkKind
 from tidemark.errors import (
     InvalidArgument,
     MissingMergeKey,
@@ -273,11 +273,11 @@ def fail_on_b(rows: DataFrame, facts: ChunkFacts) -> None:
 
 
 def job(spark: SparkSession, log: LogBuilder, sink: Sink, chunks: Sequence[Chunk]) -> list[ChunkAnswer]:
-    ask = ReadAsk(str(log.path), sink, tuple(ChunkWrite(one) for one in chunks))
+    request = ReadRequest(str(log.path), sink, tuple(ChunkWrite(one) for one in chunks))
     spec = JobSpec(READ_PARTITIONS.name, READ_PARTITIONS.entry, {}, "store", "", "r", "c", at(0))
     said: list[str] = []
     context = JobContext(own_session(spark), spec, {}, Progress(list, said.append), at(0), lambda: None)
-    answers = read_partitions(context, ask).chunks
+    answers = read_partitions(context, request).chunks
     assert len(said) == len(answers)
     return list(answers)
 

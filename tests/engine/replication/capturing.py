@@ -40,12 +40,12 @@ class CaptureWorld:
     source: SourceWorld
     home: Path
     said: list[str] = field(default_factory=list)
-    ask: CaptureEvents = field(init=False)
+    request: CaptureEvents = field(init=False)
 
     def __post_init__(self) -> None:
         with connect(self.source.address) as connection:
             system_id = server_facts(connection).system_id
-        self.ask = CaptureEvents(
+        self.request = CaptureEvents(
             replication_uid="uid-1",
             stream="shop",
             kind=SourceKind.POSTGRESQL,
@@ -77,12 +77,12 @@ class CaptureWorld:
     ) -> CaptureReport:
         """A run that knows what the store knows; with other options in `more`."""
         objects = tuple(replace(one, schema=self.schemas.get(one.source_id)) for one in self.source.captured.values())
-        ask = replace(self.ask, objects=objects, options=replace(self.ask.options, **more))
+        request = replace(self.request, objects=objects, options=replace(self.request.options, **more))
         with Workspace(f"file://{self.home}/_tidemark", "capture") as workspace:
             return capture_events(
                 self.spark,
                 "store",
-                ask,
+                request,
                 self.source.address,
                 workspace,
                 now=NOW,
@@ -95,17 +95,17 @@ class CaptureWorld:
 
     def store(self, report: CaptureReport) -> None:
         """What the worker does with a report; the slot is not moved by it here."""
-        self.ask = replace(self.ask, captured=report.captured, batches=report.batches)
+        self.request = replace(self.request, captured=report.captured, batches=report.batches)
         by_name = {one.name.text: oid for oid, one in self.source.captured.items()}
         self.schemas.update({by_name[name]: schema for name, schema in report.schemas.items()})
 
     @property
     def log(self) -> DeltaLog:
-        return DeltaLog.open(self.ask.event_log)
+        return DeltaLog.open(self.request.event_log)
 
     @property
     def rows(self) -> DataFrame:
-        return self.spark.read.format("delta").load(self.ask.event_log)
+        return self.spark.read.format("delta").load(self.request.event_log)
 
     def events(self) -> list[Any]:
         """In the order of the log, without schemas."""

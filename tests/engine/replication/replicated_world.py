@@ -85,32 +85,32 @@ class ReplicatedWorld:
         self.number += 1
         schema = self.catalog() if self.schema is None else self.schema
         name = ObjectName("public", self.table)
-        uid = self.capturing.ask.replication_uid
+        uid = self.capturing.request.replication_uid
         one = ReplicatedObject("o", uid, name, self.oid, schema, self.mode, self.target, ObjectState.ACTIVE)
-        ask = BackfillObject(
+        request = BackfillObject(
             replication_uid=uid,
             stream="shop",
             object=one,
             kind=SourceKind.POSTGRESQL,
             number=self.number,
-            event_log=self.capturing.ask.event_log,
-            system_id=self.capturing.ask.system_id,
+            event_log=self.capturing.request.event_log,
+            system_id=self.capturing.request.system_id,
             invalid_values=InvalidValues.FAIL,
             expected_rows=100,
             partitions=3,
-            batches=self.capturing.ask.batches,
+            batches=self.capturing.request.batches,
             catch_up=self.applied,
         )
-        return replace(ask, **more)
+        return replace(request, **more)
 
-    def backfill(self, ask: BackfillObject | None = None, **more: Any) -> BackfillReport:
-        ask = self.backfill_ask() if ask is None else ask
+    def backfill(self, request: BackfillObject | None = None, **more: Any) -> BackfillReport:
+        request = self.backfill_ask() if request is None else request
         given = {"address": self.source.address, "patience": timedelta(seconds=20), **more}
         with Workspace(f"file://{self.home}/_tidemark", "backfill") as workspace:
             report = backfill_object(
                 self.spark,
                 STORE,
-                ask,
+                request,
                 workspace=workspace,
                 now=lambda: datetime.now(UTC),
                 leave=self.left.append,
@@ -128,8 +128,8 @@ class ReplicatedWorld:
         assert self.applied is not None
         assert self.schema is not None
         self.number += 1
-        ask = ApplyEvents(
-            replication_uid=self.capturing.ask.replication_uid,
+        request = ApplyEvents(
+            replication_uid=self.capturing.request.replication_uid,
             object_uid="o",
             stream="shop",
             name=ObjectName("public", self.table),
@@ -139,12 +139,12 @@ class ReplicatedWorld:
             schema=self.schema,
             mode=self.mode,
             target=self.target,
-            event_log=self.capturing.ask.event_log,
+            event_log=self.capturing.request.event_log,
             invalid_values=InvalidValues.FAIL,
-            batches=self.capturing.ask.batches,
+            batches=self.capturing.request.batches,
             source_id=self.oid,
         )
-        return replace(ask, **more)
+        return replace(request, **more)
 
     def apply(self, end: LogPosition | None = None) -> ApplyReport:
         """Up to `end`, or to what is captured first."""

@@ -55,7 +55,7 @@ class World:
         self._schema, self._told, self.number = SCHEMA, 0, 0
         self._start = LogPosition("")
 
-    def ask(self, **more: Any) -> ApplyEvents:
+    def request(self, **more: Any) -> ApplyEvents:
         """For everything since the last ask; its events are in the log."""
         write_events(self.spark, self.home / "log", self.table.events[self._told :])
         self._told, self.number = len(self.table.events), self.number + 1
@@ -68,8 +68,8 @@ class World:
         self._schema, self._start = self.table.schema, asked.end
         return asked
 
-    def run(self, ask: ApplyEvents | None = None, **more: Any) -> ApplyReport:
-        return apply_events(self.spark, STORE, self.ask() if ask is None else ask, **more)
+    def run(self, request: ApplyEvents | None = None, **more: Any) -> ApplyReport:
+        return apply_events(self.spark, STORE, self.request() if request is None else request, **more)
 
     @property
     def log(self) -> DeltaLog:
@@ -95,7 +95,7 @@ def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
         table.insert(**{"id": "1", ODD: "a", "BIG": "x" * 9})
         table.insert(**{"id": "2", ODD: "b", "BIG": None})
     table.update(["1"], unchanged=["BIG"], **{ODD: "c"})
-    first = world.ask()
+    first = world.request()
     report = world.run(first)
     assert (report.applied, report.events, report.segments, report.found) == (table.now, 3, 1, 0)
     assert report.rows == {"inserted": 2, "updated": 0, "deleted": 0}
@@ -108,7 +108,7 @@ def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
         table.update(["2"], unchanged=["BIG"], **{ODD: "d"})
     table.truncate()
     table.insert(**{"id": "1", ODD: "new", "BIG": "y"})
-    second = world.ask()
+    second = world.request()
     assert world.run(second, stop_after=1).applied < table.now
     assert world.rows() == [(2, "d", None), (3, "c", "x" * 9)]
     report = world.run(second)
@@ -133,7 +133,7 @@ def test_a_history_is_in_the_target_once_and_found_again(world: World) -> None:
 
 def test_marks_of_an_earlier_release_are_known_in_a_target(world: World) -> None:
     world.table.insert(**{"id": "1", ODD: "a", "BIG": "x"})
-    first = world.ask()
+    first = world.request()
     report = world.run(first)
     for path in (world.home / "t" / "_delta_log").glob("*.json"):
         path.write_text(path.read_text().replace('kind\\":\\"apply', 'kind\\":\\"write_down'))
@@ -158,19 +158,19 @@ def test_an_attempt_that_dies_anywhere_is_finished_by_the_next(world: World) -> 
         table.insert(**{"id": "2", ODD: "b", "BIG": "y"})
     table.truncate()
     table.insert(**{"id": "1", ODD: "a", "BIG": "z"})
-    ask = world.ask()
+    request = world.request()
 
     def die(text: str = "") -> None:
         raise Died(text)
 
     with pytest.raises(Died):
-        world.run(ask, stop_if_due=die)  # before the first segment
+        world.run(request, stop_if_due=die)  # before the first segment
     with pytest.raises(Died):
-        world.run(ask, say=die)  # behind it
-    world.run(ask, stop_after=2)
+        world.run(request, say=die)  # behind it
+    world.run(request, stop_after=2)
     with pytest.raises(Died):
-        world.run(ask, stop_if_due=die)  # before the last
-    assert world.run(ask).found == 2
+        world.run(request, stop_if_due=die)  # before the last
+    assert world.run(request).found == 2
     assert world.rows() == [(1, "a", "z")]
     marks = [parse_object_mark(commit.user_metadata) for commit in world.log.commits(-1, world.log.head())]
     assert [mark.segment for mark in marks if mark is not None] == [1, 2, 3]
@@ -256,9 +256,9 @@ def test_a_value_that_does_not_fit_stops_before_its_segment_or_becomes_null(worl
     table.insert(id="2024-01-01", Until=None)
     table.truncate()
     table.insert(id="2024-01-02", Until="infinity")
-    ask = world.ask()
+    request = world.request()
     with pytest.raises(ValueDoesNotFit) as refused:
-        world.run(ask)
+        world.run(request)
     facts = refused.value.facts
     assert (facts["column"], facts["value"], facts["type"], facts["object"]) == (
         "Until",
@@ -269,12 +269,12 @@ def test_a_value_that_does_not_fit_stops_before_its_segment_or_becomes_null(worl
     assert facts["position"] == f"{3:016X}/1"
     assert facts["applied"] == {"commit": f"{2:016X}", "sequence": 2}
     assert world.rows() == []
-    world.run(replace(ask, invalid_values=InvalidValues.NULL))
+    world.run(replace(request, invalid_values=InvalidValues.NULL))
     assert [row[1] for row in world.rows()] == [None]
 
     table.insert(id="-infinity", Until=None)
     with pytest.raises(ValueDoesNotFit):  # a key that became NULL would be that of other rows
-        world.run(replace(world.ask(), invalid_values=InvalidValues.NULL))
+        world.run(replace(world.request(), invalid_values=InvalidValues.NULL))
 
 
 def test_a_value_that_is_overwritten_in_time_harms_nobody(world: World) -> None:
@@ -312,16 +312,16 @@ def test_an_append_only_target_has_a_row_for_every_event(world: World) -> None:
     table.schema = world._schema = schema_of(column("v"), column("n", TypeKind.INTEGER))
     table.insert(v="a", n="1")
     table.delete("0")
-    world.run(world.ask(mode=WriteMode.APPEND_ONLY))
+    world.run(world.request(mode=WriteMode.APPEND_ONLY))
     wider = schema_of(column("v"), column("n", TypeKind.INTEGER), column("new", filled="x"))
     with table.transaction():
         table.alter(wider)
         table.insert(v="b", n="2", new="y")
     table.truncate()
-    ask = world.ask(mode=WriteMode.APPEND_ONLY)
-    world.run(ask)
+    request = world.request(mode=WriteMode.APPEND_ONLY)
+    world.run(request)
     head = world.log.head()
-    assert world.run(ask).found == 3  # with the two that needed no commit
+    assert world.run(request).found == 3  # with the two that needed no commit
     assert world.log.head() == head
     rows = world.rows("change_sequence_number", "change_type", "is_deleted", "v", "n", "new")
     assert [row[1:] for row in rows] == [
@@ -347,7 +347,7 @@ def test_a_range_without_events_writes_nothing(world: World) -> None:
     world.table.insert(**{"id": "1", ODD: "a", "BIG": "x"})
     world.run()
     head = world.log.head()
-    assert world.run(replace(world.ask(), end=LogPosition("F"))).events == 0
+    assert world.run(replace(world.request(), end=LogPosition("F"))).events == 0
     assert world.log.head() == head
 
 

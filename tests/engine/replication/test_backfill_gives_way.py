@@ -60,8 +60,8 @@ def test_an_alter_table_while_it_is_copied_goes_through_and_the_copy_begins_anew
         if len([one for one in told if "copying" in one]) == 1:
             application.say(text)
 
-    ask = world.backfill_ask(partitions=4, gives_way_after=0.3)
-    report = world.backfill(ask, say=say, pauses=(0.0, 0.0, 0.0))
+    request = world.backfill_ask(partitions=4, gives_way_after=0.3)
+    report = world.backfill(request, say=say, pauses=(0.0, 0.0, 0.0))
     application.end()
     assert report.rows == 500
     assert set(world.rows("w")) == {(7,)}
@@ -93,7 +93,7 @@ def test_a_pause_ends_when_the_job_is_told_to(world: ReplicatedWorld) -> None:
         if due:
             raise JobCancelled(key="k")
 
-    ask = world.backfill_ask(gives_way_after=0.3)
+    request = world.backfill_ask(gives_way_after=0.3)
     with pytest.raises(JobCancelled):
-        world.backfill(ask, say=say, stop_if_due=stop_if_due, pauses=(3600.0,), patience=timedelta(minutes=1))
+        world.backfill(request, say=say, stop_if_due=stop_if_due, pauses=(3600.0,), patience=timedelta(minutes=1))
     application.end()

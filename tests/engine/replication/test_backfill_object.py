@@ -167,13 +167,13 @@ def writing(world: ReplicatedWorld) -> Iterator[list[int]]:
 
 
 def test_a_copy_is_found_again_and_an_older_one_comes_too_late(world: ReplicatedWorld) -> None:
-    ask = world.backfill_ask()
-    report = world.backfill(ask)
+    request = world.backfill_ask()
+    report = world.backfill(request)
     assert (report.rows, report.found) == (500, False)
     assert world.left[-1].done == 500
     head = world.log.head()
     world.source.sql("DELETE FROM t")
-    again = world.backfill(replace(ask, object=replace(ask.object, target=world.target)))
+    again = world.backfill(replace(request, object=replace(request.object, target=world.target)))
     assert report.seen is not None  # the catalog at its snapshot, which nobody knows any more of a copy that is found
     assert again == replace(report, found=True, seen=None)
     assert world.log.head() == head
@@ -184,7 +184,7 @@ def test_a_copy_is_found_again_and_an_older_one_comes_too_late(world: Replicated
     assert mark.schema == report.schema
     world.apply()
     with pytest.raises(TargetMovedOn):
-        world.backfill(ask)
+        world.backfill(request)
     assert world.rows() == []
 
 
@@ -200,9 +200,9 @@ def test_events_behind_the_copy_are_in_it_before_it_takes_the_place_of_a_target_
             world.source.sql("UPDATE t SET v = 'later' WHERE id = 1", "DELETE FROM t WHERE id = 2")
             world.capture()
 
-    ask = world.backfill_ask(catch_up=ahead)
+    request = world.backfill_ask(catch_up=ahead)
     head = world.log.head()
-    report = world.backfill(ask, say=meanwhile)
+    report = world.backfill(request, say=meanwhile)
     assert (report.applied, report.rows) == (ahead, 499)
     assert report.snapshot < ahead
     assert world.rows() == world.source_rows()
@@ -280,10 +280,10 @@ def test_a_table_that_is_truncated_meanwhile_is_no_empty_copy(world: ReplicatedW
 
 
 def test_a_dropped_table_is_named(world: ReplicatedWorld) -> None:
-    ask = world.backfill_ask()
+    request = world.backfill_ask()
     world.source.sql("DROP TABLE t")
     with pytest.raises(ObjectNotReplicable, match="dropped"):
-        world.backfill(ask)
+        world.backfill(request)
 
 
 def test_an_open_transaction_that_blocks_the_snapshot_is_named(world: ReplicatedWorld) -> None:

@@ -74,7 +74,7 @@ def test_uuids_and_sort_keys_come_of_the_place_in_the_log(world: CaptureWorld) -
     assert len(rows) == len(staged) == 6
     for row in rows:
         _, commit, xid, at, lsn, nth, sequence, _, half, *_ = staged[int(row["position"], 16), row["sequence"]]
-        name = f"{world.ask.system_id}|{commit:016X}|{lsn:016X}|{nth}|{half}"
+        name = f"{world.request.system_id}|{commit:016X}|{lsn:016X}|{nth}|{half}"
         assert row["uuid"] == str(uuid.uuid5(EVENT_NAMESPACE, name))
         assert (row["source_metadata"]["lsn"], row["source_metadata"]["tx_id"]) == (lsn_text(lsn), str(xid))
         assert at is not None
@@ -90,7 +90,7 @@ def test_both_ways_to_read_write_the_same_log(
     world.source.sql("SELECT pg_logical_emit_message(true, 'tidemark', 'beat')")
     world.capture()
     other = CaptureWorld(spark, world.source, tmp_path_factory.mktemp("other"))
-    other.ask = replace(other.ask, slot=copy, captured=world.ask.captured)
+    other.request = replace(other.request, slot=copy, captured=world.request.captured)
     report = other.capture(functions_up_to=-1)
     assert report.protocol == "replication"
     assert world.rows.exceptAll(other.rows).count() == 0
@@ -202,9 +202,9 @@ def test_an_event_log_that_is_another_is_refused(world: CaptureWorld) -> None:
     with pytest.raises(EventLogChanged, match="lacks the columns"):
         world.capture()
     shutil.rmtree(f"{world.home}/events")
-    known, world.ask = world.ask, replace(world.ask, batches=0)
+    known, world.request = world.request, replace(world.request, batches=0)
     world.capture()
-    world.ask = known
+    world.request = known
     with pytest.raises(EventLogChanged, match="up to 0 only"):
         world.capture()
 
@@ -225,14 +225,14 @@ def test_an_event_log_that_was_restored_is_refused_until_its_batches_are_back(wo
 
 def test_another_source_or_slot_is_noticed_before_anything_is_read(world: CaptureWorld) -> None:
     world.source.sql("INSERT INTO t VALUES (1)")
-    known = world.ask
-    world.ask = replace(known, system_id="1")
+    known = world.request
+    world.request = replace(known, system_id="1")
     with pytest.raises(SourceIsAnother):
         world.capture()
-    world.ask = replace(known, slot="no_such_slot")
+    world.request = replace(known, slot="no_such_slot")
     with pytest.raises(SlotLost):
         world.capture()
-    world.ask = known
+    world.request = known
     with connect(world.source.address) as connection:
         advance_slot(connection, world.source.slot, current_position(connection))
     with pytest.raises(SlotAhead):
@@ -243,12 +243,12 @@ def test_another_source_or_slot_is_noticed_before_anything_is_read(world: Captur
 def test_a_source_that_is_behind_the_log_is_not_captured_and_its_slot_stays(world: CaptureWorld) -> None:
     world.source.sql("INSERT INTO t VALUES (1)")
     before = world.confirmed
-    known, ahead = world.ask, LogPosition(f"{lsn_of(world.ask.captured) + (64 << 20):016X}")
-    world.ask = replace(known, captured=ahead)
+    known, ahead = world.request, LogPosition(f"{lsn_of(world.request.captured) + (64 << 20):016X}")
+    world.request = replace(known, captured=ahead)
     with pytest.raises(SourceSetBack):
         world.capture()
     assert world.confirmed == before
-    world.ask = known
+    world.request = known
     assert world.capture().events == {"public.t": 1}
 
 

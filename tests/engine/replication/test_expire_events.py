@@ -45,8 +45,8 @@ def expire(
     world: ReplicatedWorld, *, before: datetime = LATER, needed: Mapping[str, LogPosition] | None = None
 ) -> ExpireReport:
     """With what a store would know."""
-    capturing = world.capturing.ask
-    ask = ExpireEvents(
+    capturing = world.capturing.request
+    request = ExpireEvents(
         replication_uid=capturing.replication_uid,
         stream="shop",
         event_log=capturing.event_log,
@@ -54,7 +54,7 @@ def expire(
         before=before,
         needed={world.oid: world.applied or START} if needed is None else needed,
     )
-    return expire_events(world.spark, STORE, ask)
+    return expire_events(world.spark, STORE, request)
 
 
 def batches_with_events(world: ReplicatedWorld) -> list[int]:

@@ -60,7 +60,7 @@ def look(world: ReplicatedWorld, options: ReplicationOptions | None = None, *exc
     world.source.captured[world.oid] = replace(
         one, rules=rules, seen=carried(None, seen), excluded=excluded, registered=world.schema
     )
-    world.capturing.ask = replace(world.capturing.ask, options=options)
+    world.capturing.request = replace(world.capturing.request, options=options)
     return rules
 
 
@@ -149,11 +149,11 @@ def test_what_old_rows_may_have_does_not_matter_to_a_target_without_rows(make: M
         "ALTER TABLE t ADD at timestamptz DEFAULT clock_timestamp()", "ALTER TABLE t ALTER n TYPE bigint USING n * 100",
         "INSERT INTO t VALUES (1, 100, 'epoch')",
     )  # fmt: skip
-    ask = world.apply_ask(world.capture())
-    first = apply_events(world.spark, STORE, ask, stop_after=3)  # the rows are in, and its answer is lost
+    request = world.apply_ask(world.capture())
+    first = apply_events(world.spark, STORE, request, stop_after=3)  # the rows are in, and its answer is lost
     assert (first.needs_backfill, len(world.rows("id"))) == (None, 1)
-    again = apply_events(world.spark, STORE, ask)
-    assert (again.needs_backfill, again.applied) == (None, ask.end)
+    again = apply_events(world.spark, STORE, request)
+    assert (again.needs_backfill, again.applied) == (None, request.end)
     assert world.rows("id", "n") == [(1, 100)]
 
 

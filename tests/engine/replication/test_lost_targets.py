@@ -36,15 +36,15 @@ def world(spark: SparkSession, source_server: PostgresServer, tmp_path: Path) ->
 
 def backfill_of(world: ReplicatedWorld, target: TableRef) -> BackfillObject:
     """The next one, as a store asks for it that knows `target`."""
-    ask = world.backfill_ask()
-    return replace(ask, object=replace(ask.object, target=target))
+    request = world.backfill_ask()
+    return replace(request, object=replace(request.object, target=target))
 
 
 def of_another(world: ReplicatedWorld, mode: WriteMode, *earlier: str) -> BackfillObject:
     """The first one of an object of another replication."""
-    ask = world.backfill_ask(catch_up=None, number=1, stream="shop again", earlier=earlier)
-    target = replace(ask.object.target, table_id="")
-    return replace(ask, object=replace(ask.object, uid="later", mode=mode, target=target))
+    request = world.backfill_ask(catch_up=None, number=1, stream="shop again", earlier=earlier)
+    target = replace(request.object.target, table_id="")
+    return replace(request, object=replace(request.object, uid="later", mode=mode, target=target))
 
 
 def apply_events_to(world: ReplicatedWorld, target: TableRef) -> None:
@@ -58,12 +58,12 @@ def test_a_target_that_is_gone_is_made_anew_by_a_backfill(world: ReplicatedWorld
     with pytest.raises(TargetLost, match=r"does not exist any more\. Nothing was written\. Request a backfill"):
         apply_events_to(world, known)
     assert not (world.home / "target").exists()
-    ask = backfill_of(world, known)
-    report = world.backfill(ask)
+    request = backfill_of(world, known)
+    report = world.backfill(request)
     assert (report.rows, report.target.table_id) == (2, world.target.table_id)
     assert world.target.table_id != known.table_id
     assert world.rows() == [(1, "c"), (2, "b")]
-    assert world.backfill(ask) == replace(report, found=True, seen=None)
+    assert world.backfill(request) == replace(report, found=True, seen=None)
     world.source.sql("DELETE FROM t WHERE id = 2")
     assert world.apply().rows["deleted"] == 1
 
@@ -110,13 +110,13 @@ def test_a_target_that_a_dropped_replication_left_is_overwritten(world: Replicat
         with pytest.raises(ReplicationRefused, match="Replication shop again: its target"):
             world.backfill(of_another(world, mode, *earlier))
     assert world.rows() == [(1, "a"), (2, "b")]
-    ask = of_another(world, mode, "o", "another")
-    report = world.backfill(ask)
+    request = of_another(world, mode, "o", "another")
+    report = world.backfill(request)
     assert (report.rows, world.rows()) == (1, [(1, "a")])
     assert report.applied == report.snapshot
     assert ("change_type" in world.spark.read.format("delta").load(str(world.home / "target")).columns) is (
         mode is WriteMode.APPEND_ONLY
     )
-    assert world.backfill(ask) == replace(report, found=True, seen=None)
+    assert world.backfill(request) == replace(report, found=True, seen=None)
     with pytest.raises(ReplicationRefused):  # now it is of both
-        world.backfill(replace(ask, object=replace(ask.object, uid="third"), earlier=("o",)))
+        world.backfill(replace(request, object=replace(request.object, uid="third"), earlier=("o",)))

@@ -47,7 +47,7 @@ class Shop:
         writer = writer.option("txnAppId", capture_app_id(STORE, "r")).option("txnVersion", self.batches)
         writer.partitionBy("object").option("userMetadata", batch.to_text()).save(str(self.log))
 
-    def ask(self, number: int, start: LogPosition, end: LogPosition) -> ApplyEvents:
+    def request(self, number: int, start: LogPosition, end: LogPosition) -> ApplyEvents:
         return apply_events_of(
             self.table,
             target=self.target,
@@ -59,8 +59,8 @@ class Shop:
             batches=self.batches,
         )
 
-    def run(self, ask: ApplyEvents) -> None:
-        apply_events(self.spark, STORE, ask)
+    def run(self, request: ApplyEvents) -> None:
+        apply_events(self.spark, STORE, request)
 
     def ids(self) -> list[int]:
         return sorted(row.id for row in self.spark.read.format("delta").load(str(self.target)).select("id").collect())
@@ -74,17 +74,17 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
 def test_a_number_that_another_range_was_written_under_is_not_taken_for_written(shop: Shop) -> None:
     first, last = shop.insert(1), shop.insert(2)
     shop.capture()
-    shop.run(shop.ask(1, START, first))
+    shop.run(shop.request(1, START, first))
     with pytest.raises(TargetLost, match="another write"):  # a store from a backup draws 1 again
-        shop.run(shop.ask(1, START, last))
+        shop.run(shop.request(1, START, last))
     with pytest.raises(TargetLost, match="another write"):
-        shop.run(shop.ask(1, first, last))
+        shop.run(shop.request(1, first, last))
     target = Target(TableRef("lake.orders", str(shop.target), ""), STORE, "o")
     copy = ObjectMark("o", 1, 0, START, START, ObjectWrite.BACKFILL)
     with pytest.raises(TargetLost, match="another write"):
         target.has(copy)
     assert not target.has(replace(copy, number=2))
-    shop.run(shop.ask(1, START, first))
+    shop.run(shop.request(1, START, first))
     assert shop.ids() == [1]
 
 
@@ -93,28 +93,28 @@ def test_a_number_whose_range_had_more_segments_is_another_too(shop: Shop) -> No
     shop.table.truncate()
     last = shop.insert(2)
     shop.capture()
-    shop.run(shop.ask(1, START, last))
+    shop.run(shop.request(1, START, last))
     with pytest.raises(TargetLost, match="another write"):
-        shop.run(shop.ask(1, START, first))
+        shop.run(shop.request(1, START, first))
     assert shop.ids() == [2]
 
 
 def test_of_an_event_log_that_lost_batches_nothing_is_applied(shop: Shop) -> None:
     first = shop.insert(1)
     shop.capture()
-    shop.run(shop.ask(1, START, first))
+    shop.run(shop.request(1, START, first))
     last = shop.insert(2)
     shop.capture()
-    ask = shop.ask(2, first, last)
+    request = shop.request(2, first, last)
     shop.spark.sql(f"RESTORE TABLE delta.`{shop.log}` TO VERSION AS OF 0")
     with pytest.raises(EventLogChanged, match="Restore it to version 1"):
-        shop.run(ask)
+        shop.run(request)
     with pytest.raises(EventLogChanged, match="up to 2 only, of 3"):
-        shop.run(replace(ask, batches=3))
+        shop.run(replace(request, batches=3))
     with pytest.raises(EventLogChanged, match="is gone, with 2 batches"):
-        shop.run(replace(ask, event_log=f"{shop.log}-elsewhere"))
+        shop.run(replace(request, event_log=f"{shop.log}-elsewhere"))
     shop.spark.sql(f"RESTORE TABLE delta.`{shop.log}` TO VERSION AS OF 1")
-    shop.run(ask)
+    shop.run(request)
     assert shop.ids() == [1, 2]
 
 
@@ -122,26 +122,26 @@ def test_a_target_whose_commits_were_cleaned_up_is_still_the_objects(shop: Shop)
     first, second = shop.insert(1), shop.insert(2)
     third = shop.insert(3)
     shop.capture()
-    shop.run(shop.ask(1, START, first))
-    shop.run(shop.ask(2, first, second))
+    shop.run(shop.request(1, START, first))
+    shop.run(shop.request(2, first, second))
     _forget_commits(shop)
     with pytest.raises(TargetMovedOn):
-        shop.run(shop.ask(1, START, first))
+        shop.run(shop.request(1, START, first))
     with pytest.raises(TargetLost, match="another write"):
-        shop.run(shop.ask(2, first, second))
-    shop.run(shop.ask(3, second, third))
+        shop.run(shop.request(2, first, second))
+    shop.run(shop.request(3, second, third))
     assert shop.ids() == [1, 2, 3]
 
 
 def test_a_target_that_was_restored_and_cleaned_up_is_told(shop: Shop) -> None:
     first, second = shop.insert(1), shop.insert(2)
     shop.capture()
-    shop.run(shop.ask(1, START, first))
+    shop.run(shop.request(1, START, first))
     _forget_commits(shop)
     shop.spark.sql(f"INSERT INTO delta.`{shop.target}` (id) VALUES (9)")
     shop.spark.sql(f"RESTORE TABLE delta.`{shop.target}` TO VERSION AS OF {len(list(_commits(shop))) - 1}")
     with pytest.raises(TargetLost, match="was restored"):
-        shop.run(shop.ask(2, first, second))
+        shop.run(shop.request(2, first, second))
 
 
 def _commits(shop: Shop) -> list[Path]:

@@ -26,10 +26,11 @@ WHOLE = ("CREATE TABLE t (id int PRIMARY KEY, v text)", *PARTITIONED[3:])
 
 def uuids(world: ReplicatedWorld, *partitions: int) -> list[dict[int, str]]:
     """By the row's key, of one snapshot, read in so many sessions each time."""
-    ask, address = world.backfill_ask(), world.source.address
+    request, address = world.backfill_ask(), world.source.address
     with pinned_table(address, int(world.oid), name="t") as table:
         readings = [
-            source_rows(world.spark, replace(ask, partitions=count), address, table).collect() for count in partitions
+            source_rows(world.spark, replace(request, partitions=count), address, table).collect()
+            for count in partitions
         ]
     return [{row.id: row.datastream_metadata.uuid for row in rows} for rows in readings]
 

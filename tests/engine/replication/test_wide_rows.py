@@ -84,21 +84,21 @@ def test_whoever_reads_wide_events_takes_few_at_once(
         world.source.sql("UPDATE t SET v = repeat('x', 2000000) WHERE id = 1")
         world.capture()
         world.source.sql("UPDATE t SET v = 'narrow' WHERE id = 1")
-        end, ask = world.capture(), world.capturing.ask
+        end, request = world.capture(), world.capturing.request
         report = apply_events(spark, STORE, world.apply_ask(end), say=note)
         assert report.events == 2
         assert expire_events(spark, STORE, _expire_ask(world, {}), stop_if_due=note).events > 0
         monkeypatch.setattr(captured, "_look_into", note)
-        captured.captured_since(spark, world.capturing.log, capture_app_id(STORE, ask.replication_uid), ask, 0)
+        captured.captured_since(spark, world.capturing.log, capture_app_id(STORE, request.replication_uid), request, 0)
         note()
         assert [mark.mark.widest > 2_000_000 for mark in Target(world.target, STORE, "o").writes()] == [True, False]
     assert at_once == [4096, 8, 8, 8, 4096]
 
 
 def _expire_ask(world: ReplicatedWorld, needed: Mapping[str, LogPosition]) -> ExpireEvents:
-    ask = world.capturing.ask
+    request = world.capturing.request
     later = NOW + timedelta(days=8)
-    return ExpireEvents(ask.replication_uid, "shop", ask.event_log, ask.batches, later, needed)
+    return ExpireEvents(request.replication_uid, "shop", request.event_log, request.batches, later, needed)
 
 
 def _copy(home: Path) -> None:
@@ -119,8 +119,8 @@ def _copy(home: Path) -> None:
             world.apply()
             world.source.sql("UPDATE t SET v = 'narrow' WHERE id % 10 = 3")
             world.apply()
-            ask = _expire_ask(world, {world.oid: world.applied or START})
-            print("expired", expire_events(spark, STORE, ask).events)
+            request = _expire_ask(world, {world.oid: world.applied or START})
+            print("expired", expire_events(spark, STORE, request).events)
             assert world.backfill().rows
             found = spark.read.format("delta").load(str(home / "target")).selectExpr("count(*)", "sum(length(v))")
             print("copied", *found.first())

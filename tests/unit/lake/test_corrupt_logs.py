@@ -95,9 +95,9 @@ QUESTIONS = questions()
 def answers(table: Path) -> Answers:
     """The answer to each question, or the error that came instead; any other exception fails the test."""
     found = Answers()
-    for name, ask in QUESTIONS.items():
+    for name, request in QUESTIONS.items():
         try:
-            found[name] = ask(DeltaLog.open(str(table)))
+            found[name] = request(DeltaLog.open(str(table)))
         except TidemarkError as error:
             found[name] = error
         except FileNotFoundError as error:  # what `load` promises for a vector's file; a plan names it

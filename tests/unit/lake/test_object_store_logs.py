@@ -190,7 +190,7 @@ def broken_store() -> Iterator[tuple[str, dict[str, int]]]:
 def asked(storage: Storage) -> dict[str, type[Exception]]:
     """What each kind of question raises."""
     found: dict[str, LakeError] = {}
-    for name, ask in {
+    for name, request in {
         "names": lambda: storage.names("_delta_log"),
         "times": lambda: storage.modified_times("_delta_log"),
         "exists": lambda: storage.exists("_delta_log/x"),
@@ -199,7 +199,7 @@ def asked(storage: Storage) -> dict[str, type[Exception]]:
         "modified": lambda: storage.modified_at("x"),
     }.items():
         try:
-            ask()
+            request()
         except (StorageRefused, StorageUnreachable) as error:
             found[name] = error
     assert [str(error) for error in found.values() if "secret-of-mine" in str(error)] == []

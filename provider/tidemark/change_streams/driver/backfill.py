@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from tidemark.change_streams.driver.modifications import shape_of
-from tidemark.change_streams.model.backfill import BackfillAsk
+from tidemark.change_streams.model.backfill import BackfillRequest
 from tidemark.change_streams.model.change_streams import WatchedTable
 from tidemark.delivery.driver.exactly_once import Delivering, find_delivery, open_target, target_schema, write_statement
 from tidemark.delivery.driver.fit import fit_columns
@@ -29,7 +29,7 @@ __all__ = ["backfill_table"]
 def backfill_table(
     session: SparkSession,
     store_id: str,
-    ask: BackfillAsk,
+    request: BackfillRequest,
     stop_if_due: Callable[[], None],
     options: Mapping[str, str] | None = None,
 ) -> Evidence:
@@ -39,54 +39,56 @@ def backfill_table(
     Raises InvalidArgument for a target that has rows which may not be deleted, or records of the group without their
     backfill. Raises TargetDoesNotFit, and SplitUnreadable if files of the version are gone.
     """
-    application = f"tidemark/{store_id}/{ask.group_uid}"
-    target = DeltaLog.open(ask.target.path, options)
-    statement = _statement(ask, f"{application}/backfill/{ask.source.table_id}", target)
+    application = f"tidemark/{store_id}/{request.group_uid}"
+    target = DeltaLog.open(request.target.path, options)
+    statement = _statement(request, f"{application}/backfill/{request.source.table_id}", target)
     delivering = Delivering(store_id, None, (), options, stop_if_due)
     if find_delivery(delivering, statement).finding is not Finding.FREE:
         return write_statement(session, delivering, statement, _never)
-    _require_unread(target, application, ask)
-    source = DeltaLog.open(ask.source.path, options)
-    rows = rows_as_of(session, source, max(ask.version, 0), table=ask.source.name)
-    if ask.version < 0:  # it came after the change stream: its records begin with its first row
+    _require_unread(target, application, request)
+    source = DeltaLog.open(request.source.path, options)
+    rows = rows_as_of(session, source, max(request.version, 0), table=request.source.name)
+    if request.version < 0:  # it came after the change stream: its records begin with its first row
         rows = rows.limit(0)
-    rows = rows.select(*(F.col(quoted(name)) for name in _shown(ask, source)))
+    rows = rows.select(*(F.col(quoted(name)) for name in _shown(request, source)))
     schema = target_schema(open_target(statement, options))
-    fitted = fit_columns(rows.schema, schema, target_name=ask.target.name, evolution=SchemaEvolution.FAIL)
+    fitted = fit_columns(rows.schema, schema, target_name=request.target.name, evolution=SchemaEvolution.FAIL)
     shaped = rows.select(*(column.expression for column in fitted))
-    mode = "append" if session.read.format("delta").load(ask.target.path).isEmpty() else "overwrite"
-    if mode == "overwrite" and not ask.overwrite:
-        problem = f"{ask.target.name} has rows, which would go; say overwrite=True if they may"
+    mode = "append" if session.read.format("delta").load(request.target.path).isEmpty() else "overwrite"
+    if mode == "overwrite" and not request.overwrite:
+        problem = f"{request.target.name} has rows, which would go; say overwrite=True if they may"
         raise InvalidArgument(argument="overwrite", value=False, problem=problem)
     writer = shaped.write.format("delta").mode(mode)
-    return write_statement(session, delivering, statement, lambda: writer.save(ask.target.path))
+    return write_statement(session, delivering, statement, lambda: writer.save(request.target.path))
 
 
-def _shown(ask: BackfillAsk, source: DeltaLog) -> list[str]:
+def _shown(request: BackfillRequest, source: DeltaLog) -> list[str]:
     """The columns that the records show; Spark's schema of a table does not say which are generated."""
-    schema = struct_type(source.state(max(ask.version, 0)).metadata.schema_json)
-    return [field.name for field in shape_of(schema, WatchedTable(ask.source, ask.keys, ask.columns, 0)).columns]
+    schema = struct_type(source.state(max(request.version, 0)).metadata.schema_json)
+    return [
+        field.name for field in shape_of(schema, WatchedTable(request.source, request.keys, request.columns, 0)).columns
+    ]
 
 
-def _statement(ask: BackfillAsk, app_id: str, target: DeltaLog) -> Statement:
+def _statement(request: BackfillRequest, app_id: str, target: DeltaLog) -> Statement:
     return Statement(
         number=1,
-        write=PlannedWrite(WriteAs.APPEND, ask.target.path, source=f"{ask.source.table_id}@{ask.version}"),
-        target=ask.target,
+        write=PlannedWrite(WriteAs.APPEND, request.target.path, source=f"{request.source.table_id}@{request.version}"),
+        target=request.target,
         base_version=target.earliest() - 1 if target.earliest() > 0 else 0,
         app_id=app_id,
         txn_version=1,
     )
 
 
-def _require_unread(target: DeltaLog, application: str, ask: BackfillAsk) -> None:
+def _require_unread(target: DeltaLog, application: str, request: BackfillRequest) -> None:
     for commit in target.commits(max(target.earliest() - 1, 0), target.head()):
         if any(one.startswith(f"{application}/") for one in commit.transactions):
             problem = (
-                f"{ask.target.name} has records of this group, but not the rows that they change; reset the group "
+                f"{request.target.name} has records of this group, but not the rows that they change; reset the group "
                 "and begin with the backfill"
             )
-            raise InvalidArgument(argument="target", value=ask.target.name, problem=problem)
+            raise InvalidArgument(argument="target", value=request.target.name, problem=problem)
 
 
 def _never() -> None:

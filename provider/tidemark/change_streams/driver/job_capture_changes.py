@@ -9,8 +9,8 @@ from tidemark.jobs.context import JobContext
 __all__ = ["capture_changes"]
 
 
-def capture_changes(job: JobContext, ask: CaptureBatch) -> CaptureResult:
+def capture_changes(job: JobContext, request: CaptureBatch) -> CaptureResult:
     """A second run answers what the first has put into the log. Raises what `capture_batch` does."""
     job.stop_if_due()
-    with job.new_workspace(f"{ask.stream.uid}-{ask.number}") as workspace:
-        return capture_batch(job.session, ask, workspace, job.options, say=job.progress.say)
+    with job.new_workspace(f"{request.stream.uid}-{request.number}") as workspace:
+        return capture_batch(job.session, request, workspace, job.options, say=job.progress.say)

@@ -10,9 +10,11 @@ from tidemark.jobs.context import JobContext
 __all__ = ["expire_change_log"]
 
 
-def expire_change_log(job: JobContext, ask: ChangeStream) -> ExpiredRows:
+def expire_change_log(job: JobContext, request: ChangeStream) -> ExpiredRows:
     """Expire the records of the change stream's log up to its `expired_until`. Later records stay, since they may still
     be handed out. A second run finds nothing to remove. Raises what `expire_change_log` of the engine does.
     """
-    until = ask.expired_until or ask.created_at
-    return expire(job.session, ask, now=until + ask.options.retention, options=job.options, go_on=job.stop_if_due)
+    until = request.expired_until or request.created_at
+    return expire(
+        job.session, request, now=until + request.options.retention, options=job.options, go_on=job.stop_if_due
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.change_streams.driver.apply import named_apply_error
 from tidemark.change_streams.driver.sinks import ChunkSink
 from tidemark.change_streams.model.jobs import ChunkAnswers
-from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkWrite, ReadAsk, SinkKind
+from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkWrite, ReadRequest, SinkKind
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, TidemarkError
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.failures import named_failure
@@ -14,23 +14,23 @@ from tidemark.streams.driver.function import load_function
 __all__ = ["read_partitions"]
 
 
-def read_partitions(job: JobContext, ask: ReadAsk) -> ChunkAnswers:
+def read_partitions(job: JobContext, request: ReadRequest) -> ChunkAnswers:
     """A chunk that fails does not stop the others, but for the later ones of its token, which are left out. A second
     run writes what is missing. Raises StatementRefused if there is no such function, before a chunk is read.
     """
-    if ask.sink.kind is SinkKind.FUNCTION:
-        load_function(ask.sink.function or "")
-    sink = ChunkSink(job.session, job.spec.store_id, ask.log_path, ask.sink, job.stop_if_due, job.options)
+    if request.sink.kind is SinkKind.FUNCTION:
+        load_function(request.sink.function or "")
+    sink = ChunkSink(job.session, job.spec.store_id, request.log_path, request.sink, job.stop_if_due, job.options)
     answers: list[ChunkAnswer] = []
     failed: set[str] = set()
-    for write in sorted(ask.writes, key=lambda one: one.chunk.number):
+    for write in sorted(request.writes, key=lambda one: one.chunk.number):
         if write.chunk.token in failed:
             continue
         answer = _tried(sink, write)
         if answer.error is not None:
             failed.add(answer.token)
         answers.append(answer)
-        job.progress.say(_line(answer, len(answers), len(ask.writes)))
+        job.progress.say(_line(answer, len(answers), len(request.writes)))
     return ChunkAnswers(tuple(answers))
 
 

@@ -21,8 +21,8 @@ from tidemark.change_streams.driver.log_rows import LogRows
 from tidemark.change_streams.driver.records import assembled, record_columns
 from tidemark.change_streams.model.change_streams import ChangeStream, Partition, Position
 from tidemark.change_streams.planning.reading import (
-    ReadAsk,
     ReadRange,
+    ReadRequest,
     ask_to_read,
     plan_read,
     plan_read_of_all,
@@ -61,7 +61,7 @@ def read_change_stream(
     whose first capture is still to come. Lazy, and pinned to the log of now; a second call sees more. Raises, before
     any row is read, what `ask_to_read` and `plan_read` do, ChangeStreamNotFound.
     """
-    ask = ask_to_read(
+    request = ask_to_read(
         stream,
         now=now,
         start_timestamp=start_timestamp,
@@ -73,9 +73,13 @@ def read_change_stream(
     log = log_of(spark, stream, LogRows.pinned, options, first)
     reader = _Reader(spark, log, stream, first, as_json)
     read = (
-        reader.all_partitions if ask.of_all else reader.partitions_at_start if ask.token is None else reader.partition
+        reader.all_partitions
+        if request.of_all
+        else reader.partitions_at_start
+        if request.token is None
+        else reader.partition
     )
-    return in_order(reduce(DataFrame.unionByName, read(ask)))
+    return in_order(reduce(DataFrame.unionByName, read(request)))
 
 
 @dataclass(frozen=True)
@@ -88,25 +92,25 @@ class _Reader:
     first: Sequence[Partition]
     as_json: bool
 
-    def partitions_at_start(self, ask: ReadAsk) -> list[DataFrame]:
-        require_captured(ask.start, self.log.captured_until(ask.start, self.stream.published_until))
-        require_kept(ask.start, self.log.expired_until())
-        return [self._open_at(ask.start)]
+    def partitions_at_start(self, request: ReadRequest) -> list[DataFrame]:
+        require_captured(request.start, self.log.captured_until(request.start, self.stream.published_until))
+        require_kept(request.start, self.log.expired_until())
+        return [self._open_at(request.start)]
 
-    def all_partitions(self, ask: ReadAsk) -> list[DataFrame]:
-        asked = plan_read_of_all(ask, self.log.captured_until(None, self.stream.published_until))
-        require_kept(ask.start, self.log.expired_until())
-        return [self._open_at(ask.start), ends_of_partitions(self.log, asked, self.as_json), *self._in_time(asked)]
+    def all_partitions(self, request: ReadRequest) -> list[DataFrame]:
+        asked = plan_read_of_all(request, self.log.captured_until(None, self.stream.published_until))
+        require_kept(request.start, self.log.expired_until())
+        return [self._open_at(request.start), ends_of_partitions(self.log, asked, self.as_json), *self._in_time(asked)]
 
-    def partition(self, ask: ReadAsk) -> list[DataFrame]:
-        assert ask.token is not None
-        about = self.log.about(ask.token, self.stream.published_until)
-        known = [one for one in self.first if one.token == ask.token]  # the log is made before its first batch
-        asked = plan_read(ask, about.family or known, about.captured_until, about.expired_until)
+    def partition(self, request: ReadRequest) -> list[DataFrame]:
+        assert request.token is not None
+        about = self.log.about(request.token, self.stream.published_until)
+        known = [one for one in self.first if one.token == request.token]  # the log is made before its first batch
+        asked = plan_read(request, about.family or known, about.captured_until, about.expired_until)
         parts = self._in_time(asked)
         if asked.ended:
             parts.append(self._children(asked.ended, [asked.children]))
-        return parts or [self._children(ask.start, [])]
+        return parts or [self._children(request.start, [])]
 
     def _in_time(self, asked: ReadRange) -> list[DataFrame]:
         """The data and the heartbeats of a range."""

@@ -46,7 +46,7 @@ def read_transactions(
     `below_watermark`, OutOfRange if retention has removed records after the start, ChangeStreamNotFound,
     TransactionIncomplete.
     """
-    ask = ask_to_read(
+    request = ask_to_read(
         stream,
         now=now,
         start_timestamp=start_timestamp,
@@ -55,10 +55,10 @@ def read_transactions(
         heartbeat_milliseconds=HEARTBEATS[0],  # there are none
         read_options=None,
     )
-    until = below_watermark(ask, stream.published_until, low_watermark)
+    until = below_watermark(request, stream.published_until, low_watermark)
     log = log_of(spark, stream, LogRows.pinned, options, first)
-    require_kept(ask.start, log.expired_until())
-    records = assembled(log.data(None, Position(ask.start), Position(until))).select(*record_columns())
+    require_kept(request.start, log.expired_until())
+    records = assembled(log.data(None, Position(request.start), Position(until))).select(*record_columns())
     transactions = assemble_transactions(records, until, stream=stream.name)
     return net_effect(transactions) if net else transactions
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from tidemark.model.jobs import Job
 from tidemark.model.streams import TableRef
 
-__all__ = ["BACKFILL_TABLE", "Backfill", "BackfillAsk", "BackfilledTable"]
+__all__ = ["BACKFILL_TABLE", "Backfill", "BackfillRequest", "BackfilledTable"]
 
 
 @dataclass(frozen=True)
-class BackfillAsk:
+class BackfillRequest:
     """The work of a BACKFILL_TABLE job. `version`: of the watched table; the group's records begin behind it.
 
     `keys`, `columns`: those that are watched, None: all that Delta does not generate. `overwrite`: rows that the target
@@ -52,5 +52,5 @@ class BackfilledTable:
 
 
 BACKFILL_TABLE = Job(
-    "backfill_table", BackfillAsk, BackfilledTable, "change_streams.driver.job_backfill_table:backfill_table"
+    "backfill_table", BackfillRequest, BackfilledTable, "change_streams.driver.job_backfill_table:backfill_table"
 )

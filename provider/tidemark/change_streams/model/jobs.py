@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidemark.change_streams.model.change_streams import CaptureBatch, CaptureResult, ChangeStream
-from tidemark.change_streams.model.sinks import ChunkAnswer, ReadAsk
+from tidemark.change_streams.model.sinks import ChunkAnswer, ReadRequest
 from tidemark.model.jobs import Job
 
 __all__ = ["CAPTURE_CHANGES", "EXPIRE_CHANGE_LOG", "READ_PARTITIONS", "ChunkAnswers", "ExpiredRows"]
@@ -31,7 +31,7 @@ CAPTURE_CHANGES = Job(
     "capture_changes", CaptureBatch, CaptureResult, "change_streams.driver.job_capture_changes:capture_changes"
 )
 READ_PARTITIONS = Job(
-    "read_partitions", ReadAsk, ChunkAnswers, "change_streams.driver.job_read_partitions:read_partitions"
+    "read_partitions", ReadRequest, ChunkAnswers, "change_streams.driver.job_read_partitions:read_partitions"
 )
 EXPIRE_CHANGE_LOG = Job(
     "expire_change_log", ChangeStream, ExpiredRows, "change_streams.driver.job_expire_change_log:expire_change_log"

@@ -18,7 +18,7 @@ __all__ = [
     "ChunkFacts",
     "ChunkWrite",
     "KnownSink",
-    "ReadAsk",
+    "ReadRequest",
     "Sink",
     "SinkKind",
     "app_id_of",
@@ -87,7 +87,7 @@ class ChunkWrite:
 
 
 @dataclass(frozen=True)
-class ReadAsk:
+class ReadRequest:
     """The work of a READ_PARTITIONS job."""
 
     log_path: str

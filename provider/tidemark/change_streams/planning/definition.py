@@ -20,8 +20,8 @@ __all__ = [
     "STREAMS_AT_MOST",
     "STREAMS_ON_A_TABLE",
     "FoundTable",
-    "TableAsk",
-    "WatchAsk",
+    "TableRequest",
+    "WatchRequest",
     "decide_keys",
     "decide_watch",
     "keys_that_stay",
@@ -46,7 +46,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 
 
 @dataclass(frozen=True)
-class TableAsk:
+class TableRequest:
     """A table in FOR, by the name that the user gave. `columns`: None: all; () the key alone."""
 
     name: str
@@ -54,11 +54,11 @@ class TableAsk:
 
 
 @dataclass(frozen=True)
-class WatchAsk:
+class WatchRequest:
     """The content of FOR. `everything`: FOR ALL. No table at all: the stream is suspended."""
 
     everything: bool = False
-    tables: tuple[TableAsk, ...] = ()
+    tables: tuple[TableRequest, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,21 +84,25 @@ def require_partitions(count: int) -> None:
         raise InvalidArgument(argument="initial_partitions", value=count, problem=problem)
 
 
-def parse_watch(watch: Any) -> WatchAsk:
+def parse_watch(watch: Any) -> WatchRequest:
     """`"ALL"`, the name of a table, a list of names, or a mapping from names to columns; None watches nothing.
 
     Columns: None for all of the table, also later ones; a list; an empty one for the key alone. Raises InvalidArgument.
     """
     if watch is None:
-        return WatchAsk()
-    if isinstance(watch, WatchAsk):
+        return WatchRequest()
+    if isinstance(watch, WatchRequest):
         return watch
     if isinstance(watch, str):
-        return WatchAsk(everything=True) if watch.strip().upper() == "ALL" else WatchAsk(tables=(_ask(watch, None),))
+        return (
+            WatchRequest(everything=True)
+            if watch.strip().upper() == "ALL"
+            else WatchRequest(tables=(_ask(watch, None),))
+        )
     if isinstance(watch, Mapping):
-        return WatchAsk(tables=tuple(_ask(name, columns) for name, columns in watch.items()))
+        return WatchRequest(tables=tuple(_ask(name, columns) for name, columns in watch.items()))
     if isinstance(watch, Sequence):
-        return WatchAsk(tables=tuple(_ask(name, None) for name in watch))
+        return WatchRequest(tables=tuple(_ask(name, None) for name in watch))
     raise _invalid(watch, 'give "ALL", a table, a list of tables, or {table: None | [columns] | []}')
 
 
@@ -112,25 +116,27 @@ def names_of_restart(restart: Any) -> frozenset[str]:
     return frozenset(name.strip().casefold() for name in names)
 
 
-def parse_restart(restart: Any, stream: ChangeStream, asked: WatchAsk) -> frozenset[str]:
+def parse_restart(restart: Any, stream: ChangeStream, asked: WatchRequest) -> frozenset[str]:
     """The tables whose watch is to restart, in small letters. Raises InvalidArgument for one that the stream is not to
     watch, and for what is no list of names.
     """
     anew = names_of_restart(restart)
     if not anew:
         return anew
-    listed = [one.table.name for one in stream.tables] if asked.everything else [ask.name for ask in asked.tables]
+    listed = (
+        [one.table.name for one in stream.tables] if asked.everything else [request.name for request in asked.tables]
+    )
     if unknown := anew - {name.casefold() for name in listed}:
         problem = f"it does not watch {', '.join(sorted(unknown))}; it is to watch {', '.join(listed) or 'nothing'}"
         raise InvalidArgument(argument="restart", value=restart, problem=problem)
     return anew
 
 
-def watch_of(stream: ChangeStream) -> WatchAsk:
+def watch_of(stream: ChangeStream) -> WatchRequest:
     """The tables that the stream watches, as its user would ask for them."""
     if stream.everything:
-        return WatchAsk(everything=True)
-    return WatchAsk(tables=tuple(TableAsk(one.table.name, one.columns) for one in stream.tables))
+        return WatchRequest(everything=True)
+    return WatchRequest(tables=tuple(TableRequest(one.table.name, one.columns) for one in stream.tables))
 
 
 def tables_that_stay(stream: ChangeStream, anew: frozenset[str]) -> tuple[WatchedTable, ...]:
@@ -143,7 +149,7 @@ def keys_that_stay(stream: ChangeStream, anew: frozenset[str]) -> dict[str, tupl
     return {name: one.keys for one in stream.tables if (name := one.table.name.casefold()) in anew}
 
 
-def parse_keys(keys: Any, asks: Sequence[TableAsk]) -> dict[str, tuple[str, ...]]:
+def parse_keys(keys: Any, asks: Sequence[TableRequest]) -> dict[str, tuple[str, ...]]:
     """Key columns by the name of the table in small letters; a plain list is that of the only table.
 
     Raises InvalidArgument.
@@ -159,7 +165,7 @@ def parse_keys(keys: Any, asks: Sequence[TableAsk]) -> dict[str, tuple[str, ...]
 
 def decide_watch(
     stream: str,
-    found: Sequence[tuple[TableAsk, FoundTable]],
+    found: Sequence[tuple[TableRequest, FoundTable]],
     keys: Mapping[str, tuple[str, ...]],
     known: Sequence[WatchedTable] = (),
 ) -> tuple[WatchedTable, ...]:
@@ -171,19 +177,19 @@ def decide_watch(
     """
     watched: dict[str, WatchedTable] = {}
     by_id = {table.table.table_id: table for table in known}
-    for ask, table in found:
+    for request, table in found:
         if table.ref.table_id in watched:
-            raise _refused(stream, f"table {ask.name} stands in FOR more than once")
+            raise _refused(stream, f"table {request.name} stands in FOR more than once")
         old = by_id.get(table.ref.table_id)
-        given = keys.get(ask.name.casefold()) or (old.keys if old is not None else ())
+        given = keys.get(request.name.casefold()) or (old.keys if old is not None else ())
         key = decide_keys(stream, table.ref.name, table.metadata, given)
         watched[table.ref.table_id] = WatchedTable(
             table=table.ref if old is None or old.table.path != table.ref.path else old.table,
             keys=key,
-            columns=_watched_columns(stream, ask, table.metadata, key),
+            columns=_watched_columns(stream, request, table.metadata, key),
             captured=table.since if old is None else old.captured,
         )
-    require_asked(keys, [ask.name for ask, _ in found])
+    require_asked(keys, [request.name for request, _ in found])
     return tuple(watched.values())
 
 
@@ -259,25 +265,27 @@ def _ids(stream: ChangeStream) -> set[str]:
     return {table.table.table_id for table in stream.tables}
 
 
-def _watched_columns(stream: str, ask: TableAsk, metadata: Metadata, keys: Sequence[str]) -> tuple[str, ...] | None:
-    if ask.columns is None:
+def _watched_columns(
+    stream: str, request: TableRequest, metadata: Metadata, keys: Sequence[str]
+) -> tuple[str, ...] | None:
+    if request.columns is None:
         return None
     there = {field.name.casefold(): field for field in source_schema.fields(metadata)}
     chosen: list[str] = []
-    for column in ask.columns:
+    for column in request.columns:
         field = there.get(column.casefold())
         if field is None:
-            raise _refused(stream, f"table {ask.name} has no column {column}; it has {_names(metadata)}")
+            raise _refused(stream, f"table {request.name} has no column {column}; it has {_names(metadata)}")
         if field.name in chosen:
-            raise _refused(stream, f"column {field.name} of table {ask.name} stands in FOR more than once")
+            raise _refused(stream, f"column {field.name} of table {request.name} stands in FOR more than once")
         if field.name in keys:
             problem = (
-                f"FOR should not list {field.name}, which is in the primary key of table {ask.name}; the key of a"
+                f"FOR should not list {field.name}, which is in the primary key of table {request.name}; the key of a"
                 " watched table is always in its records"
             )
             raise _refused(stream, problem)
         if _GENERATED in field.form.get("metadata", {}):
-            raise _refused(stream, f"column {field.name} of table {ask.name} is generated, and cannot be watched")
+            raise _refused(stream, f"column {field.name} of table {request.name} is generated, and cannot be watched")
         chosen.append(field.name)
     return tuple(field.name for field in there.values() if field.name in chosen)
 
@@ -286,10 +294,10 @@ def _names(metadata: Metadata) -> str:
     return ", ".join(field.name for field in source_schema.fields(metadata))
 
 
-def _ask(name: Any, columns: Any) -> TableAsk:
+def _ask(name: Any, columns: Any) -> TableRequest:
     if not isinstance(name, str) or not name.strip():
         raise _invalid(name, "the name of a table is a text")
-    return TableAsk(name.strip(), None if columns is None else _columns("watch", columns))
+    return TableRequest(name.strip(), None if columns is None else _columns("watch", columns))
 
 
 def _columns(argument: str, columns: Any) -> tuple[str, ...]:

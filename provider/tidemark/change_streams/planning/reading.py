@@ -30,8 +30,8 @@ __all__ = [
     "TOO_EARLY",
     "TOO_LATE",
     "UNKNOWN_TOKEN",
-    "ReadAsk",
     "ReadRange",
+    "ReadRequest",
     "ask_to_read",
     "below_watermark",
     "oldest_readable",
@@ -60,7 +60,7 @@ EXPIRED = "its records ended before"
 
 
 @dataclass(frozen=True)
-class ReadAsk:
+class ReadRequest:
     """A question that passed all checks which need no table. `end` None: up to what is captured. `token` None: which
     partitions exist at `start`, and with `of_all` their records, and those of their descendants.
     """
@@ -104,7 +104,7 @@ def ask_to_read(
     partition_token: str | None,
     heartbeat_milliseconds: int | None,
     read_options: object,
-) -> ReadAsk:
+) -> ReadRequest:
     """The question, checked. Times are aware. Raises InvalidArgument, OutOfRange, Unimplemented, PartitionTokenInvalid
     (damaged, or of another stream), in the order of 1.5.
     """
@@ -125,45 +125,47 @@ def ask_to_read(
     token = None if of_all else partition_token
     if token is not None:
         parse_token(token, stream_uid=stream.uid)
-    return ReadAsk(stream.name, start, end, token, timedelta(milliseconds=heartbeat), oldest, of_all)
+    return ReadRequest(stream.name, start, end, token, timedelta(milliseconds=heartbeat), oldest, of_all)
 
 
-def plan_read(ask: ReadAsk, rows: Iterable[Partition], captured_until: datetime, expired: datetime | None) -> ReadRange:
+def plan_read(
+    request: ReadRequest, rows: Iterable[Partition], captured_until: datetime, expired: datetime | None
+) -> ReadRange:
     """The range that the log has for a question with a token. `rows`: the partition with the token, if the log has it,
     and those that name it as a parent. `captured_until`: exclusive. `expired`: data before it may have been removed.
 
     Raises PartitionTokenInvalid, PartitionExpired, OutOfRange.
     """
-    assert ask.token is not None
-    partition, children = with_end(ask.token, tuple(rows))
+    assert request.token is not None
+    partition, children = with_end(request.token, tuple(rows))
     if partition is None:
-        raise PartitionTokenInvalid(argument="partition_token", value=ask.token, problem=UNKNOWN_TOKEN)
-    oldest = ask.oldest if expired is None else max(ask.oldest, expired)
+        raise PartitionTokenInvalid(argument="partition_token", value=request.token, problem=UNKNOWN_TOKEN)
+    oldest = request.oldest if expired is None else max(request.oldest, expired)
     begin, end = partition.start, partition.end
     if end is not None and end < oldest:
-        raise PartitionExpired(argument="partition_token", value=ask.token, problem=f"{EXPIRED} {oldest}")
-    require_kept(ask.start, expired)
-    if ask.start < begin or (end is not None and ask.start > end):
+        raise PartitionExpired(argument="partition_token", value=request.token, problem=f"{EXPIRED} {oldest}")
+    require_kept(request.start, expired)
+    if request.start < begin or (end is not None and request.start > end):
         problem = f"{OUTSIDE} [{begin}, {end or 'open'}]"
-        raise OutOfRange(argument="start_timestamp", value=ask.start, problem=problem)
-    ended = end if end is not None and (ask.end is None or end <= ask.end) else None
-    bounds = (captured_until, end, None if ask.end is None else ask.end + MICROSECOND)
-    until = max(ask.start, min(bound for bound in bounds if bound is not None))
-    last = until - MICROSECOND if until > ask.start and ended is None else None
-    return ReadRange(ask.token, ask.start, until, ask.heartbeat, last, ended, children if ended else ())
+        raise OutOfRange(argument="start_timestamp", value=request.start, problem=problem)
+    ended = end if end is not None and (request.end is None or end <= request.end) else None
+    bounds = (captured_until, end, None if request.end is None else request.end + MICROSECOND)
+    until = max(request.start, min(bound for bound in bounds if bound is not None))
+    last = until - MICROSECOND if until > request.start and ended is None else None
+    return ReadRange(request.token, request.start, until, request.heartbeat, last, ended, children if ended else ())
 
 
-def plan_read_of_all(ask: ReadAsk, captured_until: datetime) -> ReadRange:
+def plan_read_of_all(request: ReadRequest, captured_until: datetime) -> ReadRange:
     """The range that the log has of all partitions, up to the end of capture. `captured_until`: exclusive. Raises
     OutOfRange as `require_captured`.
     """
-    require_captured(ask.start, captured_until)
-    until = captured_until if ask.end is None else min(captured_until, ask.end + MICROSECOND)
-    last = until - MICROSECOND if until > ask.start else None
-    return ReadRange(None, ask.start, max(ask.start, until), ask.heartbeat, last, None)
+    require_captured(request.start, captured_until)
+    until = captured_until if request.end is None else min(captured_until, request.end + MICROSECOND)
+    last = until - MICROSECOND if until > request.start else None
+    return ReadRange(None, request.start, max(request.start, until), request.heartbeat, last, None)
 
 
-def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: datetime | None) -> datetime:
+def below_watermark(request: ReadRequest, published_until: datetime, low_watermark: datetime | None) -> datetime:
     """The exclusive end of whole transactions that are read: the low watermark, or the end of everything published. It
     is not beyond the end that was asked for. Raises InvalidArgument, OutOfRange for a watermark that is not published
     yet.
@@ -173,7 +175,7 @@ def below_watermark(ask: ReadAsk, published_until: datetime, low_watermark: date
         problem = f"only what is before {published_until} is published, and transactions after it may lack records"
         raise OutOfRange(argument="low_watermark", value=low, problem=problem)
     until = published_until if low is None else low
-    return until if ask.end is None else min(until, ask.end + MICROSECOND)
+    return until if request.end is None else min(until, request.end + MICROSECOND)
 
 
 def require_kept(start: datetime, expired: datetime | None) -> None:

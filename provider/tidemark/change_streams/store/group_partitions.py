@@ -23,7 +23,7 @@ from tidemark.control.schema import UtcDateTime
 
 __all__ = [
     "Advance",
-    "Sight",
+    "GroupScope",
     "advance",
     "count_busy",
     "counts",
@@ -64,7 +64,7 @@ LOWEST = sa.select(
 
 
 @dataclass(frozen=True)
-class Sight:
+class GroupScope:
     """A group's view of its change stream. A group may start amid a load segment, whose rows are then partly its own.
     Segments from `first_load` on may reach past its start.
     """
@@ -157,63 +157,63 @@ def advance(connection: sa.Connection, group_uid: str, moves: Sequence[Advance])
     return done == len(moves)
 
 
-def move_idle_on(connection: sa.Connection, sight: Sight, until: datetime) -> int:
+def move_idle_on(connection: sa.Connection, scope: GroupScope, until: datetime) -> int:
     """READY partitions that continue and have no load beyond their watermark are read up to `until`; how many."""
-    uid = sight.group.stream_uid
+    uid = scope.group.stream_uid
     ended = sa.exists().where(
         partitions.c.stream_uid == uid, partitions.c.token == _of.token, partitions.c.end_at.is_not(None)
     )
     idle = group_partitions.update().where(
-        _of.group_uid == sight.group.uid,
+        _of.group_uid == scope.group.uid,
         _of.state == PartitionState.READY.value,
         _of.watermark_at < until,
         ~ended,
         ~HAS_LOAD,
     )
-    return connection.execute(idle.values(watermark_at=until, watermark_sequence=""), _seen(sight)).rowcount
+    return connection.execute(idle.values(watermark_at=until, watermark_sequence=""), _seen(scope)).rowcount
 
 
-def skip_expired(connection: sa.Connection, sight: Sight, expired: datetime) -> int:
+def skip_expired(connection: sa.Connection, scope: GroupScope, expired: datetime) -> int:
     """CREATED and READY partitions behind `expired` with load, but none before it, are read up to their first load; how
     many.
     """
     behind = group_partitions.update().where(
-        _of.group_uid == sight.group.uid, _in(BETWEEN_CHUNKS), _of.watermark_at < expired, HAS_LOAD, ~HAS_LOAD_BEFORE
+        _of.group_uid == scope.group.uid, _in(BETWEEN_CHUNKS), _of.watermark_at < expired, HAS_LOAD, ~HAS_LOAD_BEFORE
     )
     moved = behind.values(watermark_at=FIRST_LOAD, watermark_sequence="")
-    return connection.execute(moved, {**_seen(sight), "load_before": expired}).rowcount
+    return connection.execute(moved, {**_seen(scope), "load_before": expired}).rowcount
 
 
-def without_load(connection: sa.Connection, sight: Sight) -> tuple[GroupPartition, ...]:
+def without_load(connection: sa.Connection, scope: GroupScope) -> tuple[GroupPartition, ...]:
     """CREATED ones, and READY ones that have ended, without load beyond their watermark."""
     turning = (_of.state == PartitionState.CREATED.value) | partitions.c.end_at.is_not(None)
-    return _many(connection, sight.group, _in(BETWEEN_CHUNKS), turning, ~HAS_LOAD, asked=_seen(sight))
+    return _many(connection, scope.group, _in(BETWEEN_CHUNKS), turning, ~HAS_LOAD, asked=_seen(scope))
 
 
 def with_load(
-    connection: sa.Connection, sight: Sight, state: PartitionState, *, run: str, token: str | None, most: int
+    connection: sa.Connection, scope: GroupScope, state: PartitionState, *, run: str, token: str | None, most: int
 ) -> tuple[GroupPartition, ...]:
     """Those in `state`, or `token` alone, with load beyond their watermark that have not failed in `run`; the oldest
     watermark first.
     """
     wanted = (_of.state == state.value, _not_failed(run), *_only(token))
-    return _many(connection, sight.group, *wanted, HAS_LOAD, most=most, asked=_seen(sight))
+    return _many(connection, scope.group, *wanted, HAS_LOAD, most=most, asked=_seen(scope))
 
 
 def expired(
-    connection: sa.Connection, sight: Sight, before: datetime, *, token: str | None
+    connection: sa.Connection, scope: GroupScope, before: datetime, *, token: str | None
 ) -> tuple[GroupPartition, ...]:
     """The one with the oldest watermark, if any, that is unfinished and has load beyond it from before this time."""
     behind = (_in(UNFINISHED), _of.watermark_at < before, *_only(token))
-    asked = {**_seen(sight), "load_before": before}
-    return _many(connection, sight.group, *behind, HAS_LOAD_BEFORE, most=1, asked=asked)
+    asked = {**_seen(scope), "load_before": before}
+    return _many(connection, scope.group, *behind, HAS_LOAD_BEFORE, most=1, asked=asked)
 
 
-def count_busy(connection: sa.Connection, sight: Sight, state: PartitionState) -> int:
+def count_busy(connection: sa.Connection, scope: GroupScope, state: PartitionState) -> int:
     """How many in `state` have load beyond their watermark."""
-    standing = (_of.group_uid == sight.group.uid) & (_of.state == state.value)
+    standing = (_of.group_uid == scope.group.uid) & (_of.state == state.value)
     query = sa.select(sa.func.count()).select_from(group_partitions).where(standing, HAS_LOAD)
-    return int(connection.execute(query, _seen(sight)).scalar_one())
+    return int(connection.execute(query, _seen(scope)).scalar_one())
 
 
 def of_group(
@@ -311,9 +311,9 @@ FIRST_LOAD = _segment_ahead().with_only_columns(sa.func.min(_load.start_at)).sca
 HAS_LOAD_BEFORE = _segment_ahead().where(_load.start_at < sa.bindparam("load_before", type_=UtcDateTime)).exists()
 
 
-def _seen(sight: Sight) -> dict[str, Any]:
+def _seen(scope: GroupScope) -> dict[str, Any]:
     """The parameters of HAS_LOAD."""
-    return {"load_of": sight.group.stream_uid, "group_start": sight.group.start, "first_load": sight.first_load}
+    return {"load_of": scope.group.stream_uid, "group_start": scope.group.start, "first_load": scope.first_load}
 
 
 def _many(

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidemark.change_streams.model.change_streams import ChangeStream, Partition, WatchedTable
 from tidemark.change_streams.planning.definition import (
-    WatchAsk,
+    WatchRequest,
     keys_that_stay,
     parse_keys,
     parse_restart,
@@ -110,7 +110,7 @@ def alter(
 
 
 def _watched_from_now_on(
-    store: ControlStore, stream: ChangeStream, asked: WatchAsk, keys: Any, tables: LakeTables, anew: frozenset[str]
+    store: ControlStore, stream: ChangeStream, asked: WatchRequest, keys: Any, tables: LakeTables, anew: frozenset[str]
 ) -> tuple[WatchedTable, ...]:
     by_table = {**keys_that_stay(stream, anew), **parse_keys(keys, asked.tables)}
     known = tables_that_stay(stream, anew)

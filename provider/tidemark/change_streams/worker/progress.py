@@ -17,28 +17,28 @@ from tidemark.change_streams.model.change_streams import (
 )
 from tidemark.change_streams.planning.waves import is_blocked, parents_due, resting_place
 from tidemark.change_streams.store import capture_batches, chunks, group_partitions, partitions
-from tidemark.change_streams.store.group_partitions import Advance, Sight
+from tidemark.change_streams.store.group_partitions import Advance, GroupScope
 from tidemark.errors import ChunkChanged
 
-__all__ = ["Settled", "free_ones", "settle", "sight_of"]
+__all__ = ["Settled", "free_ones", "scope_of", "settle"]
 
 
 @dataclass(frozen=True)
 class Settled:
-    """How many partitions were moved on, which of them are finished with it, and which children came in. `sight`: what
+    """How many partitions were moved on, which of them are finished with it, and which children came in. `scope`: what
     the group looks at.
     """
 
-    sight: Sight
+    scope: GroupScope
     advanced: int
     finished: tuple[str, ...]
     children: tuple[str, ...]
 
 
-def sight_of(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup) -> Sight:
+def scope_of(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup) -> GroupScope:
     """Load segments from the end of the last batch before the group's start on may reach past that start."""
     ended = capture_batches.last_end(connection, stream.uid, group.start)
-    return Sight(group, stream.created_at if ended is None else ended)
+    return GroupScope(group, stream.created_at if ended is None else ended)
 
 
 def settle(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup, *, at: datetime) -> Settled:
@@ -46,21 +46,21 @@ def settle(connection: sa.Connection, stream: ChangeStream, group: ConsumerGroup
     the log has expired, since a chunk from there on could not be read. It stays only if rows are lost there. A second
     run changes nothing. FINISHED of a parent and its children's rows are one store transaction, the caller's (I4).
     """
-    sight = sight_of(connection, stream, group)
+    scope = scope_of(connection, stream, group)
     done = _commit_written(connection, stream, group, at=at)
-    advanced = len(done) + group_partitions.move_idle_on(connection, sight, stream.published_until)
+    advanced = len(done) + group_partitions.move_idle_on(connection, scope, stream.published_until)
     ends = [move.token for move in done if move.finished]
     ended = list(partitions.lookup_all(connection, stream.uid, ends).values())
     finished, children = [one.token for one in ended], _bring_in(connection, stream, group, ended)
-    while idle := free_ones(connection, group, group_partitions.without_load(connection, sight)):
+    while idle := free_ones(connection, group, group_partitions.without_load(connection, scope)):
         _move_on(connection, stream, group, idle)
         ended = [one.partition for one in idle if one.partition.end is not None]
         advanced += len(idle)
         finished += [one.token for one in ended]
         children += _bring_in(connection, stream, group, ended)
     if stream.expired_until is not None:
-        advanced += group_partitions.skip_expired(connection, sight, stream.expired_until)
-    return Settled(sight, advanced, tuple(finished), tuple(children))
+        advanced += group_partitions.skip_expired(connection, scope, stream.expired_until)
+    return Settled(scope, advanced, tuple(finished), tuple(children))
 
 
 def free_ones(

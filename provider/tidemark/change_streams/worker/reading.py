@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tidemark.change_streams.model.change_streams import Chunk
 from tidemark.change_streams.model.jobs import READ_PARTITIONS
-from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkWrite, ReadAsk, Sink
+from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkWrite, ReadRequest, Sink
 from tidemark.change_streams.store import chunk_sinks
 from tidemark.change_streams.worker.definitions import get_change_stream
 from tidemark.change_streams.worker.sinks import keep_sink
@@ -67,9 +67,9 @@ def _answers(
     runtime: Runtime, chunks: Sequence[Chunk], sink: Sink, run: str, key: TransactionKey
 ) -> tuple[ChunkAnswer, ...]:
     store = runtime.store
-    ask = ReadAsk(get_change_stream(store, chunks[0].stream).log_path, sink, _pinned(runtime, chunks, sink))
+    request = ReadRequest(get_change_stream(store, chunks[0].stream).log_path, sink, _pinned(runtime, chunks, sink))
     try:
-        result = runtime.run(runtime.spec(READ_PARTITIONS, ask, key=key, deadline=runtime.deadline()))
+        result = runtime.run(runtime.spec(READ_PARTITIONS, request, key=key, deadline=runtime.deadline()))
     except JobError as error:
         _all_failed(store, chunks, run, error.to_record())
         raise

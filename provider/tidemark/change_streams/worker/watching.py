@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from tidemark.change_streams.model.change_streams import ChangeStream, WatchedTable
 from tidemark.change_streams.planning.definition import (
     FoundTable,
-    TableAsk,
-    WatchAsk,
+    TableRequest,
+    WatchRequest,
     decide_keys,
     decide_watch,
     require_asked,
@@ -53,7 +53,7 @@ class LeftOut:
 
 def find_watched(
     stream: str,
-    watch: WatchAsk,
+    watch: WatchRequest,
     keys: Mapping[str, tuple[str, ...]],
     tables: LakeTables,
     own: OwnTables,
@@ -69,7 +69,7 @@ def find_watched(
     old = {table.table.table_id for table in known}
     if watch.everything:
         return _all_that_can_be(stream, keys, tables, own, known)
-    found = [(ask, _found(stream, ask.name, tables, own)) for ask in watch.tables]
+    found = [(request, _found(stream, request.name, tables, own)) for request in watch.tables]
     watched = decide_watch(stream, found, keys, known)
     return tuple(table if table.table.table_id in old else _tracked(table, tables) for table in watched)
 
@@ -153,7 +153,7 @@ def _all_that_can_be(
     require_asked(keys, asked)
     for name in asked:
         with nullcontext() if name.casefold() in names_of_old else _left_out(stream, name):
-            found = [(TableAsk(name), _found(stream, name, tables, own, everything=True))]
+            found = [(TableRequest(name), _found(stream, name, tables, own, everything=True))]
             given = {key: columns for key, columns in keys.items() if key == name.casefold()}
             (watched,) = decide_watch(stream, found, given, known)
             chosen.setdefault(watched.table.table_id, watched)

@@ -31,8 +31,8 @@ from tidemark.change_streams.store import (
     group_partitions,
     partitions,
 )
-from tidemark.change_streams.store.group_partitions import Sight
-from tidemark.change_streams.worker.progress import Settled, free_ones, settle, sight_of
+from tidemark.change_streams.store.group_partitions import GroupScope
+from tidemark.change_streams.worker.progress import Settled, free_ones, scope_of, settle
 from tidemark.control.store import ControlStore
 from tidemark.errors import ChunkChanged, InvalidArgument, PartitionExpired, PartitionsFailed, PartitionTokenInvalid
 
@@ -67,7 +67,7 @@ def plan_wave(
         if token is not None:
             _require_known(connection, reader, token)
         settled = settle(connection, found, reader, at=store.clock())
-        asked = _Ask(found, reader, run, max_chunks, max_rows, token)
+        asked = _Request(found, reader, run, max_chunks, max_rows, token)
         return _planned(connection, asked, settled)
 
     return store.write(plan)
@@ -143,7 +143,7 @@ def finish(store: ControlStore, stream: str, group: str, *, run: str) -> int:
         if failed:
             tokens, error = ", ".join(failed), next(iter(failed.values()))
             raise PartitionsFailed(failed=len(failed), stream=found.name, group=reader.name, tokens=tokens, error=error)
-        return _work(connection, sight_of(connection, found, reader)) + len(
+        return _work(connection, scope_of(connection, found, reader)) + len(
             chunks.written_ones(connection, found, reader)
         )
 
@@ -151,7 +151,7 @@ def finish(store: ControlStore, stream: str, group: str, *, run: str) -> int:
 
 
 @dataclass(frozen=True)
-class _Ask:
+class _Request:
     """The request of one plan."""
 
     stream: ChangeStream
@@ -162,40 +162,42 @@ class _Ask:
     token: str | None
 
 
-def _planned(connection: sa.Connection, asked: _Ask, settled: Settled) -> WavePlan:
+def _planned(connection: sa.Connection, asked: _Request, settled: Settled) -> WavePlan:
     """First what is open, then what is next, oldest watermark first."""
-    group, sight = asked.group, settled.sight
-    _require_kept(connection, asked, sight)
+    group, scope = asked.group, settled.scope
+    _require_kept(connection, asked, scope)
     again: tuple[Chunk, ...] = ()
     made: tuple[Chunk, ...] = ()
     if not group.paused and not backfills.holds(connection, group.uid):
         again = chunks.open_ones(connection, asked.stream, group, run=asked.run, token=asked.token)[: asked.max_chunks]
-        made = _next_chunks(connection, asked, sight, asked.max_chunks - len(again))
+        made = _next_chunks(connection, asked, scope, asked.max_chunks - len(again))
     group_partitions.schedule_again(connection, group.uid, [chunk.token for chunk in again])
     group_partitions.schedule(connection, group.uid, [chunk.token for chunk in made])
     chunks.insert(connection, made, run=asked.run)
     handed_out = (*again, *made)
-    return WavePlan(handed_out, settled.advanced, _work(connection, sight) - len(handed_out))
+    return WavePlan(handed_out, settled.advanced, _work(connection, scope) - len(handed_out))
 
 
-def _next_chunks(connection: sa.Connection, asked: _Ask, sight: Sight, room: int) -> tuple[Chunk, ...]:
+def _next_chunks(connection: sa.Connection, asked: _Request, scope: GroupScope, room: int) -> tuple[Chunk, ...]:
     found = sorted(
-        _free_with_load(connection, asked, sight, room), key=lambda one: (one.watermark, one.partition.token)
+        _free_with_load(connection, asked, scope, room), key=lambda one: (one.watermark, one.partition.token)
     )
-    return tuple(_next_chunk(connection, asked, sight, one) for one in found[:room])
+    return tuple(_next_chunk(connection, asked, scope, one) for one in found[:room])
 
 
-def _free_with_load(connection: sa.Connection, asked: _Ask, sight: Sight, room: int) -> Sequence[GroupPartition]:
+def _free_with_load(
+    connection: sa.Connection, asked: _Request, scope: GroupScope, room: int
+) -> Sequence[GroupPartition]:
     """At least `room` of those that a chunk can be made of, the oldest of each state, or all that there are."""
     if room == 0:
         return ()
     going_on = group_partitions.with_load(
-        connection, sight, PartitionState.READY, run=asked.run, token=asked.token, most=room
+        connection, scope, PartitionState.READY, run=asked.run, token=asked.token, most=room
     )
     most = room
     while True:
         new = group_partitions.with_load(
-            connection, sight, PartitionState.CREATED, run=asked.run, token=asked.token, most=most
+            connection, scope, PartitionState.CREATED, run=asked.run, token=asked.token, most=most
         )
         free = free_ones(connection, asked.group, new)
         if len(free) >= room or len(new) < most:
@@ -203,12 +205,12 @@ def _free_with_load(connection: sa.Connection, asked: _Ask, sight: Sight, room: 
         most *= 4  # many wait for their parents
 
 
-def _next_chunk(connection: sa.Connection, asked: _Ask, sight: Sight, one: GroupPartition) -> Chunk:
+def _next_chunk(connection: sa.Connection, asked: _Request, scope: GroupScope, one: GroupPartition) -> Chunk:
     token, group = one.partition.token, asked.group
     load = partitions.segments(connection, group.stream_uid, token, one.watermark, most=SEGMENTS_AT_ONCE)
     before: tuple[LoadSegment, ...] = ()
     if one.watermark == Position(group.start):
-        before = partitions.segment_before(connection, group.stream_uid, token, group.start, since=sight.first_load)
+        before = partitions.segment_before(connection, group.stream_uid, token, group.start, since=scope.first_load)
     bounds = chunk_bounds(
         one.partition,
         one.watermark,
@@ -231,19 +233,19 @@ def _next_chunk(connection: sa.Connection, asked: _Ask, sight: Sight, one: Group
     )
 
 
-def _work(connection: sa.Connection, sight: Sight) -> int:
+def _work(connection: sa.Connection, scope: GroupScope) -> int:
     """Partitions with an open chunk, with load, or whose parents are unfinished, once all is settled."""
-    ready = group_partitions.count_busy(connection, sight, PartitionState.READY)
-    new = group_partitions.counts(connection, sight.group.uid).get(PartitionState.CREATED.value, 0)
-    return ready + new + chunks.count_open(connection, sight.group.uid)
+    ready = group_partitions.count_busy(connection, scope, PartitionState.READY)
+    new = group_partitions.counts(connection, scope.group.uid).get(PartitionState.CREATED.value, 0)
+    return ready + new + chunks.count_open(connection, scope.group.uid)
 
 
-def _require_kept(connection: sa.Connection, asked: _Ask, sight: Sight) -> None:
+def _require_kept(connection: sa.Connection, asked: _Request, scope: GroupScope) -> None:
     """Nothing that is to be read has expired. Raises PartitionExpired."""
     until = asked.stream.expired_until
     if until is None:
         return
-    for one in group_partitions.expired(connection, sight, until, token=asked.token):
+    for one in group_partitions.expired(connection, scope, until, token=asked.token):
         problem = (
             f"consumer group {asked.group.name!r} of change stream {asked.stream.name} has read it up to "
             f"{one.watermark.at.isoformat()} only, and its records before {until.isoformat()} are gone, as their "

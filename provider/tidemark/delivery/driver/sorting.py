@@ -65,9 +65,9 @@ class Sorting:
 
     def fitted(self, rows: StructType) -> tuple[FittedColumn, ...]:
         """The columns that are written. Raises TargetDoesNotFit."""
-        ask = self.statement
-        evolution = ask.write.schema_evolution
-        return fit_columns(rows, self.schema, target_name=ask.target.name, evolution=evolution, sorted_out=True)
+        request = self.statement
+        evolution = request.write.schema_evolution
+        return fit_columns(rows, self.schema, target_name=request.target.name, evolution=evolution, sorted_out=True)
 
 
 def sort_rows(rows: DataFrame, by: Sorting) -> DataFrame:
@@ -193,8 +193,8 @@ class _Sorter:
 
         If the target has a key more than once, the row is repeated for each; COPY counts them from 1.
         """
-        ask = self.by.statement
-        old = rows_as_of(self.rows.sparkSession, self.by.log, self.by.split.version, table=ask.target.name)
+        request = self.by.statement
+        old = rows_as_of(self.rows.sparkSession, self.by.log, self.by.split.version, table=request.target.name)
         held = [key.shown(F.col(quoted(key.target))) for key in self.keys]
         old = old.select(
             *(key.alias(f"{MATCHED}_{index}") for index, key in enumerate(held)),

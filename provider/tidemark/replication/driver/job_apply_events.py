@@ -9,9 +9,9 @@ from tidemark.replication.model.jobs import ApplyEvents, ApplyReport
 __all__ = ["apply_events"]
 
 
-def apply_events(job: JobContext, ask: ApplyEvents) -> ApplyReport:
+def apply_events(job: JobContext, request: ApplyEvents) -> ApplyReport:
     """A second run finds the segments that were written and writes the others. Raises what `apply_events` of the engine
     does.
     """
     store_id, say = job.spec.store_id, job.progress.say
-    return run_apply(job.session, store_id, ask, job.options, say=say, stop_if_due=job.stop_if_due)
+    return run_apply(job.session, store_id, request, job.options, say=say, stop_if_due=job.stop_if_due)

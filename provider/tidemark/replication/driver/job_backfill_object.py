@@ -16,7 +16,7 @@ __all__ = ["backfill_object"]
 PROGRESS = ".progress"
 
 
-def backfill_object(job: JobContext, ask: BackfillObject) -> BackfillReport:
+def backfill_object(job: JobContext, request: BackfillObject) -> BackfillReport:
     """Carried out on the database of the environment; while it runs, `<result_uri>.progress` has a BackfillProgress.
 
     A second run finds what the first has written, or starts from the beginning. Raises what `backfill_object` of the
@@ -27,11 +27,11 @@ def backfill_object(job: JobContext, ask: BackfillObject) -> BackfillReport:
     def leave(progress: BackfillProgress) -> None:
         write_text(place, to_json(progress))
 
-    with job.new_workspace(f"{ask.object.uid}-{ask.number}") as workspace:
+    with job.new_workspace(f"{request.object.uid}-{request.number}") as workspace:
         return run_backfill(
             job.session,
             job.spec.store_id,
-            ask,
+            request,
             job.require_source(),
             workspace,
             job.options,

@@ -9,15 +9,15 @@ from tidemark.replication.model.jobs import CaptureEvents, CaptureReport
 __all__ = ["capture_events"]
 
 
-def capture_events(job: JobContext, ask: CaptureEvents) -> CaptureReport:
+def capture_events(job: JobContext, request: CaptureEvents) -> CaptureReport:
     """A second run continues at the end of the event log. Raises what the engine's `capture_events` does."""
     source = job.require_source()
     job.stop_if_due()
-    with job.new_workspace(f"capture-{ask.replication_uid}") as workspace:
+    with job.new_workspace(f"capture-{request.replication_uid}") as workspace:
         return capture(
             job.session,
             job.spec.store_id,
-            ask,
+            request,
             source,
             workspace,
             job.options,

@@ -9,8 +9,8 @@ from tidemark.replication.model.jobs import ExpireEvents, ExpireReport
 __all__ = ["expire_events"]
 
 
-def expire_events(job: JobContext, ask: ExpireEvents) -> ExpireReport:
+def expire_events(job: JobContext, request: ExpireEvents) -> ExpireReport:
     """A second run finds nothing to remove. Raises what `expire_events` of the engine does."""
     return run_expire(
-        job.session, job.spec.store_id, ask, job.options, say=job.progress.say, stop_if_due=job.stop_if_due
+        job.session, job.spec.store_id, request, job.options, say=job.progress.say, stop_if_due=job.stop_if_due
     )

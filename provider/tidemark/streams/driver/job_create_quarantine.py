@@ -9,7 +9,7 @@ from tidemark.streams.model.table_jobs import TablePath, TableVersion
 __all__ = ["create_quarantine"]
 
 
-def create_quarantine(job: JobContext, ask: TablePath) -> TableVersion:
+def create_quarantine(job: JobContext, request: TablePath) -> TableVersion:
     """There is a Delta table then. A second run, or another at the same time, finds it and changes nothing."""
     job.stop_if_due()
-    return TableVersion(create_quarantine_table(job.session, ask.path, job.options).head())
+    return TableVersion(create_quarantine_table(job.session, request.path, job.options).head())

@@ -12,9 +12,9 @@ from tidemark.streams.model.transaction_jobs import DryRunReport, WindowsRequest
 __all__ = ["dry_run"]
 
 
-def dry_run(job: JobContext, ask: WindowsRequest) -> DryRunReport:
+def dry_run(job: JobContext, request: WindowsRequest) -> DryRunReport:
     """Touches nothing, however often. Raises what planning the windows raises."""
-    return DryRunReport({window.stream_name: _explained(job, window) for window in ask.windows})
+    return DryRunReport({window.stream_name: _explained(job, window) for window in request.windows})
 
 
 def _explained(job: JobContext, window: StreamWindow) -> dict[str, Any]:

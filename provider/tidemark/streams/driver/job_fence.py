@@ -13,12 +13,12 @@ from tidemark.streams.model.transaction_jobs import FenceReport, StatementsReque
 __all__ = ["fence"]
 
 
-def fence(job: JobContext, ask: StatementsRequest) -> FenceReport:
+def fence(job: JobContext, request: StatementsRequest) -> FenceReport:
     """A second run finds the fences and says the same."""
-    shared = delivering(job, ask.windows)
+    shared = delivering(job, request.windows)
     evidence: list[Evidence] = []
     numbers: dict[str, list[int]] = {"fenced": [], "written": [], "lost": []}
-    for statement in ask.statements:
+    for statement in request.statements:
         finding = _fenced(job, shared, statement)
         if finding is Finding.DELIVERED:
             numbers["written"].append(statement.number)

@@ -10,9 +10,9 @@ from tidemark.streams.model.table_jobs import CatalogRequest, CatalogTables
 __all__ = ["find_table"]
 
 
-def find_table(job: JobContext, ask: CatalogRequest) -> CatalogTables:
+def find_table(job: JobContext, request: CatalogRequest) -> CatalogTables:
     """Without a table id raises TableNotFound, NotADeltaTable; with one, no table is an answer, too."""
-    if ask.table_id is None:
-        return CatalogTables((named_table(job.session, ask.name, job.options),))
-    table = TableRef(ask.name, "", ask.table_id, Addressing.CATALOG)
+    if request.table_id is None:
+        return CatalogTables((named_table(job.session, request.name, job.options),))
+    table = TableRef(request.name, "", request.table_id, Addressing.CATALOG)
     return CatalogTables(same_table(job.session, table, job.options))

@@ -9,7 +9,7 @@ from tidemark.streams.model.transaction_jobs import HasRowsReport, WindowsReques
 __all__ = ["has_rows"]
 
 
-def has_rows(job: JobContext, ask: WindowsRequest) -> HasRowsReport:
+def has_rows(job: JobContext, request: WindowsRequest) -> HasRowsReport:
     """Writes nothing but what is in work; raises what reading the windows raises."""
     assert job.spec.key is not None  # the worker asks as the task that it runs
     with job.new_workspace(f"has-rows-{job.spec.key.run_id}") as workspace:
@@ -17,6 +17,6 @@ def has_rows(job: JobContext, ask: WindowsRequest) -> HasRowsReport:
             window.stream_name: not read_window(
                 job.session, window, workspace, job.options, say=job.progress.say
             ).isEmpty()
-            for window in ask.windows
+            for window in request.windows
         }
     return HasRowsReport(found)

@@ -10,11 +10,11 @@ from tidemark.streams.model.table_jobs import TablePath, TableVersion
 __all__ = ["prepare"]
 
 
-def prepare(job: JobContext, ask: TablePath) -> TableVersion:
+def prepare(job: JobContext, request: TablePath) -> TableVersion:
     """Row tracking is on afterwards, and the offset may be taken: up to three commits come before it (R3). A second
     run changes nothing.
     """
-    if not DeltaLog.open(ask.path, job.options).state().row_tracking:
+    if not DeltaLog.open(request.path, job.options).state().row_tracking:
         job.stop_if_due()
-        job.session.sql(f"ALTER TABLE {path_name(ask.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-    return TableVersion(DeltaLog.open(ask.path, job.options).head())
+        job.session.sql(f"ALTER TABLE {path_name(request.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    return TableVersion(DeltaLog.open(request.path, job.options).head())

@@ -11,9 +11,9 @@ from tidemark.streams.model.table_jobs import ResolvedView, ViewRequest
 __all__ = ["resolve_view"]
 
 
-def resolve_view(job: JobContext, ask: ViewRequest) -> ResolvedView:
+def resolve_view(job: JobContext, request: ViewRequest) -> ResolvedView:
     """Raises ViewRefused, ViewTextMissing, ViewNotUnderstood, TableNotFound, NotADeltaTable."""
-    query = view_of(job.session, ask.view, beyond_snowflake=ask.beyond_snowflake)
+    query = view_of(job.session, request.view, beyond_snowflake=request.beyond_snowflake)
     return ResolvedView(query, tuple(_base(job, name) for name in query.bases))
 
 

@@ -9,8 +9,13 @@ from tidemark.streams.planning.vacuum_job import Vacuumed, VacuumRequest
 __all__ = ["vacuum"]
 
 
-def vacuum(job: JobContext, ask: VacuumRequest) -> Vacuumed:
+def vacuum(job: JobContext, request: VacuumRequest) -> Vacuumed:
     """A second run finds less to remove. Raises what `vacuum` of the engine does."""
     return run_vacuum(
-        job.session, ask.plan, job.options, started_at=job.started_at, dry_run=ask.dry_run, go_on=job.stop_if_due
+        job.session,
+        request.plan,
+        job.options,
+        started_at=job.started_at,
+        dry_run=request.dry_run,
+        go_on=job.stop_if_due,
     )

@@ -25,16 +25,16 @@ from tidemark.streams.model.transaction_jobs import StatementsRequest, WriteRepo
 __all__ = ["write"]
 
 
-def write(job: JobContext, ask: StatementsRequest) -> WriteReport:
+def write(job: JobContext, request: StatementsRequest) -> WriteReport:
     """Deliver the windows to every target. A second run writes only what is missing and returns the same evidence.
 
     Everything that can be refused (columns, keys, SQL) is refused for all statements before the first is written.
     """
-    workspace = job.new_workspace(_owner(ask.statements))
+    workspace = job.new_workspace(_owner(request.statements))
     try:
-        streams = PinnedStreams(job.session, ask.windows, workspace, job.options, say=job.progress.say)
-        writing = _Writing(job, delivering(job, ask.windows), ask.statements, streams)
-        job.progress.expect(len(ask.statements))
+        streams = PinnedStreams(job.session, request.windows, workspace, job.options, say=job.progress.say)
+        writing = _Writing(job, delivering(job, request.windows), request.statements, streams)
+        job.progress.expect(len(request.statements))
         with ExitStack() as kept:
             return WriteReport(writing.write_all(writing.prepared(kept)))
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemark.model.external_tables import ExternalTableAsk, Refreshed
+from tidemark.model.external_tables import ExternalTableRequest, Refreshed
 from tidemark.model.jobs import Job
 from tidemark.model.streams import TableRef
 from tidemark.model.views import ViewQuery
@@ -79,7 +79,7 @@ FIND_TABLE = Job("find_table", CatalogRequest, CatalogTables, "streams.driver.jo
 RESOLVE_VIEW = Job("resolve_view", ViewRequest, ResolvedView, "streams.driver.job_resolve_view:resolve_view")
 REFRESH_EXTERNAL_TABLE = Job(
     "refresh_external_table",
-    ExternalTableAsk,
+    ExternalTableRequest,
     Refreshed,
     "streams.driver.job_refresh_external_table:refresh_external_table",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.change_streams.planning.definition import TableAsk, WatchAsk
+from tidemark.change_streams.planning.definition import TableRequest, WatchRequest
 from tidemark.change_streams.planning.sql.parse import parse_change_stream_sql
 from tidemark.change_streams.planning.sql.statements import (
     CreateChangeStream,
@@ -17,33 +17,33 @@ from tidemark.change_streams.planning.sql.statements import (
 )
 from tidemark.errors import SqlCompilationError
 
-ALL = WatchAsk(everything=True)
+ALL = WatchRequest(everything=True)
 
 
-def tables(*asked: TableAsk) -> WatchAsk:
-    return WatchAsk(tables=asked)
+def tables(*asked: TableRequest) -> WatchRequest:
+    return WatchRequest(tables=asked)
 
 
 @pytest.mark.parametrize(
     ("text", "watch"),
     [
-        ("CREATE CHANGE STREAM s", WatchAsk()),
+        ("CREATE CHANGE STREAM s", WatchRequest()),
         ("CREATE CHANGE STREAM s FOR ALL", ALL),
         ("create change stream s for all;", ALL),
-        ("CREATE CHANGE STREAM s FOR `ALL`", tables(TableAsk("ALL"))),
-        ('CREATE CHANGE STREAM s FOR "ALL"', tables(TableAsk("ALL"))),
-        ("CREATE CHANGE STREAM s FOR Singers", tables(TableAsk("Singers"))),
-        ("CREATE CHANGE STREAM s FOR db.Singers()", tables(TableAsk("db.Singers", ()))),
-        ("CREATE CHANGE STREAM s FOR t(a, `b c`)", tables(TableAsk("t", ("a", "b c")))),
+        ("CREATE CHANGE STREAM s FOR `ALL`", tables(TableRequest("ALL"))),
+        ('CREATE CHANGE STREAM s FOR "ALL"', tables(TableRequest("ALL"))),
+        ("CREATE CHANGE STREAM s FOR Singers", tables(TableRequest("Singers"))),
+        ("CREATE CHANGE STREAM s FOR db.Singers()", tables(TableRequest("db.Singers", ()))),
+        ("CREATE CHANGE STREAM s FOR t(a, `b c`)", tables(TableRequest("t", ("a", "b c")))),
         (
             "CREATE CHANGE STREAM s FOR a, b(), c(x)",
-            tables(TableAsk("a"), TableAsk("b", ()), TableAsk("c", ("x",))),
+            tables(TableRequest("a"), TableRequest("b", ()), TableRequest("c", ("x",))),
         ),
-        ("CREATE CHANGE STREAM s FOR delta.`/lake/t`(x)", tables(TableAsk("delta.`/lake/t`", ("x",)))),
+        ("CREATE CHANGE STREAM s FOR delta.`/lake/t`(x)", tables(TableRequest("delta.`/lake/t`", ("x",)))),
         ("-- names\n/* of\nsingers */ CREATE CHANGE STREAM s FOR -- all\n ALL", ALL),
     ],
 )
-def test_create_says_what_is_watched(text: str, watch: WatchAsk) -> None:
+def test_create_says_what_is_watched(text: str, watch: WatchRequest) -> None:
     read = parse_change_stream_sql(text)
     assert isinstance(read, CreateChangeStream)
     assert (read.name.text, read.watch, read.options, read.if_not_exists) == ("s", watch, {}, False)
@@ -82,7 +82,7 @@ def test_options_are_read_as_they_are_written_and_their_values_judged_later(
 def test_alter_and_drop() -> None:
     set_for = parse_change_stream_sql("ALTER CHANGE STREAM s SET FOR t(a), u")
     assert isinstance(set_for, SetChangeStreamFor)
-    assert set_for.watch == tables(TableAsk("t", ("a",)), TableAsk("u"))
+    assert set_for.watch == tables(TableRequest("t", ("a",)), TableRequest("u"))
     assert isinstance(parse_change_stream_sql("ALTER CHANGE STREAM s DROP FOR ALL"), SuspendChangeStream)
     dropped = parse_change_stream_sql("DROP CHANGE STREAM `s`")
     assert isinstance(dropped, DropChangeStream)

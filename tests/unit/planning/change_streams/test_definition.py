@@ -13,8 +13,8 @@ import pytest
 from tidemark.change_streams.model.change_streams import ChangeStream, ChangeStreamOptions, WatchedTable
 from tidemark.change_streams.planning.definition import (
     FoundTable,
-    TableAsk,
-    WatchAsk,
+    TableRequest,
+    WatchRequest,
     decide_watch,
     parse_keys,
     parse_watch,
@@ -50,7 +50,7 @@ def found(name: str, *, since: int = 5, key: str | None = "id", generated: str |
 
 def decide(watch: Any, *tables: FoundTable, keys: Any = None, known: tuple[WatchedTable, ...] = ()) -> Any:
     asks = parse_watch(watch).tables
-    pairs = list(zip(asks, tables or [found(ask.name) for ask in asks], strict=True))
+    pairs = list(zip(asks, tables or [found(request.name) for request in asks], strict=True))
     return decide_watch("s", pairs, parse_keys(keys, asks), known)
 
 
@@ -65,19 +65,19 @@ def watched(name: str, *columns: str, whole: bool = True) -> WatchedTable:
 @pytest.mark.parametrize(
     ("watch", "wanted"),
     [
-        (None, WatchAsk()),
-        ([], WatchAsk()),
-        ("ALL", WatchAsk(everything=True)),
-        ("all", WatchAsk(everything=True)),
-        (["ALL"], WatchAsk(tables=(TableAsk("ALL"),))),
-        ("db.t", WatchAsk(tables=(TableAsk("db.t"),))),
-        (["a", "b"], WatchAsk(tables=(TableAsk("a"), TableAsk("b")))),
-        ({"a": None, "b": []}, WatchAsk(tables=(TableAsk("a"), TableAsk("b", ())))),
-        ({"c": ["x", "y"]}, WatchAsk(tables=(TableAsk("c", ("x", "y")),))),
-        ({"c": "x, y"}, WatchAsk(tables=(TableAsk("c", ("x", "y")),))),
+        (None, WatchRequest()),
+        ([], WatchRequest()),
+        ("ALL", WatchRequest(everything=True)),
+        ("all", WatchRequest(everything=True)),
+        (["ALL"], WatchRequest(tables=(TableRequest("ALL"),))),
+        ("db.t", WatchRequest(tables=(TableRequest("db.t"),))),
+        (["a", "b"], WatchRequest(tables=(TableRequest("a"), TableRequest("b")))),
+        ({"a": None, "b": []}, WatchRequest(tables=(TableRequest("a"), TableRequest("b", ())))),
+        ({"c": ["x", "y"]}, WatchRequest(tables=(TableRequest("c", ("x", "y")),))),
+        ({"c": "x, y"}, WatchRequest(tables=(TableRequest("c", ("x", "y")),))),
     ],
 )  # fmt: skip
-def test_a_watch_list_is_all_a_table_a_list_or_a_mapping(watch: Any, wanted: WatchAsk) -> None:
+def test_a_watch_list_is_all_a_table_a_list_or_a_mapping(watch: Any, wanted: WatchRequest) -> None:
     assert parse_watch(watch) == wanted
     assert parse_watch(wanted) is wanted
 

@@ -10,8 +10,8 @@ import pytest
 
 from tidemark.change_streams.model.change_streams import ChangeStream, ChangeStreamOptions, Partition
 from tidemark.change_streams.planning.reading import (
-    ReadAsk,
     ReadRange,
+    ReadRequest,
     ask_to_read,
     below_watermark,
     plan_read,
@@ -29,7 +29,7 @@ STREAM = ChangeStream(
 TOKEN, LEFT, RIGHT = make_token("s1", 0, 65_536, 0), make_token("s1", 0, 9, 4), make_token("s1", 9, 65_536, 4)
 
 
-def ask(**given: Any) -> ReadAsk:
+def request(**given: Any) -> ReadRequest:
     usual = {"start_timestamp": NOW - 2 * HOUR, "end_timestamp": None, "partition_token": None}
     return ask_to_read(STREAM, **{"now": NOW, **usual, "heartbeat_milliseconds": 10_000, "read_options": None, **given})
 
@@ -61,7 +61,7 @@ def test_each_bad_argument_has_its_error_before_anything_is_read(
     error: type[Exception], text: str, given: dict[str, Any]
 ) -> None:
     with pytest.raises(error) as raised:
-        ask(**given)
+        request(**given)
     assert type(raised.value) is error
     assert text in str(raised.value)
 
@@ -79,13 +79,13 @@ def test_each_bad_argument_has_its_error_before_anything_is_read(
     ],
 )
 def test_the_limits_themselves_are_legal(given: dict[str, Any]) -> None:
-    ask(**given)
+    request(**given)
 
 
 def test_who_follows_heartbeats_is_not_ahead_whatever_his_clock_says() -> None:
-    ask(start_timestamp=NOW - HOUR, now=NOW - 2 * HOUR)
+    request(start_timestamp=NOW - HOUR, now=NOW - 2 * HOUR)
     with pytest.raises(OutOfRange, match="too far in the future"):
-        ask(start_timestamp=NOW - HOUR + timedelta(minutes=10) + US, now=NOW - 2 * HOUR)
+        request(start_timestamp=NOW - HOUR + timedelta(minutes=10) + US, now=NOW - 2 * HOUR)
 
 
 def test_partitions_are_known_up_to_what_is_captured() -> None:
@@ -101,7 +101,7 @@ CAPTURED = NOW - HOUR
 
 
 def planned(*rows: Partition, expired: datetime | None = None, token: str = TOKEN, **given: Any) -> ReadRange:
-    return plan_read(ask(partition_token=token, **given), rows, CAPTURED, expired)
+    return plan_read(request(partition_token=token, **given), rows, CAPTURED, expired)
 
 
 def test_without_an_end_all_that_is_captured_is_read_and_the_heartbeat_is_there() -> None:
@@ -181,11 +181,11 @@ def test_what_has_expired_is_refused_also_where_the_retention_was_lengthened_sin
 def test_whole_transactions_are_below_the_watermark_and_not_after_the_end(
     end: datetime | None, low: datetime | None, until: datetime
 ) -> None:
-    assert below_watermark(ask(end_timestamp=end), NOW, low) == until
+    assert below_watermark(request(end_timestamp=end), NOW, low) == until
 
 
 def test_a_watermark_is_a_time_up_to_which_all_is_published() -> None:
     with pytest.raises(OutOfRange, match="transactions after it may lack records"):
-        below_watermark(ask(), NOW, NOW + US)
+        below_watermark(request(), NOW, NOW + US)
     with pytest.raises(InvalidArgument, match="without a zone"):
-        below_watermark(ask(), NOW, NOW.replace(tzinfo=None))
+        below_watermark(request(), NOW, NOW.replace(tzinfo=None))

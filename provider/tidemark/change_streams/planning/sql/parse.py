@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import TokenType
 
-from tidemark.change_streams.planning.definition import TableAsk, WatchAsk
+from tidemark.change_streams.planning.definition import TableRequest, WatchRequest
 from tidemark.change_streams.planning.options import OPTIONS
 from tidemark.change_streams.planning.sql.statements import (
     ChangeStreamStatement,
@@ -42,7 +42,7 @@ def _create(cursor: Cursor) -> CreateChangeStream:
     cursor.needs("CREATE", "CHANGE", "STREAM")
     if_not_exists = cursor.takes("IF", "NOT", "EXISTS")
     name = _stream(cursor)
-    watch = _watch(cursor) if cursor.takes("FOR") else WatchAsk()
+    watch = _watch(cursor) if cursor.takes("FOR") else WatchRequest()
     options = _options(cursor) if cursor.sees("OPTIONS") else {}
     cursor.end()
     return CreateChangeStream(name, watch, _known(cursor, options), if_not_exists)
@@ -81,20 +81,20 @@ def _stream(cursor: Cursor) -> SqlName:
     return name
 
 
-def _watch(cursor: Cursor) -> WatchAsk:
+def _watch(cursor: Cursor) -> WatchRequest:
     """The tables behind FOR. In quotes ALL is the name of a table."""
     if cursor.takes("ALL"):
-        return WatchAsk(everything=True)
+        return WatchRequest(everything=True)
     tables = [_table(cursor)]
     while cursor.takes(","):
         tables.append(_table(cursor))
-    return WatchAsk(tables=tuple(tables))
+    return WatchRequest(tables=tuple(tables))
 
 
-def _table(cursor: Cursor) -> TableAsk:
+def _table(cursor: Cursor) -> TableRequest:
     _require_no_all(cursor)
     name = sql_name(cursor.name("the name of a table"))
-    return TableAsk(name, _columns(cursor) if cursor.takes("(") else None)
+    return TableRequest(name, _columns(cursor) if cursor.takes("(") else None)
 
 
 def _columns(cursor: Cursor) -> tuple[str, ...]:

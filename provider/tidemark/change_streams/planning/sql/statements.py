@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidemark.change_streams.planning.definition import WatchAsk
+from tidemark.change_streams.planning.definition import WatchRequest
 from tidemark.sql.text import SqlName
 
 __all__ = [
@@ -26,7 +26,7 @@ class CreateChangeStream:
     """CREATE CHANGE STREAM. Without FOR it watches nothing: it is suspended."""
 
     name: SqlName
-    watch: WatchAsk
+    watch: WatchRequest
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     if_not_exists: bool = False
 
@@ -36,7 +36,7 @@ class SetChangeStreamFor:
     """ALTER CHANGE STREAM … SET FOR."""
 
     name: SqlName
-    watch: WatchAsk
+    watch: WatchRequest
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from tidemark.delivery.driver.fit import METADATA_COLUMNS
 from tidemark.errors import FileFormatNotInstalled, FilesHaveNoSchema, InvalidArgument
 from tidemark.lake.storage import canonical_uri
-from tidemark.model.external_tables import DataFile, ExternalTable, ExternalTableAsk, FileFormat
+from tidemark.model.external_tables import DataFile, ExternalTable, ExternalTableRequest, FileFormat
 from tidemark.model.spark import AVRO_PACKAGE
 from tidemark.streams.driver.external_tables.files import columns, reader, spark_path
 
@@ -24,19 +24,19 @@ __all__ = ["define", "located"]
 _PACKAGES: Mapping[FileFormat, str] = {FileFormat.AVRO: AVRO_PACKAGE}
 
 
-def located(ask: ExternalTableAsk) -> ExternalTable:
-    """The table that `ask` describes, its columns still unknown. Raises InvalidArgument."""
-    if ask.location is None or ask.file_format is None:
-        lacking = "location" if ask.location is None else "file_format"
-        problem = f"{ask.name!r} does not exist yet: say where its files lie and how they are written"
+def located(request: ExternalTableRequest) -> ExternalTable:
+    """The table that `request` describes, its columns still unknown. Raises InvalidArgument."""
+    if request.location is None or request.file_format is None:
+        lacking = "location" if request.location is None else "file_format"
+        problem = f"{request.name!r} does not exist yet: say where its files lie and how they are written"
         raise InvalidArgument(argument=lacking, value=None, problem=problem)
     return ExternalTable(
-        name=ask.name,
-        location=canonical_uri(ask.location),
-        file_format=ask.file_format,
+        name=request.name,
+        location=canonical_uri(request.location),
+        file_format=request.file_format,
         schema_json="",
-        options=dict(ask.options),
-        pattern=ask.pattern,
+        options=dict(request.options),
+        pattern=request.pattern,
     )
 
 

@@ -20,7 +20,7 @@ from tidemark.model.external_tables import (
     EXTERNAL_TABLE_PROPERTY,
     DataFile,
     ExternalTable,
-    ExternalTableAsk,
+    ExternalTableRequest,
     Refreshed,
 )
 from tidemark.sql.statements import path_name
@@ -50,27 +50,27 @@ _PROPERTIES = {
 
 
 def refresh_external_table(
-    spark: SparkSession, workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None = None
+    spark: SparkSession, workspace: str, request: ExternalTableRequest, options: Mapping[str, Any] | None = None
 ) -> Refreshed:
     """Note which files there are now; streams see what has changed since the last time (R66).
 
     A table that does not exist yet is created, its first files with it. `workspace` is `<lake root>/_tidemark`. Nothing
     is committed if nothing has changed, so a second run is harmless. Of two at once the later one finds less to do.
-    Raises ExternalTableNotFound if `ask` is no more than a name and the table does not exist. Raises
-    ExternalTableExists if `ask` differs from the existing table, and TableNotFound if the directory does not exist.
+    Raises ExternalTableNotFound if `request` is no more than a name and the table does not exist. Raises
+    ExternalTableExists if `request` differs from the existing table, and TableNotFound if the directory does not exist.
     Also raises InvalidArgument, FilesHaveNoSchema, FileFormatNotInstalled.
     """
     try:
-        log = _opened(workspace, ask, options)
+        log = _opened(workspace, request, options)
     except ExternalTableNotFound:
-        if ask.location is None:
+        if request.location is None:
             raise
-        made = _create(spark, workspace, ask, options)
+        made = _create(spark, workspace, request, options)
         if made is not None:
             return made
-        log = _opened(workspace, ask, options)
+        log = _opened(workspace, request, options)
     table = definition(log)
-    _require_same(spark, table, ask)
+    _require_same(spark, table, request)
     known = listed_files(spark.read.format("delta").load(log.uri))
     changes = compare_files(known, files_of(table, options))
     if not changes.empty:
@@ -84,22 +84,22 @@ def listed_files(rows: DataFrame) -> list[DataFile]:
     return [_data_file(row) for row in rows.select("path", "size", epoch, "etag").collect()]
 
 
-def _opened(workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None) -> DeltaLog:
-    return DeltaLog.open(external_table_ref(workspace, ask.name, options).path, options)
+def _opened(workspace: str, request: ExternalTableRequest, options: Mapping[str, Any] | None) -> DeltaLog:
+    return DeltaLog.open(external_table_ref(workspace, request.name, options).path, options)
 
 
 def _create(
-    spark: SparkSession, workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None
+    spark: SparkSession, workspace: str, request: ExternalTableRequest, options: Mapping[str, Any] | None
 ) -> Refreshed | None:
     """One commit creates the list with the files of now; None if another refresh has created it in between.
 
     If an earlier creation died, its files are in the way of a CREATE. The replaced files are no table, unless one is
     created in the moment after the second look. That is the same list then.
     """
-    asked = located(ask)
+    asked = located(request)
     files = files_of(asked, options)
-    table = define(spark, asked, ask.schema, files)
-    writer = _rows(spark, files).drop(GONE).writeTo(path_name(list_uri(workspace, ask.name))).using("delta")
+    table = define(spark, asked, request.schema, files)
+    writer = _rows(spark, files).drop(GONE).writeTo(path_name(list_uri(workspace, request.name))).using("delta")
     for name, value in {**_PROPERTIES, EXTERNAL_TABLE_PROPERTY: to_json(table)}.items():
         writer = writer.tableProperty(name, value)
     for make in (writer.create, writer.createOrReplace):
@@ -108,30 +108,30 @@ def _create(
             return _refreshed(table.name, 0, compare_files((), files))
         except SPARK_FAILURES as error:
             failure = error
-        if _is_there(workspace, ask, options):
+        if _is_there(workspace, request, options):
             return None
     raise failure
 
 
-def _is_there(workspace: str, ask: ExternalTableAsk, options: Mapping[str, Any] | None) -> bool:
+def _is_there(workspace: str, request: ExternalTableRequest, options: Mapping[str, Any] | None) -> bool:
     try:
-        _opened(workspace, ask, options)
+        _opened(workspace, request, options)
     except ExternalTableNotFound:
         return False
     return True
 
 
-def _require_same(spark: SparkSession, table: ExternalTable, ask: ExternalTableAsk) -> None:
-    """Check that `ask`, if it says anything, says the same as the existing table. Raises ExternalTableExists."""
+def _require_same(spark: SparkSession, table: ExternalTable, request: ExternalTableRequest) -> None:
+    """Check that `request`, if it says anything, says the same as the existing table. Raises ExternalTableExists."""
     said: dict[str, tuple[Any, Any]] = {}
-    if ask.location is not None:
-        said["location"] = (table.location, canonical_uri(ask.location))
-        said["options"] = (dict(table.options), dict(ask.options))
-        said["pattern"] = (table.pattern, ask.pattern)
-    if ask.file_format is not None:
-        said["file_format"] = (table.file_format.value, ask.file_format.value)
-    if ask.schema is not None:
-        wanted = define(spark, replace(table, schema_json=""), ask.schema, ()).schema_json
+    if request.location is not None:
+        said["location"] = (table.location, canonical_uri(request.location))
+        said["options"] = (dict(table.options), dict(request.options))
+        said["pattern"] = (table.pattern, request.pattern)
+    if request.file_format is not None:
+        said["file_format"] = (table.file_format.value, request.file_format.value)
+    if request.schema is not None:
+        wanted = define(spark, replace(table, schema_json=""), request.schema, ()).schema_json
         said["schema"] = (table.schema_json, wanted)
     for what, (there, asked) in said.items():
         if there != asked:
