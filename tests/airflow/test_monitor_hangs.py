@@ -73,7 +73,7 @@ def server(
 
 
 @pytest.fixture(scope="module")
-def request(server: ApiServer) -> Callable[[str], requests.Response]:
+def ask(server: ApiServer) -> Callable[[str], requests.Response]:
     """As a viewer who is logged in."""
     said = requests.post(
         f"{server.url}/auth/token", json={"username": "viewer", "password": "viewer-password"}, timeout=PATIENCE
@@ -83,13 +83,13 @@ def request(server: ApiServer) -> Callable[[str], requests.Response]:
 
 
 @pytest.fixture(scope="module")
-def baseline(request: Callable[[str], requests.Response]) -> float:
+def baseline(ask: Callable[[str], requests.Response]) -> float:
     """The longest answer of Airflow's own routes while 60 readers at once ask for what is well."""
     longest = 0.0
     with ThreadPoolExecutor(READERS) as readers:
-        asked = [readers.submit(request, _page(number, "well")) for number in range(READERS)]
+        asked = [readers.submit(ask, _page(number, "well")) for number in range(READERS)]
         while not all(one.done() for one in asked):
-            longest = max(longest, _longest_of_airflows_own(request))
+            longest = max(longest, _longest_of_airflows_own(ask))
     return longest
 
 
@@ -114,41 +114,41 @@ def locked(server: PostgresServer) -> Iterator[None]:
 
 @pytest.mark.parametrize("hanging", [locked, stopped])
 def test_a_store_that_hangs_takes_nothing_of_airflows_with_it(
-    request: Callable[[str], requests.Response],
+    ask: Callable[[str], requests.Response],
     database: PostgresServer,
     baseline: float,
     hanging: Callable[[PostgresServer], AbstractContextManager[None]],
 ) -> None:
-    _until(lambda: request("/tidemark/api/streams?connection=database").status_code == 200)
+    _until(lambda: ask("/tidemark/api/streams?connection=database").status_code == 200)
     with hanging(database):
-        answers = _asked_by_60(request, "database", baseline)
+        answers = _asked_by_60(ask, "database", baseline)
         assert set(answers) <= {503}, answers
-        assert _longest_of_airflows_own(request) <= baseline + LATER
-        assert request("/tidemark/api/streams?connection=well").json()["total"] == 1
-    _until(lambda: request("/tidemark/api/streams?connection=database").status_code == 200)
-    assert request("/tidemark/api/streams?connection=database").json()["streams"][0]["lag"]["state"] == "known"
+        assert _longest_of_airflows_own(ask) <= baseline + LATER
+        assert ask("/tidemark/api/streams?connection=well").json()["total"] == 1
+    _until(lambda: ask("/tidemark/api/streams?connection=database").status_code == 200)
+    assert ask("/tidemark/api/streams?connection=database").json()["streams"][0]["lag"]["state"] == "known"
 
 
 def test_a_server_that_never_answers_takes_nothing_of_airflows_with_it(
-    request: Callable[[str], requests.Response], baseline: float
+    ask: Callable[[str], requests.Response], baseline: float
 ) -> None:
-    answers = _asked_by_60(request, "silent", baseline)
+    answers = _asked_by_60(ask, "silent", baseline)
     assert set(answers) <= {503}, answers
-    assert "does not answer" in request("/tidemark/api/streams?connection=silent").json()["detail"]
+    assert "does not answer" in ask("/tidemark/api/streams?connection=silent").json()["detail"]
 
 
 def test_a_lake_that_hangs_takes_nothing_of_airflows_with_it(
-    request: Callable[[str], requests.Response], baseline: float
+    ask: Callable[[str], requests.Response], baseline: float
 ) -> None:
-    answers = _asked_by_60(request, "lake", baseline)
+    answers = _asked_by_60(ask, "lake", baseline)
     assert set(answers) <= {200, 404, 503}, answers
     assert answers[200]
-    streams = request("/tidemark/api/streams?connection=lake&wait=0.1").json()["streams"]
+    streams = ask("/tidemark/api/streams?connection=lake&wait=0.1").json()["streams"]
     assert {one["lag"]["state"] for one in streams} == {"waiting"}
-    assert request("/tidemark/api/stream?connection=well&name=orders").json()["stream"]["lag"]["state"] == "known"
+    assert ask("/tidemark/api/stream?connection=well&name=orders").json()["stream"]["lag"]["state"] == "known"
 
 
-def _asked_by_60(request: Callable[[str], requests.Response], connection: str, baseline: float) -> Counter[int]:
+def _asked_by_60(ask: Callable[[str], requests.Response], connection: str, baseline: float) -> Counter[int]:
     """The status codes that 60 readers at once were answered, in two rounds; meanwhile Airflow's own routes answer each
     time as soon as before.
     """
@@ -156,20 +156,20 @@ def _asked_by_60(request: Callable[[str], requests.Response], connection: str, b
     longest = 0.0
     with ThreadPoolExecutor(READERS) as readers:
         for _ in range(2):
-            asked = [readers.submit(request, _page(number, connection)) for number in range(READERS)]
+            asked = [readers.submit(ask, _page(number, connection)) for number in range(READERS)]
             while not all(one.done() for one in asked):
-                longest = max(longest, _longest_of_airflows_own(request))
+                longest = max(longest, _longest_of_airflows_own(ask))
             found.update(_status(one) for one in asked)
     assert longest <= baseline + LATER
     return found
 
 
-def _longest_of_airflows_own(request: Callable[[str], requests.Response]) -> float:
+def _longest_of_airflows_own(ask: Callable[[str], requests.Response]) -> float:
     """The seconds that the slower of Airflow's own routes took."""
     took = []
     for route in AIRFLOWS_OWN:
         begun = time.monotonic()
-        assert request(route).status_code == 200
+        assert ask(route).status_code == 200
         took.append(time.monotonic() - begun)
     return max(took)
 

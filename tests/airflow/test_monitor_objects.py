@@ -51,7 +51,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Monitored:
 
 
 @pytest.fixture
-def request(app: FastAPI, monitored: Monitored, use: Callable[[str], None]) -> Caller:
+def ask(app: FastAPI, monitored: Monitored, use: Callable[[str], None]) -> Caller:
     use(monitored.url)
     return Caller(app)
 
@@ -61,12 +61,12 @@ def named(answer: Any) -> list[str]:
     return [f"{one['kind']} {one['name']}" for one in answer.json()["objects"]]
 
 
-def test_only_those_who_may_read_assets_may_see_objects(request: Caller) -> None:
-    assert [request("/api/objects", role=role).status_code for role in (NOBODY, GUEST)] == [401, 403]
+def test_only_those_who_may_read_assets_may_see_objects(ask: Caller) -> None:
+    assert [ask("/api/objects", role=role).status_code for role in (NOBODY, GUEST)] == [401, 403]
 
 
-def test_objects_of_every_kind_come_worst_first(request: Caller) -> None:
-    answer = request("/api/objects")
+def test_objects_of_every_kind_come_worst_first(ask: Caller) -> None:
+    answer = ask("/api/objects")
     assert named(answer) == WORST_FIRST
     found = answer.json()
     assert (found["total"], found["kinds"]) == (15, {"replicated_table": 7, "replication": 2, "stream": 6})
@@ -80,8 +80,8 @@ def test_objects_of_every_kind_come_worst_first(request: Caller) -> None:
     assert of["replicated_table shop/shop.orders"]["lag_seconds"] > 0
 
 
-def test_streams_come_with_what_their_logs_say(request: Caller) -> None:
-    of = {one["name"]: one for one in request("/api/objects", kind="stream").json()["objects"]}
+def test_streams_come_with_what_their_logs_say(ask: Caller) -> None:
+    of = {one["name"]: one for one in ask("/api/objects", kind="stream").json()["objects"]}
     states = {name: (one["state"], one["severity"]) for name, one in of.items()}
     assert states == {
         "clicks": ("failing", "failed"),
@@ -118,43 +118,43 @@ def test_a_lake_that_has_not_answered_leaves_what_the_store_knows(
     assert (of["stock"]["state"], of["payments"]["state"]) == ("failing", "delivering")
 
 
-def test_each_object_leads_to_its_own_view(request: Caller) -> None:
-    of = {f"{one['kind']} {one['name']}": one["view"] for one in request("/api/objects").json()["objects"]}
+def test_each_object_leads_to_its_own_view(ask: Caller) -> None:
+    of = {f"{one['kind']} {one['name']}": one["view"] for one in ask("/api/objects").json()["objects"]}
     assert of["stream stock"] == {"stream": "stock"}
     assert of["replication crm"] == {"replication": "crm"}
     assert of["replicated_table shop/shop.items"] == {"replication": "shop", "search": "shop.items"}
     for view, route in (("stream stock", "/api/stream"), ("replicated_table shop/shop.items", "/api/replication")):
         wanted = {name: of[view][own] for name, own in (("name", "stream"), ("name", "replication")) if own in of[view]}
-        assert request(route, **wanted).status_code == 200
+        assert ask(route, **wanted).status_code == 200
 
 
-def test_objects_are_chosen_searched_sorted_and_turned(request: Caller) -> None:
-    assert named(request("/api/objects", kind="replication")) == ["replication crm", "replication shop"]
-    assert named(request("/api/objects", problems=True)) == WORST_FIRST[:5]
-    assert named(request("/api/objects", state="failing")) == ["stream clicks", "stream stock"]
-    assert named(request("/api/objects", state="warning")) == WORST_FIRST[3:5]
-    assert named(request("/api/objects", search="STOCK")) == ["stream stock", "replicated_table shop/shop.stock"]
-    assert named(request("/api/objects", search="%")) == []
-    turned = request("/api/objects", limit=2, offset=2)
+def test_objects_are_chosen_searched_sorted_and_turned(ask: Caller) -> None:
+    assert named(ask("/api/objects", kind="replication")) == ["replication crm", "replication shop"]
+    assert named(ask("/api/objects", problems=True)) == WORST_FIRST[:5]
+    assert named(ask("/api/objects", state="failing")) == ["stream clicks", "stream stock"]
+    assert named(ask("/api/objects", state="warning")) == WORST_FIRST[3:5]
+    assert named(ask("/api/objects", search="STOCK")) == ["stream stock", "replicated_table shop/shop.stock"]
+    assert named(ask("/api/objects", search="%")) == []
+    turned = ask("/api/objects", limit=2, offset=2)
     assert (named(turned), turned.json()["total"]) == (WORST_FIRST[2:4], 15)
-    assert named(request("/api/objects", sort="name", descending=True))[0] == "stream stock"
+    assert named(ask("/api/objects", sort="name", descending=True))[0] == "stream stock"
 
 
 @pytest.mark.parametrize("wish", [{"kind": "table"}, {"sort": "lag"}, {"limit": 201}, {"offset": -1}, {"search": "\0"}])
-def test_bad_questions_are_refused(request: Caller, wish: dict[str, Any]) -> None:
-    assert request("/api/objects", **wish).status_code == 422
+def test_bad_questions_are_refused(ask: Caller, wish: dict[str, Any]) -> None:
+    assert ask("/api/objects", **wish).status_code == 422
 
 
 def test_problems_are_shown_to_those_who_may_read_the_dags_that_met_them(
-    request: Caller, monkeypatch: pytest.MonkeyPatch
+    ask: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
-    of = {one["name"]: one for one in request("/api/objects", problems=True).json()["objects"]}
+    of = {one["name"]: one for one in ask("/api/objects", problems=True).json()["objects"]}
     assert (of["clicks"]["problem"], of["clicks"]["owner"]) == (FOR_OTHERS, None)  # a DAG that nobody may read
     assert not [name for name, one in of.items() if name != "clicks" and FOR_OTHERS in one["problem"]]
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
-    answer = request("/api/objects")
+    answer = ask("/api/objects")
     assert DAG not in answer.text
     assert "not_for_all" not in answer.text
     hidden = {one["name"]: one["problem"] for one in answer.json()["objects"] if one["problem"] is not None}
@@ -201,11 +201,11 @@ def test_a_store_that_no_task_has_made_yet_has_no_objects_and_is_not_made(
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_in_the_store_changes_by_being_looked_at(request: Caller, monitored: Monitored) -> None:
+def test_nothing_in_the_store_changes_by_being_looked_at(ask: Caller, monitored: Monitored) -> None:
     def content() -> list[str]:
         with monitored.store._engine.connect() as connection:
             return list(connection.connection.driver_connection.iterdump())  # type: ignore[union-attr]
 
     before = content()
-    request("/api/objects")
+    ask("/api/objects")
     assert content() == before

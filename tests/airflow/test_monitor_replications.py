@@ -34,7 +34,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> MonitoredReplications
 
 
 @pytest.fixture
-def request(app: FastAPI, monitored: MonitoredReplications, use: Callable[[str], None]) -> Caller:
+def ask(app: FastAPI, monitored: MonitoredReplications, use: Callable[[str], None]) -> Caller:
     use(monitored.url)
     return Caller(app)
 
@@ -44,14 +44,12 @@ def objects(answer: Any) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("route", "asked"), ROUTES)
-def test_only_those_who_may_read_assets_may_see_replications(
-    request: Caller, route: str, asked: dict[str, str]
-) -> None:
-    assert [request(route, role=role, **asked).status_code for role in (NOBODY, GUEST)] == [401, 403]
+def test_only_those_who_may_read_assets_may_see_replications(ask: Caller, route: str, asked: dict[str, str]) -> None:
+    assert [ask(route, role=role, **asked).status_code for role in (NOBODY, GUEST)] == [401, 403]
 
 
-def test_replications_come_with_state_lag_and_alerts(request: Caller) -> None:
-    listed = request("/api/replications").json()
+def test_replications_come_with_state_lag_and_alerts(ask: Caller) -> None:
+    listed = ask("/api/replications").json()
     assert [one["name"] for one in listed["replications"]] == ["crm", "shop"]
     crm, shop = listed["replications"]
     assert (crm["state"], crm["objects"], crm["behind"]) == ("paused", 0, 0)
@@ -64,8 +62,8 @@ def test_replications_come_with_state_lag_and_alerts(request: Caller) -> None:
     assert f"shop.stock is to be backfilled: {REASON}" in shop["alerts"]
 
 
-def test_the_objects_of_a_replication_come_worst_first(request: Caller) -> None:
-    answer = request("/api/replication", name="SHOP")
+def test_the_objects_of_a_replication_come_worst_first(ask: Caller) -> None:
+    answer = ask("/api/replication", name="SHOP")
     assert objects(answer) == WORST_FIRST
     found = {one["name"]: one for one in answer.json()["objects"]}
     assert found["shop.payments"]["state"] == "failed"
@@ -76,8 +74,8 @@ def test_the_objects_of_a_replication_come_worst_first(request: Caller) -> None:
     assert found["shop.orders"]["target"] == "lake.shop_orders"
 
 
-def test_an_active_backfill_has_rows_and_percent(request: Caller) -> None:
-    found = {one["name"]: one for one in request("/api/replication", name="shop").json()["objects"]}
+def test_an_active_backfill_has_rows_and_percent(ask: Caller) -> None:
+    found = {one["name"]: one for one in ask("/api/replication", name="shop").json()["objects"]}
     progress = found["shop.customers"]["progress"]
     assert found["shop.customers"]["state"] == "active"
     assert (progress["done"], progress["expected"], progress["percent"]) == (51_600, 120_000, 43.0)
@@ -105,24 +103,24 @@ def test_an_object_that_needs_a_requested_backfill_is_not_among_the_worst_any_mo
     assert found.index("shop.customers") < found.index("shop.stock") < found.index("shop.items")
 
 
-def test_objects_are_searched_by_name_and_target_and_turned(request: Caller) -> None:
-    assert objects(request("/api/replication", name="shop", search="ITEM")) == ("shop.items",)
-    assert objects(request("/api/replication", name="shop", search="lake.shop_or")) == ("shop.orders",)
-    assert objects(request("/api/replication", name="shop", search="%")) == ()
-    turned = request("/api/replication", name="shop", limit=2, offset=2)
+def test_objects_are_searched_by_name_and_target_and_turned(ask: Caller) -> None:
+    assert objects(ask("/api/replication", name="shop", search="ITEM")) == ("shop.items",)
+    assert objects(ask("/api/replication", name="shop", search="lake.shop_or")) == ("shop.orders",)
+    assert objects(ask("/api/replication", name="shop", search="%")) == ()
+    turned = ask("/api/replication", name="shop", limit=2, offset=2)
     assert (objects(turned), turned.json()["total"]) == (WORST_FIRST[2:4], 7)
-    assert objects(request("/api/replication", name="shop", offset=7)) == ()
+    assert objects(ask("/api/replication", name="shop", offset=7)) == ()
 
 
 def test_the_failed_one_of_1000_objects_is_on_the_first_page(
     app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
     use(made_in(tmp_path).many(1_000).url)
-    request = Caller(app)
-    first = request("/api/replication", name="shop")
+    ask = Caller(app)
+    first = ask("/api/replication", name="shop")
     assert objects(first)[:2] == ("shop.t00999", "shop.t00000")
     assert (len(first.json()["objects"]), first.json()["total"]) == (50, 1_000)
-    assert objects(request("/api/replication", name="shop", search="t0050", limit=200)) == tuple(
+    assert objects(ask("/api/replication", name="shop", search="t0050", limit=200)) == tuple(
         f"shop.t0050{digit}" for digit in range(10)
     )
     assert len(first.json()["moves"]) == 50
@@ -142,40 +140,38 @@ def test_of_many_alerts_the_first_20_are_told_and_all_are_counted(
     assert "too wide" in one["alerts"][1]
 
 
-def test_moves_come_newest_first_with_who_made_them(request: Caller) -> None:
-    found = request("/api/replication", name="shop").json()["moves"]
+def test_moves_come_newest_first_with_who_made_them(ask: Caller) -> None:
+    found = ask("/api/replication", name="shop").json()["moves"]
     assert (found[-1]["act"], found[-1]["object"]) == ("create", None)
     assert [move["moved_at"] for move in found] == sorted((move["moved_at"] for move in found), reverse=True)
     began = next(move for move in found if move["object"] == "shop.customers" and move["after"] == "active")
     assert (began["before"], began["who"]["dag_id"], began["who"]["task_id"]) == ("pending", DAG, "backfill")
     assert next(move for move in found if move["act"] == "capture")["position"] == "0/12"
-    paused = request("/api/replication", name="crm").json()["moves"][0]
+    paused = ask("/api/replication", name="crm").json()["moves"][0]
     assert (paused["act"], paused["who"]["said"], paused["why"]) == ("pause at once", "ana", "the CRM moves")
 
 
-def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(
-    request: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(ask: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
     for route, asked in ROUTES:
-        answer = request(route, **asked)
+        answer = ask(route, **asked)
         assert answer.status_code == 200
         assert DAG not in answer.text
         assert "scheduled__" not in answer.text
 
 
 def test_errors_are_shown_to_those_who_may_read_the_dags_of_the_runs_that_met_them(
-    request: Caller, monkeypatch: pytest.MonkeyPatch
+    ask: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
     met = ("it went away", REASON, "row security")
-    seen = [request(route, **asked).text for route, asked in ROUTES]
+    seen = [ask(route, **asked).text for route, asked in ROUTES]
     assert all(words in text for words in met for text in seen)
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
-    hidden = [request(route, **asked) for route, asked in ROUTES]
+    hidden = [ask(route, **asked) for route, asked in ROUTES]
     assert not any(words in answer.text for words in met for answer in hidden)
     shop = hidden[0].json()["replications"][1]
     assert (shop["alert_count"], shop["alerts"][0]) == (3, f"shop.payments: {FOR_OTHERS}")
@@ -221,26 +217,26 @@ def test_the_store_of_a_task_hides_what_airflow_masks(hook: TidemarkHook) -> Non
     assert hook.open_store().hide("password=hunter2-of-the-shop failed") == "password=*** failed"
 
 
-def test_a_replication_or_connection_that_is_not_there_is_404_in_words(request: Caller) -> None:
-    answer = request("/api/replication", name="nobody")
+def test_a_replication_or_connection_that_is_not_there_is_404_in_words(ask: Caller) -> None:
+    answer = ask("/api/replication", name="nobody")
     assert (answer.status_code, "nobody" in answer.json()["detail"]) == (404, True)
-    assert request("/api/replication", name="shop", connection="aws_default").status_code == 404
-    assert request("/api/replications", connection="aws_default").status_code == 404
+    assert ask("/api/replication", name="shop", connection="aws_default").status_code == 404
+    assert ask("/api/replications", connection="aws_default").status_code == 404
 
 
-def test_a_question_that_cannot_be_is_422(request: Caller) -> None:
+def test_a_question_that_cannot_be_is_422(ask: Caller) -> None:
     for wrong in ({}, {"name": "shop", "limit": 0}, {"name": "shop", "limit": 201}, {"name": "shop", "offset": -1}):
-        assert request("/api/replication", **wrong).status_code == 422
+        assert ask("/api/replication", **wrong).status_code == 422
 
 
 def test_a_store_that_no_task_has_made_yet_has_no_replication_and_is_not_made(
     app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
     use(f"sqlite:///{tmp_path}/none.db")
-    request = Caller(app)
-    listed = request("/api/replications").json()
+    ask = Caller(app)
+    listed = ask("/api/replications").json()
     assert (listed["store"], listed["replications"]) == ("absent", [])
-    assert request("/api/replication", name="shop").status_code == 404
+    assert ask("/api/replication", name="shop").status_code == 404
     assert not list(tmp_path.iterdir())
 
 
@@ -250,29 +246,29 @@ def test_a_store_that_cannot_be_read_is_said_in_words(
 ) -> None:
     (tmp_path / "old.db").touch()
     use(f"sqlite:///{tmp_path}/old.db")
-    request = Caller(another_app())  # it pauses after what comes
-    answer = request(route, **asked)
+    ask = Caller(another_app())  # it pauses after what comes
+    answer = ask(route, **asked)
     assert (answer.status_code, "airflow tidemark db migrate" in answer.json()["detail"]) == (503, True)
     use("postgresql+psycopg://tidemark:secret-word@127.0.0.1:1/nowhere")
-    answer = request(route, **asked)
+    answer = ask(route, **asked)
     assert (answer.status_code, "does not answer" in answer.json()["detail"]) == (503, True)
     assert "secret-word" not in answer.text
 
 
 def test_the_streams_tell_how_many_replications_are_beside_them(
-    request: Caller, app: FastAPI, use: Callable[[str], None], tmp_path: Path
+    ask: Caller, app: FastAPI, use: Callable[[str], None], tmp_path: Path
 ) -> None:
-    assert request("/api/streams").json()["replications"] == 2
+    assert ask("/api/streams").json()["replications"] == 2
     use(f"sqlite:///{tmp_path}/none.db")
     assert Caller(app)("/api/streams").json()["replications"] == 0
 
 
-def test_nothing_in_the_store_changes_by_being_looked_at(request: Caller, monitored: MonitoredReplications) -> None:
+def test_nothing_in_the_store_changes_by_being_looked_at(ask: Caller, monitored: MonitoredReplications) -> None:
     def content() -> list[str]:
         with monitored.store._engine.connect() as connection:
             return list(connection.connection.driver_connection.iterdump())  # type: ignore[union-attr]
 
     before = content()
     for route, asked in ROUTES:
-        assert request(route, **asked).status_code == 200
+        assert ask(route, **asked).status_code == 200
     assert content() == before

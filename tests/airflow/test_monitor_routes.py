@@ -43,7 +43,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Monitored:
 
 
 @pytest.fixture
-def request(app: FastAPI, monitored: Monitored, use: Callable[[str], None]) -> Caller:
+def ask(app: FastAPI, monitored: Monitored, use: Callable[[str], None]) -> Caller:
     use(monitored.url)
     return Caller(app)
 
@@ -65,27 +65,25 @@ def example(route: APIRoute) -> str:
     return re.sub(r"\{[^}]*\}", "monitor.js", route.path)
 
 
-def test_every_route_asks_who_it_is(app: FastAPI, request: Caller) -> None:
+def test_every_route_asks_who_it_is(app: FastAPI, ask: Caller) -> None:
     routes = routes_of(app)
     assert len(routes) == 8
     for route in routes:
         for method in route.methods:
-            assert request(example(route), role=NOBODY, method=method).status_code == 401, route.path
-            assert request(example(route), role=GUEST, method=method).status_code == 403, route.path
+            assert ask(example(route), role=NOBODY, method=method).status_code == 401, route.path
+            assert ask(example(route), role=GUEST, method=method).status_code == 403, route.path
 
 
-def test_every_answer_carries_the_security_headers_whatever_its_status(app: FastAPI, request: Caller) -> None:
-    answers = [request("/"), request("/page/monitor.js"), request("/api/streams"), request("/openapi.json")]
+def test_every_answer_carries_the_security_headers_whatever_its_status(app: FastAPI, ask: Caller) -> None:
+    answers = [ask("/"), ask("/page/monitor.js"), ask("/api/streams"), ask("/openapi.json")]
+    answers += [ask(path, role=role) for path in ("/", "/api/streams", "/page/monitor.js") for role in (NOBODY, GUEST)]
     answers += [
-        request(path, role=role) for path in ("/", "/api/streams", "/page/monitor.js") for role in (NOBODY, GUEST)
+        ask("/api/stream", name="nobody"),
+        ask("/nowhere"),
+        ask("/page/nothing.js"),
+        ask("/api/streams", limit=0),
     ]
-    answers += [
-        request("/api/stream", name="nobody"),
-        request("/nowhere"),
-        request("/page/nothing.js"),
-        request("/api/streams", limit=0),
-    ]
-    answers += [request("/api/streams", method="POST"), request("/api/streams", connection="aws_default")]
+    answers += [ask("/api/streams", method="POST"), ask("/api/streams", connection="aws_default")]
     assert {answer.status_code for answer in answers} == {200, 401, 403, 404, 405, 422}
     for answer in answers:
         assert answer.headers["content-security-policy"].startswith("default-src 'none'"), answer.url
@@ -97,28 +95,28 @@ def test_every_route_only_reads(app: FastAPI) -> None:
     assert {method for route in routes_of(app) for method in route.methods} == {"GET"}
 
 
-def test_a_forged_or_foreign_token_is_refused(app: FastAPI, request: Caller) -> None:
+def test_a_forged_or_foreign_token_is_refused(app: FastAPI, ask: Caller) -> None:
     client = TestClient(app)
     for forged in ("x", token(VIEWER)[:-4] + "AAAA"):
         answer = client.get("/tidemark/api/streams", headers={"Authorization": f"Bearer {forged}"})
         assert answer.status_code in (401, 403)
 
 
-def test_the_page_loads_nothing_from_elsewhere(request: Caller) -> None:
-    page = request("/")
+def test_the_page_loads_nothing_from_elsewhere(ask: Caller) -> None:
+    page = ask("/")
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
     parts = re.findall(r'(?:src|href)="(page/[^"]+)"', page.text)
     assert parts
     files = [f"page/{file.name}" for file in PAGE.iterdir() if file.name != "index.html"]
     assert set(parts) < set(files)
-    answers = [request(f"/{file}") for file in files]
+    answers = [ask(f"/{file}") for file in files]
     assert {answer.status_code for answer in answers} == {200}
     texts = [page.text, *(answer.text for answer in answers)]
     assert not [found for text in texts for found in re.findall(r"https?://(?!www\.w3\.org/2000/svg)\S+", text)]
 
 
-def test_streams_come_with_their_standing(request: Caller) -> None:
-    found = {one["name"]: one for one in request("/api/streams").json()["streams"]}
+def test_streams_come_with_their_standing(ask: Caller) -> None:
+    found = {one["name"]: one for one in ask("/api/streams").json()["streams"]}
     assert list(found) == ["clicks", "customers", "order_changes", "payments", "returns", "stock"]
     orders = found["order_changes"]
     assert (orders["offset"], orders["lag"]["head"], orders["lag"]["behind"]) == (24, 29, 5)
@@ -135,8 +133,8 @@ def test_streams_come_with_their_standing(request: Caller) -> None:
     assert found["clicks"]["initial_rows_pending"] is True
 
 
-def test_streams_come_with_how_their_consumptions_went(request: Caller) -> None:
-    found = {one["name"]: one["health"] for one in request("/api/streams").json()["streams"]}
+def test_streams_come_with_how_their_consumptions_went(ask: Caller) -> None:
+    found = {one["name"]: one["health"] for one in ask("/api/streams").json()["streams"]}
     assert (found["payments"]["consumptions"], found["payments"]["rows_delivered"]) == (12, 12)
     assert (found["payments"]["failures"], found["payments"]["last_error"]) == (0, None)
     stock = found["stock"]
@@ -144,19 +142,19 @@ def test_streams_come_with_how_their_consumptions_went(request: Caller) -> None:
     assert "a column has another type" in stock["last_error"]
     assert stock["last_run"]["run_id"] == "scheduled__failed"
     assert stock["failing_since"] == stock["last_failed_at"]
-    clicks = request("/api/stream", name="clicks").json()["stream"]["health"]
+    clicks = ask("/api/stream", name="clicks").json()["stream"]["health"]
     assert (clicks["last_run"]["kind"], clicks["last_error"]) == ("hidden", None)  # it may name what is in the DAG
     assert clicks["failures_in_row"] == 1
 
 
-def test_a_stream_has_one_state_the_worst_that_holds(request: Caller) -> None:
-    found = {one["name"]: one["state"] for one in request("/api/streams").json()["streams"]}
+def test_a_stream_has_one_state_the_worst_that_holds(ask: Caller) -> None:
+    found = {one["name"]: one["state"] for one in ask("/api/streams").json()["streams"]}
     assert found == {
         "clicks": "failing", "customers": "nearly_stale", "order_changes": "behind", "payments": "up_to_date",
         "returns": "unreadable", "stock": "stale",
     }  # fmt: skip
-    assert {name: request("/api/stream", name=name).json()["stream"]["state"] for name in found} == found
-    first = [one["name"] for one in request("/api/streams", sort="state").json()["streams"]]
+    assert {name: ask("/api/stream", name=name).json()["stream"]["state"] for name in found} == found
+    first = [one["name"] for one in ask("/api/streams", sort="state").json()["streams"]]
     assert (first[:2], first[2:4], first[-1]) == (["stock", "clicks"], ["customers", "returns"], "payments")
 
 
@@ -171,14 +169,14 @@ def test_a_stream_that_never_delivered_and_failed_is_not_up_to_date(
     assert [found[name]["state"] for name in ("bulk_0000", "bulk_0001")] == ["undelivered", "failing"]
 
 
-def test_rows_of_a_window_stand_beside_those_of_each_target(request: Caller) -> None:
-    newest = request("/api/stream", name="payments").json()["transactions"][0]
+def test_rows_of_a_window_stand_beside_those_of_each_target(ask: Caller) -> None:
+    newest = ask("/api/stream", name="payments").json()["transactions"][0]
     assert [window["rows"] for window in newest["windows"]] == [1]
     assert {write["target"].rpartition("/")[2]: write["rows"] for write in newest["writes"]} == {
         "target0": {"inserted": 1},
         "target1": {"inserted": 1},
     }
-    assert request("/api/stream", name="order_changes").json()["transactions"][0]["windows"][0]["rows"] is None  # open
+    assert ask("/api/stream", name="order_changes").json()["transactions"][0]["windows"][0]["rows"] is None  # open
 
 
 def test_a_page_of_10000_streams_looks_at_no_more_than_it_shows(
@@ -190,24 +188,24 @@ def test_a_page_of_10000_streams_looks_at_no_more_than_it_shows(
     more = [{**like, "uid": name, "name": name, "folded_name": name} for name in names]
     made.store.write(lambda c: c.execute(schema.streams.insert(), more))
     use(made.url)
-    request = Caller(app)
-    request("/api/streams", limit=1)  # opens the store
+    ask = Caller(app)
+    ask("/api/streams", limit=1)  # opens the store
     for wish in ({"offset": 9_900}, {"search": "99"}, {"sort": "advanced", "descending": True}):
-        found = request("/api/streams", wait=2, **wish).json()
+        found = ask("/api/streams", wait=2, **wish).json()
         assert len(found["streams"]) == 50
         assert {one["lag"]["state"] for one in found["streams"]} == {"known"}
 
 
-def test_a_page_can_be_searched_sorted_and_turned(request: Caller) -> None:
-    assert [one["name"] for one in request("/api/streams", search="CHANGES").json()["streams"]] == ["order_changes"]
-    assert [one["name"] for one in request("/api/streams", held=True).json()["streams"]] == ["order_changes"]
-    turned = request("/api/streams", sort="offset", descending=True, limit=2, offset=1).json()
+def test_a_page_can_be_searched_sorted_and_turned(ask: Caller) -> None:
+    assert [one["name"] for one in ask("/api/streams", search="CHANGES").json()["streams"]] == ["order_changes"]
+    assert [one["name"] for one in ask("/api/streams", held=True).json()["streams"]] == ["order_changes"]
+    turned = ask("/api/streams", sort="offset", descending=True, limit=2, offset=1).json()
     assert [one["name"] for one in turned["streams"]] == ["payments", "clicks"]
     assert turned["total"] == 6
 
 
-def test_details_have_window_targets_and_every_move(request: Caller) -> None:
-    found = request("/api/stream", name="ORDER_changes").json()
+def test_details_have_window_targets_and_every_move(ask: Caller) -> None:
+    found = ask("/api/stream", name="ORDER_changes").json()
     assert found["transactions"][0]["state"] == "open"
     assert [write["write_as"] for write in found["transactions"][0]["writes"]] == ["append", "append"]
     assert found["transactions"][0]["windows"][0]["to_version"] == 26
@@ -217,37 +215,35 @@ def test_details_have_window_targets_and_every_move(request: Caller) -> None:
         "task_id": "deliver_order_changes", "map_index": -1, "attempt": 1, "worker": "worker-3:417",
     }  # fmt: skip
     assert (found["moves"][-1]["why"], found["moves"][-1]["who"]["said"]) == ("created", "ana")
-    by_hand = request("/api/stream", name="clicks").json()["moves"][0]
+    by_hand = ask("/api/stream", name="clicks").json()["moves"][0]
     assert (by_hand["why"], by_hand["who"]["said"]) == ("skip the import", "ana")
 
 
-def test_the_window_that_a_link_names_is_among_the_transactions(request: Caller) -> None:
+def test_the_window_that_a_link_names_is_among_the_transactions(ask: Caller) -> None:
     oldest = {"dag_id": DAG, "run_id": "payments__0", "task_id": "deliver_payments"}
-    found = request("/api/stream", name="payments", **oldest).json()["transactions"]
+    found = ask("/api/stream", name="payments", **oldest).json()["transactions"]
     assert len(found) == 11
     assert [one["owner"]["run_id"] for one in found if one["asked_for"]] == ["payments__0"]
-    other = request("/api/stream", name="payments", **{**oldest, "task_id": "elsewhere"}).json()["transactions"]
+    other = ask("/api/stream", name="payments", **{**oldest, "task_id": "elsewhere"}).json()["transactions"]
     assert not any(one["asked_for"] for one in other)
 
 
-def test_a_window_is_found_by_its_run_alone(request: Caller) -> None:
+def test_a_window_is_found_by_its_run_alone(ask: Caller) -> None:
     key = {"dag_id": DAG, "run_id": "payments__3", "task_id": "deliver_payments"}
-    assert request("/api/stream", **key).json()["stream"]["name"] == "payments"
-    assert request("/api/stream", **{**key, "run_id": "never"}).status_code == 404
-    assert request("/api/stream").status_code == 404
+    assert ask("/api/stream", **key).json()["stream"]["name"] == "payments"
+    assert ask("/api/stream", **{**key, "run_id": "never"}).status_code == 404
+    assert ask("/api/stream").status_code == 404
 
 
-def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(
-    request: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(ask: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
     key = {"dag_id": DAG, "run_id": "payments__0", "task_id": "deliver_payments"}
     for answer in (
-        request("/api/streams"),
-        request("/api/stream", name="payments", **key),
-        request("/api/stream", name="order_changes"),
+        ask("/api/streams"),
+        ask("/api/stream", name="payments", **key),
+        ask("/api/stream", name="order_changes"),
     ):
         assert answer.status_code == 200
         assert DAG not in answer.text
@@ -256,10 +252,10 @@ def test_names_of_dags_that_the_caller_may_not_read_are_not_shown(
         assert '"kind":"hidden"' in answer.text
 
 
-def test_a_stream_or_connection_that_is_not_there_is_404_in_words(request: Caller) -> None:
-    assert "nobody" in request("/api/stream", name="nobody").json()["detail"]
-    assert request("/api/stream", name="nobody").status_code == 404
-    assert request("/api/streams", connection="aws_default").status_code == 404
+def test_a_stream_or_connection_that_is_not_there_is_404_in_words(ask: Caller) -> None:
+    assert "nobody" in ask("/api/stream", name="nobody").json()["detail"]
+    assert ask("/api/stream", name="nobody").status_code == 404
+    assert ask("/api/streams", connection="aws_default").status_code == 404
 
 
 def test_a_store_that_no_task_has_made_yet_is_empty_and_is_not_made(
@@ -319,18 +315,18 @@ def test_a_lake_that_hangs_is_said_in_the_cell_and_the_page_comes(
     assert found["order_changes"]["behind"] == 5
 
 
-def test_nothing_in_the_store_changes_by_being_looked_at(request: Caller, monitored: Monitored) -> None:
+def test_nothing_in_the_store_changes_by_being_looked_at(ask: Caller, monitored: Monitored) -> None:
     def content() -> list[str]:
         with monitored.store._engine.connect() as connection:
             return list(connection.connection.driver_connection.iterdump())  # type: ignore[union-attr]
 
     before = content()
-    request("/api/streams")
-    request("/api/stream", name="order_changes")
+    ask("/api/streams")
+    ask("/api/stream", name="order_changes")
     assert content() == before
 
 
-def test_nothing_that_is_asked_brings_a_500(app: FastAPI, request: Caller) -> None:
+def test_nothing_that_is_asked_brings_a_500(app: FastAPI, ask: Caller) -> None:
     headers = {"Authorization": f"Bearer {token(VIEWER)}"}
     client = TestClient(app, raise_server_exceptions=False)
     seen: dict[str, set[int]] = {}

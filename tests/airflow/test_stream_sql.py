@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -120,15 +120,22 @@ def test_R3_row_tracking_is_turned_on_as_there(
     assert get_stream(hook.open_store(), "tracked").offset.version == log.head()
 
 
-def test_R70_R79_a_job_asks_spark_for_a_view_and_tracks_rows_of_its_tables(
-    run_dag: RunDag, warm_spark: Path, lake: Lake, hook: TidemarkHook
-) -> None:
+@pytest.fixture
+def view(lake: Lake) -> Iterator[str]:
+    """A view of Spark's catalog, on q.bases."""
     lake.create("q.bases", "id BIGINT")
     lake.spark.sql(f"CREATE VIEW q_seen AS SELECT id FROM {lake.sql_name('q.bases')} WHERE id > 1")
-    create = "CREATE STREAM IF NOT EXISTS seen ON VIEW default.q_seen"
+    yield "default.q_seen"
+    lake.spark.sql("DROP VIEW q_seen")
+
+
+def test_R70_R79_a_job_asks_spark_for_a_view_and_tracks_rows_of_its_tables(
+    run_dag: RunDag, warm_spark: Path, view: str, hook: TidemarkHook
+) -> None:
+    create = f"CREATE STREAM IF NOT EXISTS seen ON VIEW {view}"
     dag = chain("q_view", create, "CREATE STREAM seen_twin CLONE seen", create)
-    statuses = [run_dag(dag, AT).returned(f"t{n}")[0]["status"] for n in range(3)]
-    assert statuses == [
+    outcome = run_dag(dag, AT)
+    assert [outcome.returned(f"t{n}")[0]["status"] for n in range(3)] == [
         "Stream seen successfully created.",
         "Stream seen_twin successfully created.",
         "seen already exists, statement succeeded.",

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
+import tenacity
 
 from tests.guarantees.replication_comparison import differences, history_of, source_rows, told_of
 from tests.guarantees.replication_replay import replayed
@@ -19,6 +20,7 @@ from tests.guarantees.replication_world import made_source
 from tests.guarantees.replication_writers import Writers, opened
 from tests.postgresql import PostgresServer
 from tests.tiers import some
+from tidemark.errors import SlotBusy
 from tidemark.model.source_address import SourceAddress
 from tidemark.replication.model.jobs import CapturedObject
 from tidemark.replication.model.replication import LogPosition, ObjectName, TableSchema
@@ -26,7 +28,7 @@ from tidemark.replication.planning.positions import lsn_of, position_of_lsn
 from tidemark.replication.sources.postgresql.change_log import read_by_functions, read_by_protocol
 from tidemark.replication.sources.postgresql.connection import connect
 from tidemark.replication.sources.postgresql.relations import CatalogSchemas
-from tidemark.replication.sources.postgresql.slots import current_position
+from tidemark.replication.sources.postgresql.slots import current_position, require_ours, slot_status
 from tidemark.replication.sources.postgresql.transactions import TransactionReader
 
 
@@ -68,6 +70,7 @@ class Reading:
 
     def batch(self, chance: random.Random) -> None:
         with connect(self.address) as connection:
+            self._wait_for_idle_slot(connection)
             end = current_position(connection)
             reader = TransactionReader(
                 self.objects, dict(self.schemas), CatalogSchemas(connection, None), lsn_of(self.at), lsn_of(end),
@@ -81,6 +84,11 @@ class Reading:
                     ]
         self.at = end if reader.exhausted else position_of_lsn(reader.behind)
         self.schemas = reader.schemas
+
+    @tenacity.retry(retry=tenacity.retry_if_exception_type(SlotBusy), stop=tenacity.stop_after_delay(30))
+    def _wait_for_idle_slot(self, connection: Any) -> None:
+        """The server lets go of it some time after the connection that read it was closed."""
+        require_ours(slot_status(connection, self.slot))
 
     @contextmanager
     def _messages(self, how: str, end: LogPosition) -> Iterator[Iterator[tuple[int, bytes]]]:

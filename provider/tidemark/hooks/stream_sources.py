@@ -32,8 +32,8 @@ def stream_sources(
 
 
 def kind_of(hook: TidemarkHook, store: ControlStore, name: str) -> str | None:
-    """TABLE, EXTERNAL TABLE or STREAM, as a task finds it without a job; None if the name leads nowhere, or only
-    Spark's catalog knows.
+    """TABLE, EXTERNAL TABLE or STREAM, as a task finds it without a job. None if the name leads nowhere, or if only
+    Spark's catalog knows it.
     """
     from tidemark.errors import TidemarkError
     from tidemark.streams.worker.defining import find_stream

@@ -35,8 +35,8 @@ class CreateViewStreamOperator(CreateStreamOperator):
         (templated)
     :param at: where to start: a time with a zone; None is now. A version says nothing here, for each base table has its
         own. (templated)
-    :param enable_row_tracking: turn row tracking on in each base table without it; makes up to three commits on the
-        table, by a job. (templated)
+    :param enable_row_tracking: turn row tracking on in each base table without it, by jobs with up to three commits on
+        each. (templated)
     :param or_replace: begin a new stream even if there is one: its place is lost, at every run. (templated)
     :param beyond_snowflake: the view may group, use DISTINCT, and have outer, semi and anti joins. (templated)
     :param comment: shown with the stream. (templated)

@@ -53,11 +53,13 @@ class ThrowAwayPostgres:
 
 
 @contextmanager
-def throw_away_postgresql(*, password: str, settings: Sequence[str] = (*FAST, *LOGICAL)) -> Iterator[ThrowAwayPostgres]:
+def throw_away_postgresql(
+    *, password: str, settings: Sequence[str] = (*FAST, *LOGICAL), auth: str = "scram-sha-256"
+) -> Iterator[ThrowAwayPostgres]:
     """A server that can be replicated and, for speed, does not sync. As root it runs as the user `postgres`.
 
-    `settings`: lines `name=value` of its configuration; the last line of a name counts. Raises PostgresNotInstalled,
-    and RuntimeError with a program's output.
+    `settings`: lines `name=value` of its configuration; the last line of a name counts. `auth`: how users log in, as
+    initdb names it. Raises PostgresNotInstalled, and RuntimeError with a program's output.
     """
     programs = postgresql_programs()
     if programs is None:
@@ -65,7 +67,7 @@ def throw_away_postgresql(*, password: str, settings: Sequence[str] = (*FAST, *L
     root = Path(tempfile.mkdtemp(prefix="tidemark-pg-", dir=_memory()))
     server = ThrowAwayPostgres(programs, root / "data", free_port(), password)
     try:
-        _initialise(server)
+        _initialise(server, auth)
         _configure(server, settings)
         server.start()
         yield server
@@ -92,7 +94,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _initialise(server: ThrowAwayPostgres) -> None:
+def _initialise(server: ThrowAwayPostgres, auth: str) -> None:
     root = server.data.parent
     secret = root / "password"
     secret.touch(mode=0o600)
@@ -100,7 +102,7 @@ def _initialise(server: ThrowAwayPostgres) -> None:
     if os.geteuid() == 0:
         shutil.chown(root, SUPERUSER)
         shutil.chown(secret, SUPERUSER)
-    how = ("--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8")
+    how = ("--no-sync", f"--auth={auth}", "--encoding=UTF8", "--locale=C.UTF-8")
     _run(server.programs / "initdb", "-D", server.data, "-U", SUPERUSER, f"--pwfile={secret}", *how)
     secret.unlink()
 

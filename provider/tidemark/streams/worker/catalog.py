@@ -42,8 +42,8 @@ def finding_sources(
     *,
     key: TransactionKey | None = None,
 ) -> Callable[[StreamRequest], Source]:
-    """The sources of streams, for `Sources.find`. `table` knows paths and the lake; a job asks the catalog for a view,
-    and for the name of a table that only it knows. Raises what `asking_the_catalog` and the jobs raise.
+    """The sources of streams, for `Sources.find`. `table` knows paths and the lake. A job asks the catalog for a view,
+    and for a table that only it knows. Raises what `asking_the_catalog` and the jobs raise.
     """
     by_name = asking_the_catalog(table, runtime, key=key)
 

@@ -16,6 +16,7 @@ from tidemark.changes.worker.sources import require_stream_source
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
     ExternalTableNotFound,
+    InvalidArgument,
     NotADeltaTable,
     StreamExists,
     StreamNotFound,
@@ -26,7 +27,7 @@ from tidemark.model.streams import Addressing, BaseOffset, Stream, StreamMode, T
 from tidemark.sql.statements import path_name
 from tidemark.streams.model.sources import Source, source_of, table_source
 from tidemark.streams.planning.names import require_name
-from tidemark.streams.planning.points import Point
+from tidemark.streams.planning.points import Point, Version, as_point
 from tidemark.streams.worker import streams
 from tidemark.streams.worker.following import followed, was_on
 from tidemark.streams.worker.opening import Tables
@@ -49,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 class IfExists(StrEnum):
-    """What becomes of a stream that has the name already."""
+    """The fate of a stream that has the name already."""
 
     FAIL = "fail"
     KEEP = "keep"  # as it is, whatever it reads
@@ -80,7 +81,7 @@ class StreamRequest:
 @dataclass(frozen=True)
 class Sources:
     """How sources are found and opened. `find`: the source of a stream, as it is now. `turn_on`: turns row tracking on
-    in a table, so that logs that are opened afterwards have it; None: a table without it is refused.
+    in a table; logs that are opened afterwards have it. None: a table without it is refused.
     """
 
     find: Callable[[StreamRequest], Source]
@@ -97,7 +98,7 @@ class CreatedStream:
 
 
 def create_stream(store: ControlStore, request: StreamRequest, *, who: str, sources: Sources) -> CreatedStream:
-    """The stream on a table, a view or an external table. What happens to an existing one, `request.if_exists` says.
+    """The stream on a table, a view or an external table. `request.if_exists` decides about an existing one.
 
     A second run changes nothing, but with REPLACE, and raises StreamExists with FAIL. Raises StreamExists,
     StreamOnStream, TableNotFound, NotADeltaTable, ExternalTableNotFound, RowTrackingDisabled, UnsupportedTableFeature,
@@ -174,8 +175,11 @@ def advance_to(
     Raises StreamNotFound, InvalidArgument for a version of a view and for a step back, VersionNotFound,
     TrackingInterrupted, TransactionOpen.
     """
-    before = followed(store, name, tables)
-    offsets = offsets_at(store, source_of(before), tables, reader=before.name, at=to, before=None)
+    before, point = followed(store, name, tables), None if to is None else as_point("to", to)
+    if before.view is not None and isinstance(point, Version):
+        problem = f"{before.name} reads a view, and each of its tables counts versions of its own: give a time"
+        raise InvalidArgument(argument="to", value=point.version, problem=problem)
+    offsets = offsets_at(store, source_of(before), tables, reader=before.name, at=point, before=None)
     bases = offsets if before.view is not None else ()
     return before, streams.advance_stream(store, name, total(offsets), who=who, why=why, bases=bases)
 

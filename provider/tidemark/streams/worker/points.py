@@ -93,9 +93,9 @@ def _version(log: DeltaLog, point: Version | Timestamp | Offset | Statement, *, 
 
 
 def _versions_of(log: DeltaLog, statement: Statement) -> tuple[int, int]:
-    """The first and the last version of the statement. Delta has no query ids, but a commit has a substitute:
-    `userMetadata`, which `spark.databricks.delta.commitInfo.userMetadata` sets and DESCRIBE HISTORY shows, or `txnId`,
-    which Delta gives each commit. Raises InvalidArgument.
+    """The first and the last version of the statement. Delta has no query ids, but a commit has a substitute. It is
+    `userMetadata`, which `spark.databricks.delta.commitInfo.userMetadata` sets and DESCRIBE HISTORY shows, or `txnId`.
+    Delta gives each commit the latter. Raises InvalidArgument.
     """
     found = [
         commit.version

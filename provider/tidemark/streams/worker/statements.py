@@ -1,6 +1,4 @@
-"""CREATE, CLONE, ALTER and DROP STREAM and ALTER EXTERNAL TABLE … REFRESH, as they are written in SQL, for the client
-and for a task.
-"""
+"""Statements of SQL that define streams or refresh an external table, for the client and for a task."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ FILES = (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE)
 
 @dataclass(frozen=True)
 class Desk:
-    """What statements act with. `kind_of`: the kind of object that a name leads to, in SQL's words; None if it leads
+    """The means of statements. `kind_of`: the kind of object that a name leads to, in SQL's words; None if it leads
     nowhere. `refresh`: notes which files an external table has now. `once`: `who` is one run, so a stream that it has
     created stays, also by OR REPLACE.
     """
@@ -93,7 +91,7 @@ def _kept(desk: Desk, create: CreateStream | CloneStream, existing: Stream | Non
     if existing is None:
         return None
     if create.if_not_exists:
-        return f"{existing.name} already exists, statement succeeded."
+        return f"{create.name.text} already exists, statement succeeded."
     if desk.once and streams.stream_history(desk.store, existing.name)[0].who == desk.who:
         return f"Stream {existing.name} was created by an earlier attempt of this run."
     if not create.or_replace:

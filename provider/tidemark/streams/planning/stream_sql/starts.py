@@ -27,7 +27,7 @@ def start_of(point: SqlPoint | None) -> Start:
 
 
 def point_of(point: SqlPoint) -> Point:
-    """The point, whichever table it is looked for in."""
+    """The point, for any table."""
     value = point.value
     if isinstance(value, datetime):
         return Timestamp(value)
