@@ -19,17 +19,19 @@ from pyspark.sql import SparkSession
 from tests.airflow.command_line import run_airflow
 from tests.airflow.runs import Lake, Outcome
 from tests.tiers import nightly
-from tidemark.errors import InvalidArgument, TableNotFound
+from tidemark.errors import InvalidArgument, TableNotFound, TargetNotFound
 from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing
 from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators.change_streams import CreateChangeStreamOperator
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.stream_sql import StreamSQLOperator
 from tidemark.operators.streams import CreateStreamOperator
+from tidemark.operators.vacuum import VacuumTableOperator
 from tidemark.sensors.streams import StreamHasDataSensor
 from tidemark.streams.worker.begin import begin
 from tidemark.streams.worker.consume import deliver
@@ -181,12 +183,63 @@ def test_a_name_below_the_lake_root_starts_no_job_and_the_catalogs_table_of_that
     assert (source.addressing, source.path) == (Addressing.LAKE, f"file://{shop.lake.root}/{shop.schema}/orders")
 
 
-def test_what_no_catalog_has_is_said_and_a_target_is_no_name_of_a_catalog(shop: Shop, hook: TidemarkHook) -> None:
+def test_what_no_catalog_has_is_said(shop: Shop, hook: TidemarkHook) -> None:
+    nothing = f"spark_catalog.{shop.schema}.nothing"
     with pytest.raises(TableNotFound, match="in Spark's catalog"):
-        create(shop, f"spark_catalog.{shop.schema}.nothing")
+        create(shop, nothing)
     create(shop, shop.table)
+    with pytest.raises(TargetNotFound, match="nothing does not exist"):
+        run(appending(shop, nothing))
     with pytest.raises(InvalidArgument, match="give the path of the table"):
-        begun(shop, hook, "r1", target=shop.table)
+        hook.table(nothing)
+
+
+def test_a_target_of_a_catalog_is_asked_for_once_and_again_when_it_is_elsewhere(
+    run_dag: RunDag, shop: Shop, tmp_path: Path
+) -> None:
+    create(shop, shop.table)
+    shop.sql("CREATE TABLE {s}.kept (id INT) USING delta", "INSERT INTO {s}.orders VALUES (1)")
+    target = f"spark_catalog.{shop.schema}.kept"
+    with DAG(f"{shop.schema}_kept", schedule=None) as dag:
+        appending(shop, target)
+
+    def day(number: int) -> tuple[str, int]:
+        before = shop.started()
+        return run_dag(dag, at=datetime(2026, 11, number, tzinfo=UTC)).task("keep"), shop.started() - before
+
+    def kept() -> list[int]:
+        return sorted(row.id for row in shop.spark.table(target).collect())
+
+    assert (day(1), kept()) == (("success", 2), [1])  # a job asks the catalog, and one writes
+    shop.sql("INSERT INTO {s}.orders VALUES (2)")
+    assert (day(2), kept()) == (("success", 1), [1, 2])
+    shop.sql("ALTER TABLE {s}.kept RENAME TO {s}.old", "INSERT INTO {s}.orders VALUES (3)")
+    shop.sql(f"CREATE TABLE {{s}}.kept (id INT) USING delta LOCATION '{tmp_path}/elsewhere'")
+    assert (day(3), kept()) == (("success", 2), [3])
+    outside = f"CREATE TABLE {{s}}.kept (id INT) USING delta LOCATION '{tmp_path}/again'"
+    shop.sql("DROP TABLE {s}.kept", outside, "INSERT INTO {s}.orders VALUES (4)")  # what was there is there still
+    assert (day(4)[0], kept()) == ("failed", [])
+    assert (day(4), kept()) == (("success", 2), [4])
+    elsewhere = shop.spark.read.format("delta").load(f"{tmp_path}/elsewhere")
+    assert [row.id for row in elsewhere.collect()] == [3]
+
+
+def test_sql_a_vacuum_and_a_change_stream_take_names_of_a_catalog(run_dag: RunDag, shop: Shop) -> None:
+    shop.sql("CREATE TABLE {s}.kept (id INT) USING delta", "INSERT INTO {s}.orders VALUES (1)")
+    create(shop, shop.table)
+    shop.sql("INSERT INTO {s}.orders VALUES (2)")
+    kept = f"spark_catalog.{shop.schema}.kept"
+    insert = f"INSERT INTO {kept} SELECT s.id FROM {shop.schema} s JOIN {shop.table} o USING (id)"
+    with DAG(shop.schema, schedule=None) as dag:
+        StreamSQLOperator(task_id="sql", sql=insert, outlets=[])
+    assert run_dag(dag).returned("sql")["rows"] == 1
+    assert [row.id for row in shop.spark.table(f"{shop.schema}.kept").collect()] == [2]
+    vacuumed = run(VacuumTableOperator(task_id="vacuum", table=shop.table, dry_run=True))
+    assert vacuumed["table"] == shop.table
+    watched = run(
+        CreateChangeStreamOperator(task_id="watch", change_stream=shop.schema, watch=[shop.table], keys=["id"])
+    )
+    assert watched["tables"]
 
 
 def test_sql_and_a_re_base_take_a_name_of_the_catalog(shop: Shop, hook: TidemarkHook) -> None:
@@ -253,6 +306,12 @@ def test_a_table_of_a_hive_metastore_is_found_and_followed(
     assert get_stream(hook.open_store(), "hive").source.name == "spark_catalog.shop.renamed"
 
 
+def appending(shop: Shop, target: str) -> ConsumeStreamOperator:
+    return ConsumeStreamOperator(
+        task_id="keep", stream=shop.schema, target=target, write_as="append", outlets=[], retries=0
+    )
+
+
 def create(shop: Shop, on: str) -> None:
     run(CreateStreamOperator(task_id="create", stream=shop.schema, on=on))
 
@@ -262,9 +321,9 @@ def run(operator: BaseOperator) -> Any:
     return operator.execute({"ti": instance})  # type: ignore[arg-type,typeddict-item]
 
 
-def begun(shop: Shop, hook: TidemarkHook, run_id: str, target: str | None = None) -> tuple[Runtime, Begun]:
+def begun(shop: Shop, hook: TidemarkHook, run_id: str) -> tuple[Runtime, Begun]:
     runtime = hook.runtime(SparkJob(hook.settings).run)
-    write = WriteRequest(streams=(shop.schema,), targets=(target or shop.mirror,), write_as="append")
+    write = WriteRequest(streams=(shop.schema,), targets=(shop.mirror,), write_as="append")
     return runtime, begin(
         runtime,
         key=TransactionKey(shop.schema, run_id, "consume"),

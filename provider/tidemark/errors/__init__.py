@@ -5,7 +5,7 @@ TidemarkError
 ├── InvalidArgument
 ├── SqlCompilationError         a statement in the SQL of the source system
 ├── SourceError                 the table that a stream reads
-│   ├── TableNotFound (SourceMoved) · AmbiguousTableName · NotADeltaTable
+│   ├── TableNotFound (SourceMoved) · AmbiguousTableName · CatalogTableMoved · NotADeltaTable
 │   ├── RowTrackingDisabled · UnsupportedTableFeature · IncompatibleSchemaChange
 │   ├── LogIncomplete · CorruptLog · FileNotDescribed · NotAFile
 │   ├── VersionVacuumed · VersionNotFound
@@ -154,6 +154,7 @@ from tidemark.errors.replication import (
 )
 from tidemark.errors.sources import (
     AmbiguousTableName,
+    CatalogTableMoved,
     CorruptLog,
     DataFileUnreadable,
     FileNotDescribed,
@@ -230,6 +231,7 @@ __all__ = [
     "BrokerRefused",
     "BrokerUnreachable",
     "CaptureChanged",
+    "CatalogTableMoved",
     "ChangeStreamError",
     "ChangeStreamExists",
     "ChangeStreamNotFound",

@@ -9,6 +9,7 @@ from tidemark.model.streams import Addressing, TableRef
 
 __all__ = [
     "AmbiguousTableName",
+    "CatalogTableMoved",
     "CorruptLog",
     "DataFileUnreadable",
     "FileNotDescribed",
@@ -47,6 +48,12 @@ class TableNotFound(SourceError):
 class AmbiguousTableName(SourceError):
     """The name {name!r} is two tables: {path} below the lake root, and {location} in Spark's catalog. Name the first by
     its path, or the other with its catalog, as in spark_catalog.schema.table.
+    """
+
+
+class CatalogTableMoved(SourceError):
+    """The table {name!r} is at {found} in Spark's catalog by now, and this task was to use {path}. It wrote nothing
+    there. Run it again: it then asks the catalog. In a task group, clear begin, too.
     """
 
 

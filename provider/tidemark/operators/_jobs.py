@@ -12,7 +12,8 @@ from tidemark.errors import TableNotFound
 from tidemark.model.external_tables import ExternalTableRequest, Refreshed
 from tidemark.model.statements import PlannedWrite, TransactionKey
 from tidemark.model.streams import StreamWindow, TableRef, WindowKind
-from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators._plans import TableUri, WriteRequest, planned_writes
+from tidemark.sql.table_names import table_name
 from tidemark.streams.model.table_jobs import (
     CREATE_QUARANTINE,
     PREPARE,
@@ -55,6 +56,7 @@ def create_quarantine(
     runtime: Runtime,
     hook: TidemarkHook,
     request: WriteRequest,
+    table_uri: TableUri,
     *,
     key: TransactionKey,
     check: Callable[[Sequence[PlannedWrite]], object],
@@ -64,13 +66,13 @@ def create_quarantine(
     `check` refuses the writes before the job starts; only their quarantine does not exist yet.
     """
     name = request.quarantine
-    if name is None:
+    if name is None or table_name(name).only_in_catalog:  # the planned write says if a catalog has no such table
         return
     path = hook.table_path(name)
     try:
         runtime.tables(path)
     except TableNotFound:
-        writes = planned_writes(replace(request, quarantine=None), hook.table_uri)
+        writes = planned_writes(replace(request, quarantine=None), table_uri)
         check([replace(write, quarantine=name) for write in writes])
         log.info("Creating the quarantine table %s.", name)
         runtime.run_job(CREATE_QUARANTINE, TablePath(path), key=key)

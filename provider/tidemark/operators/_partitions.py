@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tidemark.change_streams.model.sinks import Sink
     from tidemark.control.store import ControlStore
-    from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.streams import TableRef
 
 __all__ = ["TaskLimits", "check_sink", "number_of", "run_of", "sink_of", "target_of", "task_limits"]
@@ -80,7 +79,7 @@ def check_sink(write_as: Any, target: Any, keys: Any) -> None:
 
 
 def sink_of(
-    hook: TidemarkHook,
+    find: Callable[[str], TableRef],
     store: ControlStore,
     change_stream: str,
     *,
@@ -96,17 +95,17 @@ def sink_of(
     from tidemark.change_streams.worker.sinks import request_sink, require_target
 
     asked = request_sink(store, change_stream, write_as=write_as, target=target, table=table, keys=keys)
-    place = None if asked.target is None else target_of(hook, asked.target)
+    place = None if asked.target is None else target_of(find, asked.target)
     require_target(store, change_stream, place, of_table=asked.table_id)
     return Sink(asked.kind, place, asked.table_id, asked.keys, asked.function, asked.alone)
 
 
-def target_of(hook: TidemarkHook, name: str) -> TableRef:
-    """The table that is written. Raises TargetNotFound, TargetNotDelta."""
+def target_of(find: Callable[[str], TableRef], name: str) -> TableRef:
+    """The table that is written, as `find` finds it. Raises TargetNotFound, TargetNotDelta."""
     from tidemark.errors import NotADeltaTable, TableNotFound, TargetNotDelta, TargetNotFound
 
     try:
-        return hook.table(name)
+        return find(name)
     except TableNotFound as error:
         raise TargetNotFound(target=name, hint=error.hint) from error
     except NotADeltaTable as error:

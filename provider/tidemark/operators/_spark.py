@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
@@ -41,6 +41,35 @@ class SparkOperator(TidemarkOperator):
         self._job = SparkJob(self.hook.settings, python_path=path, source=source, packages=packages)
         self._job.require_ready()
         return self.hook.runtime(self._job.run)
+
+    def table_by_name(self, context: Context, name: str) -> TableRef:
+        """The table of that name, with its identity. A job asks Spark's catalog once for a name that only it knows."""
+        return self._finder(context)(name)
+
+    def table_uri(self, context: Context, name: str) -> str:
+        """The canonical URI of the table, as `table_by_name` finds it. Raises TableNotFound, InvalidArgument."""
+        from tidemark.sql.table_names import table_name
+
+        if table_name(name).only_in_catalog:
+            return self.table_by_name(context, name).path
+        return self.hook.table_uri(name)
+
+    def known_uri(self, name: str) -> str:
+        """As `table_uri`, without a job. Raises InvalidArgument for a table that no job has found in a catalog yet."""
+        from tidemark.sql.table_names import table_name
+        from tidemark.streams.worker.catalog import known_to_the_store
+
+        meant = table_name(name)
+        known = known_to_the_store(self.hook.open_store(), meant.text) if meant.only_in_catalog else None
+        return self.hook.table_uri(name) if known is None else known.path
+
+    def _finder(self, context: Context) -> Callable[[str], TableRef]:
+        from tidemark.streams.worker.catalog import once_in_the_catalog
+
+        hook = self.hook
+        return once_in_the_catalog(
+            hook.open_store(), hook.table, self.runtime, tables=hook.open_table, key=key_of(context)
+        )
 
     def turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
         """Run a job that turns row tracking on, if it is off. A second run changes nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import flag_of, key_of
@@ -60,7 +61,8 @@ class BackfillTableOperator(SparkOperator):
         from tidemark.operators._jobs import backfill_table
         from tidemark.operators._partitions import target_of
 
-        overwrite, target = flag_of("overwrite", self.overwrite), target_of(self.hook, self.target)
+        overwrite = flag_of("overwrite", self.overwrite)
+        target = target_of(partial(self.table_by_name, context), self.target)
         runtime = self.runtime()
         store = runtime.store
         point = begin_backfill(store, self.change_stream, self.consumer_group, self.table, target)

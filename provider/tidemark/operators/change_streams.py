@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.change_streams.planning.definition import require_name
@@ -10,6 +11,7 @@ from tidemark.errors import ChangeStreamNotFound, InvalidArgument
 from tidemark.hooks.lake_tables import lake_tables_of
 from tidemark.operators._base import TidemarkOperator, flag_of, whole_number_of
 from tidemark.operators._constants import check_constants, check_options, is_constant
+from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -24,7 +26,7 @@ Keys = str | Sequence[str] | Mapping[str, Sequence[str]]
 FLAGS = {"true": True, "false": False, "none": None, "null": None, "": None}
 
 
-class _WithOptions(TidemarkOperator):
+class _WithOptions(SparkOperator):
     """An operator that says which options a change stream has."""
 
     change_stream: str
@@ -111,7 +113,7 @@ class CreateChangeStreamOperator(_WithOptions):
             watch=self.watch,
             keys=self.keys,
             options=options_of(self.options),
-            tables=lake_tables_of(self.hook),
+            tables=lake_tables_of(self.hook, partial(self.table_by_name, context)),
             logs=logs_root(self.hook.settings.workspace),
             initial_partitions=_partitions_of("initial_partitions", self.initial_partitions),
             if_not_exists=True,
@@ -168,8 +170,6 @@ class AlterChangeStreamOperator(_WithOptions):
         """The change stream as it stands: {change_stream, everything, tables, created, left_out}. Repeatable; a retry
         restarts at what is newest then.
         """
-        from functools import partial
-
         from tidemark.change_streams.worker import defining
         from tidemark.lake.delta_log import DeltaLog
 
@@ -181,7 +181,7 @@ class AlterChangeStreamOperator(_WithOptions):
             watch=() if suspend else self.watch,
             keys=self.keys,
             options=options_of(self.options),
-            tables=lake_tables_of(self.hook),
+            tables=lake_tables_of(self.hook, partial(self.table_by_name, context)),
             restart=self.restart,
             open_log=partial(DeltaLog.open, options=self.hook.settings.storage_options),
         )

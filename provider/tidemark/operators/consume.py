@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
@@ -42,8 +43,8 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
     return value.
 
     :param stream: the stream; several for `sql` and functions. (templated)
-    :param target: the table that is written, by path or as `schema.table`. A function may have several, and `sql` none.
-        (templated)
+    :param target: the table that is written: a path, `schema.table` or `catalog.schema.table`. A function may have
+        several, and `sql` none. (templated)
     :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
         (templated)
     :param keys: key columns of a merge, one name or several; only for a merge, and needed there. (templated)
@@ -116,7 +117,9 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
 
         requests, hook = write_requests(vars(self)), self.hook
         for request in requests:
-            planned_writes(replace(request, quarantine=None), hook.table_uri)  # refuses, before a table is made
+            planned_writes(
+                replace(request, quarantine=None), partial(self.table_uri, context)
+            )  # refuses, before a table is made
         runtime = self.runtime(functions=True)
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
         if flag_of("dry_run", self.only_plan):
@@ -154,16 +157,17 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         """The planned writes. A quarantine that does not exist is created, once all columns are known to fit."""
         from tidemark.streams.worker.fitting import require_columns_of_writes
 
-        streams, hook = streams_of(requests), self.hook
+        streams, hook, uri = streams_of(requests), self.hook, partial(self.table_uri, context)
         for request in requests:
             create_quarantine(
                 runtime,
                 hook,
                 request,
+                uri,
                 key=key_of(context),
                 check=lambda writes: require_columns_of_writes(runtime, streams, writes, bound),
             )
-        return [write for request in requests for write in planned_writes(request, hook.table_uri)]
+        return [write for request in requests for write in planned_writes(request, uri)]
 
     def planned_lineage(self) -> Lineage | None:
         """The streams' sources and the targets; None for a dry run, which touches nothing."""
@@ -172,7 +176,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         if flag_of("dry_run", self.only_plan):
             return None
         requests, hook = write_requests(vars(self)), self.hook
-        writes = [write for request in requests for write in planned_writes(request, hook.table_uri)]
+        writes = [write for request in requests for write in planned_writes(request, self.known_uri)]
         return lineage_of_plan(hook.open_store(), streams_of(requests), writes)
 
     def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.failpoints import failpoint
@@ -174,7 +175,7 @@ class ReadPartitionOperator(SparkOperator):
         bundle = from_plain(Bundle, self.bundle)
         store = self.hook.open_store()
         sink = sink_of(
-            self.hook,
+            partial(self.table_by_name, context),
             store,
             self.change_stream,
             write_as=self.write_as,

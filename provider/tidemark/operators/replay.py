@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._announce import facts_of, warn_of_quarantine
@@ -83,8 +84,8 @@ class ReplayWindowOperator(SparkOperator):
         from tidemark.streams.worker.replay import find_run, replay, require_replayable
 
         hook = self.hook
-        request = WriteRequest.parse(vars(self))
-        planned_writes(replace(request, quarantine=None), hook.table_uri)  # refuses, before a table is made
+        request, uri = WriteRequest.parse(vars(self)), partial(self.table_uri, context)
+        planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
         past = find_run(hook.open_store(), self.stream, self.run)
         runtime = self.runtime(functions=True)
         self.log.info("Replaying what %s took.", past.key)
@@ -92,6 +93,7 @@ class ReplayWindowOperator(SparkOperator):
             runtime,
             hook,
             request,
+            uri,
             key=key_of(context),
             check=lambda writes: require_replayable(runtime, past, writes),
         )
@@ -99,7 +101,7 @@ class ReplayWindowOperator(SparkOperator):
             runtime,
             past,
             key=key_of(context),
-            writes=planned_writes(request, hook.table_uri),
+            writes=planned_writes(request, uri),
             owner=owner_of(context),
         )
         if done.delivered_before:

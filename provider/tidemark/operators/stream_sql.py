@@ -111,7 +111,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         if not isinstance(statement, ParsedStatement):
             return None
         request = self._request(statement)
-        return lineage_of_plan(self.hook.open_store(), request.streams, planned_writes(request, self.hook.table_uri))
+        return lineage_of_plan(self.hook.open_store(), request.streams, planned_writes(request, self.known_uri))
 
     def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
         """The windows and what they became; None where the statement was no write."""
@@ -152,7 +152,10 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
         status = run_statement(
             hook.open_store(),
             statement,
-            tables=replace(lake_tables_of(hook), turn_on=partial(self.turn_on_row_tracking, context)),
+            tables=replace(
+                lake_tables_of(hook, partial(self.table_by_name, context)),
+                turn_on=partial(self.turn_on_row_tracking, context),
+            ),
             logs=logs_root(hook.settings.workspace),
             storage_options=hook.settings.storage_options,
         )
@@ -169,7 +172,7 @@ class StreamSQLOperator(LineageMixin, SparkOperator):
             runtime,
             key=key_of(context),
             streams=request.streams,
-            writes=planned_writes(request, hook.table_uri),
+            writes=planned_writes(request, partial(self.table_uri, context)),
             owner=owner_of(context),
             bound=bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until),
         )

@@ -91,7 +91,7 @@ class BeginTransactionOperator(SparkOperator):
         from tidemark.streams.worker.outcomes import Delivered
         from tidemark.streams.worker.pinned import facts_of_delivered, facts_of_pinned, tell_pinned
 
-        hook = self.hook
+        hook, uri = self.hook, partial(self.table_uri, context)
         runtime = self.runtime(functions=True)
         streams = names_of("streams", self.streams)
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
@@ -101,12 +101,12 @@ class BeginTransactionOperator(SparkOperator):
             if given.get("quarantine") is not None and request.quarantine is None:
                 problem = "in a group it must be a name: the number of statements is settled when the DAG is parsed"
                 raise InvalidArgument(argument="quarantine", value=given["quarantine"], problem=problem)
-            create_quarantine(runtime, hook, request, key=key_of(context, self.transaction), check=check)
+            create_quarantine(runtime, hook, request, uri, key=key_of(context, self.transaction), check=check)
         begun = begin(
             runtime,
             key=key_of(context, self.transaction),
             streams=streams,
-            writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
+            writes=[write for request in requests for write in planned_writes(request, uri)],
             owner=owner_of(context),
             bound=bound,
         )
@@ -125,8 +125,8 @@ class WriteStreamOperator(LineageMixin, SparkOperator):
 
     A second run finds what is written and does not write again. The offset moves only with the group's commit.
 
-    :param target: the table that is written, by path or as `schema.table`; several for a function; may be left out for
-        `sql`. (templated)
+    :param target: the table that is written: a path, `schema.table` or `catalog.schema.table`. A function may have
+        several, and `sql` none. (templated)
     :param write_as: `append`, `merge`, `sql`, or a function as `package.module:function`; see "One target: one task".
         (templated)
     :param stream: the stream, one of the group's; None: all of them. (templated)
@@ -182,12 +182,11 @@ class WriteStreamOperator(LineageMixin, SparkOperator):
         """Rows written by target: {target: {inserted, updated, deleted}}; {} where there was nothing to deliver."""
         from tidemark.streams.worker.submit import submit
 
-        hook = self.hook
         found = self._transaction(context)
         if found.result is not None:
             self.log.info("Transaction %s is delivered; there is nothing to write.", found.key)
             return {}
-        writes = planned_writes(WriteRequest.parse(self.request), hook.table_uri)
+        writes = planned_writes(WriteRequest.parse(self.request), partial(self.table_uri, context))
         numbers = _numbers(found, self.first_statement, writes)
         evidence = submit(self.runtime(functions=True), found, only=numbers)
         targets = {statement.number: statement.target.name for statement in found.plan.statements}
@@ -200,14 +199,14 @@ class WriteStreamOperator(LineageMixin, SparkOperator):
         from tidemark.lineage.facets import lineage_of_plan
 
         request, hook = WriteRequest.parse(self.request), self.hook
-        return lineage_of_plan(hook.open_store(), request.streams, planned_writes(request, hook.table_uri))
+        return lineage_of_plan(hook.open_store(), request.streams, planned_writes(request, self.known_uri))
 
     def delivered_lineage(self, key_of_task: Callable[[str | None], TransactionKey]) -> Lineage | None:
         """The windows that its statements read, and what they became; commit and begin tell nothing a second time."""
         from tidemark.lineage.facets import lineage_of_transaction
 
         hook = self.hook
-        count = len(planned_writes(WriteRequest.parse(self.request), hook.table_uri))
+        count = len(planned_writes(WriteRequest.parse(self.request), self.known_uri))
         own = slice(self.first_statement, self.first_statement + count)
         return lineage_of_transaction(hook.open_store(), key_of_task(self.transaction), own, hook.open_table)
 

@@ -70,7 +70,7 @@ class VacuumTableOperator(SparkOperator):
         runtime = self.runtime()
         plan = plan_table_vacuum(
             runtime.store,
-            self.hook.table(self.table),
+            self.table_by_name(context, self.table),
             runtime.tables,
             extension=extension,
             stretch=stretch,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from tidemark.errors import NotADeltaTable, TableNotFound
+from tidemark.errors import CatalogTableMoved, NotADeltaTable, TableNotFound
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.moved import MOST, table_at
+from tidemark.lake.storage import canonical_uri
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.identifiers import quoted, spelled
 from tidemark.sql.table_names import table_name
@@ -18,7 +19,7 @@ from tidemark.sql.table_names import table_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["VIEWS", "catalog_location", "kind_of", "named_table", "same_table"]
+__all__ = ["VIEWS", "catalog_location", "kind_of", "named_table", "require_in_catalog", "same_table"]
 
 VIEWS = ("VIEW", "TEMPORARY", "TEMPORARY_VIEW", "METRIC_VIEW")
 
@@ -66,6 +67,19 @@ def named_table(spark: SparkSession, name: str, options: Mapping[str, str]) -> T
         raise TableNotFound(path=f"{name} (in Spark's catalog)", hint=_CATALOG_MISSING)
     log = DeltaLog.open(catalog_location(spark, name, kind), options)
     return TableRef(name, log.uri, log.state().table_id, Addressing.CATALOG)
+
+
+def require_in_catalog(session: SparkSession, tables: Mapping[str, str]) -> None:
+    """Nothing, if each of the names that only a catalog knows leads to its path still. `tables`: name → canonical URI.
+
+    Raises CatalogTableMoved, NotADeltaTable.
+    """
+    for name, path in tables.items():
+        if table_name(name).only_in_catalog:
+            kind = kind_of(session, name)
+            found = None if kind is None else canonical_uri(catalog_location(session, name, kind))
+            if found != path:
+                raise CatalogTableMoved(name=name, path=path, found=found or "no place")
 
 
 def same_table(spark: SparkSession, table: TableRef, options: Mapping[str, str]) -> tuple[TableRef, ...]:

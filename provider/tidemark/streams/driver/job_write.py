@@ -16,6 +16,7 @@ from tidemark.delivery.planning.delivery import Finding
 from tidemark.errors import StatementRefused
 from tidemark.jobs.context import JobContext
 from tidemark.model.statements import Evidence, Statement, WriteAs
+from tidemark.streams.driver.catalog_tables import require_in_catalog
 from tidemark.streams.driver.function import load_function, run_function
 from tidemark.streams.driver.pinned_streams import PinnedStreams
 from tidemark.streams.driver.quarantine import Quarantine
@@ -77,9 +78,11 @@ class _Writing:
         """None where there is nothing to prepare: the target has it already, or a function does it itself."""
         if statement.write.write_as is WriteAs.FUNCTION:
             load_function(statement.write.function or "")
+            require_in_catalog(self.job.session, statement.write.tables)
             return None
         if find_delivery(self.shared, statement).finding is not Finding.FREE:
             return None
+        require_in_catalog(self.job.session, statement.write.tables)
         if (pair := quarantines.get(statement.number)) is not None:
             is_target = statement is pair.target
             prepared = pair.prepare_target() if is_target else pair.prepare_quarantine()

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from tidemark.control.schema import UtcDateTime, metadata
 
 __all__ = [
+    "catalog_tables",
     "job_targets",
     "jobs",
     "offset_moves",
@@ -183,3 +184,12 @@ target_numbers = sa.Table(
     sa.Column("version", sa.BigInteger, nullable=False),  # up to here the table's log was looked at
 )
 sa.Index("ix_tidemark_target_number_target_table_id", target_numbers.c.target_table_id)
+
+catalog_tables = sa.Table(
+    "tidemark_catalog_table",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),  # with its catalog, as tasks write it
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("table_id", sa.String(64), nullable=False),
+    sa.Column("found_at", UtcDateTime, nullable=False),
+)

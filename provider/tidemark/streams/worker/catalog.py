@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidemark.control.store import ControlStore
+from tidemark.errors import SourceError
 from tidemark.lake.moved import Finder
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, StreamMode, TableRef
 from tidemark.sql.table_names import table_name
 from tidemark.streams.model.sources import Source, table_source, view_source
 from tidemark.streams.model.table_jobs import FIND_TABLE, RESOLVE_VIEW, CatalogRequest, ViewRequest
+from tidemark.streams.store import catalog_tables
 from tidemark.streams.worker.defining import StreamRequest
+from tidemark.streams.worker.opening import Tables
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["asking_the_catalog", "finding_sources", "in_the_catalog"]
+__all__ = ["asking_the_catalog", "finding_sources", "in_the_catalog", "known_to_the_store", "once_in_the_catalog"]
 
 
 def asking_the_catalog(
@@ -33,6 +37,45 @@ def asking_the_catalog(
         return table
 
     return found
+
+
+def once_in_the_catalog(
+    store: ControlStore,
+    find: Callable[[str], TableRef],
+    runtime: Callable[[], Runtime],
+    *,
+    tables: Tables,
+    key: TransactionKey | None = None,
+) -> Callable[[str], TableRef]:
+    """As `asking_the_catalog`, with a job only once for a name. The store keeps the table, and it counts while it is at
+    its path.
+    """
+    asked = asking_the_catalog(find, runtime, key=key)
+
+    def found(name: str) -> TableRef:
+        meant = table_name(name)
+        if not meant.only_in_catalog:
+            return find(name)
+        known = known_to_the_store(store, meant.text)
+        if known is not None and _is_there(known, tables):
+            return known
+        table = asked(name)
+        store.write(lambda connection: catalog_tables.keep(connection, table, at=store.clock()))
+        return table
+
+    return found
+
+
+def known_to_the_store(store: ControlStore, name: str) -> TableRef | None:
+    """The table of a catalog as it was found last, or None."""
+    return store.read(lambda connection: catalog_tables.lookup(connection, name))
+
+
+def _is_there(table: TableRef, tables: Tables) -> bool:
+    try:
+        return tables(table.path).state().table_id == table.table_id
+    except SourceError:
+        return False
 
 
 def finding_sources(

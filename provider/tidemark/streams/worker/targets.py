@@ -70,11 +70,11 @@ def look_at_targets(writes: Sequence[PlannedWrite], tables: Tables, limits: Limi
     return heads
 
 
-def open_target(target: TableRef | str, tables: Tables) -> DeltaLog:
-    """The log of a target. Raises TargetNotFound, TargetNotDelta."""
+def open_target(target: TableRef | str, tables: Tables, *, at: str | None = None) -> DeltaLog:
+    """The log of a target, which is at the path `at` if that is known. Raises TargetNotFound, TargetNotDelta."""
     name = target.name if isinstance(target, TableRef) else target
     try:
-        return tables(target)
+        return tables(target if at is None else at)
     except TableNotFound as error:
         raise TargetNotFound(target=name, hint=error.hint) from error
     except NotADeltaTable as error:
@@ -119,7 +119,7 @@ def require_memory(target: str, metadata: Metadata, limits: Limits) -> None:
 
 
 def _look(write: PlannedWrite, tables: Tables, limits: Limits) -> TargetHead:
-    log = open_target(write.target, tables)
+    log = open_target(write.target, tables, at=write.tables.get(write.target))
     version = log.head()
     state = log.state(version)
     metadata = state.metadata

@@ -17,7 +17,7 @@ from tidemark.control.store import ControlStore
 from tidemark.delivery.model.marks import MarkKind, mark_of
 from tidemark.delivery.model.transactions import Transaction, TransactionState
 from tidemark.delivery.planning.delivery import Finding, judge
-from tidemark.errors import SourceError, SubmitRefused, TargetError, TidemarkError
+from tidemark.errors import CatalogTableMoved, SourceError, SubmitRefused, TargetError, TidemarkError
 from tidemark.errors.lasting import PERMANENT
 from tidemark.model.statements import Statement, TransactionKey
 from tidemark.streams.store import jobs, transactions
@@ -78,9 +78,10 @@ class Before:
 
 def end_attempt(store: ControlStore, key: TransactionKey, error: BaseException, *, tables: Tables = open_table) -> None:
     """End an attempt that failed with `error`: what was not submitted is free again. Submitted windows stay pinned for
-    the next attempt or consumer. They are free, too, if none can help and no target has any of them.
+    the next attempt or consumer. If none can help, or a table of a catalog is elsewhere, they are
+    free, too, unless a target has any of them.
     """
-    if isinstance(error, PERMANENT):
+    if isinstance(error, (*PERMANENT, CatalogTableMoved)):
         let_go(store, key, tables=tables)
     else:
         give_up(store, key, holder=None)
