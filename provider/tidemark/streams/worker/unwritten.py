@@ -78,8 +78,8 @@ class Before:
 
 def end_attempt(store: ControlStore, key: TransactionKey, error: BaseException, *, tables: Tables = open_table) -> None:
     """End an attempt that failed with `error`: what was not submitted is free again. Submitted windows stay pinned for
-    the next attempt or consumer. If none can help, or a table of a catalog is elsewhere, they are
-    free, too, unless a target has any of them.
+    the next attempt or consumer. If none can help, or a table of a catalog is elsewhere, they are free, too. They stay
+    pinned if a target has any of them.
     """
     if isinstance(error, (*PERMANENT, CatalogTableMoved)):
         let_go(store, key, tables=tables)
