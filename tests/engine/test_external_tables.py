@@ -252,6 +252,10 @@ def test_what_cannot_be_an_external_table_is_refused_before_anything_is_made(
     with pytest.raises(InvalidArgument, match="lake root"):
         connect(spark, f"sqlite:///{landing.path}/x.db").external_tables.refresh("arrivals")
 
+    landing.create()
+    with pytest.raises(ExternalTableNotFound, match="Did you mean 'arrivals'"):
+        lake.external_tables.refresh("arivals")
+
 
 def test_the_mode_belongs_to_the_source(landing: Landing) -> None:
     landing.create()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidemark.errors.sources import SourceError
 
 __all__ = [
@@ -14,9 +16,12 @@ __all__ = [
 
 
 class ExternalTableNotFound(SourceError):
-    """The external table {name!r} does not exist under {workspace}. Create it with RefreshExternalTableOperator or
-    lake.create_external_table. Either takes the location and the format of the files.
+    """The external table {name!r} does not exist under {workspace}. {hint}Create it with RefreshExternalTableOperator
+    or lake.external_tables.create. Either takes the location and the format of the files.
     """
+
+    def __init__(self, *, hint: str = "", **facts: Any) -> None:
+        super().__init__(hint=hint, **facts)
 
 
 class ExternalTableExists(SourceError):

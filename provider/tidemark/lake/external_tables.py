@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
-from tidemark.errors import DataFileChanged, ExternalTableNotFound, NotADeltaTable, NotAFile, TableNotFound
+from tidemark.errors import (
+    DataFileChanged,
+    ExternalTableNotFound,
+    LakeError,
+    NotADeltaTable,
+    NotAFile,
+    SourceError,
+    TableNotFound,
+)
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.file_names import matches
 from tidemark.lake.storage import Storage, StoredFile, canonical_uri
@@ -19,12 +28,14 @@ from tidemark.model.codec import from_plain
 from tidemark.model.external_tables import EXTERNAL_TABLE_PROPERTY, DataFile, ExternalTable
 from tidemark.model.foreign_json import foreign_object
 from tidemark.model.streams import Addressing, TableRef
+from tidemark.sql.alike import alike
 
 __all__ = ["definition", "external_table_ref", "files_of", "list_uri", "require_unchanged"]
 
 _ROOM = "external_tables"
 _BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)  # a quoted path in SQL
 _THREADS = 16
+_COMPARED = 100  # external tables whose names are compared with a mistyped one
 
 
 def list_uri(workspace: str, name: str) -> str:
@@ -43,8 +54,27 @@ def external_table_ref(workspace: str, name: str, options: Mapping[str, Any] | N
     try:
         log = DeltaLog.open(uri, options)
     except (TableNotFound, NotADeltaTable) as error:
-        raise ExternalTableNotFound(name=name, workspace=workspace) from error
+        hint = _meant(workspace, name, options)
+        raise ExternalTableNotFound(name=name, workspace=workspace, hint=hint) from error
     return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=Addressing.PATH)
+
+
+def _meant(workspace: str, name: str, options: Mapping[str, Any] | None) -> str:
+    """Up to three external tables with names like it, as a question; "" if there is none, or no storage answers."""
+    room = f"{canonical_uri(workspace)}/{_ROOM}"
+    try:
+        lists = list(islice(Storage(room, options).names(""), _COMPARED))
+    except (LakeError, OSError):
+        return ""
+    found = [repr(one) for one in alike(name, (own for one in lists for own in _name_at(f"{room}/{one}", options)))]
+    return f"Did you mean {' or '.join(found)}? " if found else ""
+
+
+def _name_at(uri: str, options: Mapping[str, Any] | None) -> Iterator[str]:
+    try:
+        yield definition(DeltaLog.open(uri, options)).name
+    except (SourceError, LakeError, OSError):
+        return
 
 
 def definition(log: DeltaLog) -> ExternalTable:
