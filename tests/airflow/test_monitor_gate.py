@@ -55,7 +55,7 @@ def failing(error: Exception) -> Callable[[MonitoredConnection], None]:
 
 def refused(gate: Gate) -> HTTPException:
     with pytest.raises(HTTPException) as refusal:
-        asyncio.run(gate.request(lambda _: pytest.fail("nobody was to be let in")))
+        asyncio.run(gate.ask(lambda _: pytest.fail("nobody was to be let in")))
     assert refusal.value.status_code == 503
     return refusal.value
 
@@ -66,9 +66,9 @@ def test_who_comes_when_it_is_full_is_refused_at_once_with_a_time_to_come_again(
     full = gate(clock, most=STORE_THREADS + 2)
 
     async def crowd() -> list[object]:
-        inside = [asyncio.ensure_future(full.request(lambda _: released.wait(LONG))) for _ in range(STORE_THREADS + 2)]
+        inside = [asyncio.ensure_future(full.ask(lambda _: released.wait(LONG))) for _ in range(STORE_THREADS + 2)]
         await asyncio.sleep(0)
-        late = await asyncio.gather(*(full.request(lambda _: "in") for _ in range(50)), return_exceptions=True)
+        late = await asyncio.gather(*(full.ask(lambda _: "in") for _ in range(50)), return_exceptions=True)
         released.set()
         return [*late, *await asyncio.gather(*inside)]
 
@@ -85,14 +85,14 @@ def test_after_a_failure_nobody_is_let_in_until_the_pause_is_over_and_one_has_tr
     paused = gate(clock, pause=5)
     for _ in range(2):  # the one that tries may fail as well
         with pytest.raises((StoreBusy, HTTPException)):
-            asyncio.run(paused.request(how))
+            asyncio.run(paused.ask(how))
         refused(paused)
         clock.now += 4.9
         refused(paused)
         clock.now += 0.2
 
     async def several() -> list[object]:
-        return await asyncio.gather(*(paused.request(lambda _: "in") for _ in range(9)), return_exceptions=True)
+        return await asyncio.gather(*(paused.ask(lambda _: "in") for _ in range(9)), return_exceptions=True)
 
     found = asyncio.run(several())
     assert (found[0], {type(one) for one in found[1:]}) == ("in", {HTTPException})
@@ -104,7 +104,7 @@ def test_work_that_does_not_end_is_given_up_and_is_no_way_in_for_others(
 ) -> None:
     slow = gate(clock, patience=0.01)
     with pytest.raises(HTTPException, match="does not answer"):
-        asyncio.run(slow.request(lambda _: released.wait(LONG)))
+        asyncio.run(slow.ask(lambda _: released.wait(LONG)))
     refused(slow)
 
 
@@ -115,16 +115,16 @@ def test_an_answer_that_is_an_error_is_an_answer(clock: Clock, answer: Exception
     well = gate(clock)
     for _ in range(3):
         with pytest.raises(type(answer)):
-            asyncio.run(well.request(failing(answer)))
-    assert asyncio.run(well.request(lambda monitored: monitored.conn_id)) == "c"
+            asyncio.run(well.ask(failing(answer)))
+    assert asyncio.run(well.ask(lambda monitored: monitored.conn_id)) == "c"
     with pytest.raises(StoreBusy):
-        asyncio.run(well.request(failing(BUSY)))
+        asyncio.run(well.ask(failing(BUSY)))
     clock.now += 6
     with pytest.raises(type(answer)):
-        asyncio.run(well.request(failing(answer)))
+        asyncio.run(well.ask(failing(answer)))
 
     async def several() -> list[object]:
-        return await asyncio.gather(*(well.request(lambda _: "in") for _ in range(9)))
+        return await asyncio.gather(*(well.ask(lambda _: "in") for _ in range(9)))
 
     assert asyncio.run(several()) == ["in"] * 9
 
