@@ -6,7 +6,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +19,11 @@ from pyspark.sql import SparkSession
 from tests.airflow.command_line import run_airflow
 from tests.airflow.runs import Lake, Outcome
 from tests.tiers import nightly
-from tidemark.errors import InvalidArgument, TableNotFound, TargetNotFound
+from tidemark.errors import InvalidArgument, JobDied, TableNotFound, TargetNotFound
 from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing
 from tidemark.operators._plans import WriteRequest, planned_writes
@@ -224,6 +225,30 @@ def test_a_target_of_a_catalog_is_asked_for_once_and_again_when_it_is_elsewhere(
     assert [row.id for row in elsewhere.collect()] == [3]
 
 
+def test_a_plan_whose_worker_died_is_given_back_if_its_target_is_elsewhere(
+    run_dag: RunDag, shop: Shop, hook: TidemarkHook, tmp_path: Path
+) -> None:
+    create(shop, shop.table)
+    outside = f"CREATE TABLE {{s}}.kept (id INT) USING delta LOCATION '{tmp_path}"
+    shop.sql(f"{outside}/first'", "INSERT INTO {s}.orders VALUES (1)")
+    target = f"spark_catalog.{shop.schema}.kept"
+    with DAG(f"{shop.schema}_kept", schedule=None) as dag:
+        appending(shop, target)
+    assert run_dag(dag, at=datetime(2026, 11, 1, tzinfo=UTC)).state == "success"
+    shop.sql("INSERT INTO {s}.orders VALUES (2)")
+
+    def dies(spec: JobSpec) -> JobResult:
+        raise JobDied(key=spec.kind, exit_code=-9, tail="")
+
+    runtime, opened = begun(shop, hook, "dead", target=target, path=f"file://{tmp_path}/first")
+    with pytest.raises(JobDied):
+        deliver(replace(runtime, run=dies), opened)
+    shop.sql("DROP TABLE {s}.kept", f"{outside}/second'")
+    again = datetime(2026, 11, 2, tzinfo=UTC)
+    assert [run_dag(dag, at=again).state for _ in range(2)] == ["failed", "success"]
+    assert [row.id for row in shop.spark.table(target).collect()] == [2]
+
+
 def test_sql_a_vacuum_and_a_change_stream_take_names_of_a_catalog(run_dag: RunDag, shop: Shop) -> None:
     shop.sql("CREATE TABLE {s}.kept (id INT) USING delta", "INSERT INTO {s}.orders VALUES (1)")
     create(shop, shop.table)
@@ -321,13 +346,15 @@ def run(operator: BaseOperator) -> Any:
     return operator.execute({"ti": instance})  # type: ignore[arg-type,typeddict-item]
 
 
-def begun(shop: Shop, hook: TidemarkHook, run_id: str) -> tuple[Runtime, Begun]:
+def begun(
+    shop: Shop, hook: TidemarkHook, run_id: str, *, target: str | None = None, path: str | None = None
+) -> tuple[Runtime, Begun]:
     runtime = hook.runtime(SparkJob(hook.settings).run)
-    write = WriteRequest(streams=(shop.schema,), targets=(shop.mirror,), write_as="append")
+    write = WriteRequest(streams=(shop.schema,), targets=(target or shop.mirror,), write_as="append")
     return runtime, begin(
         runtime,
         key=TransactionKey(shop.schema, run_id, "consume"),
         streams=[shop.schema],
-        writes=planned_writes(write, hook.table_uri),
+        writes=planned_writes(write, hook.table_uri if path is None else lambda _: path),
         owner="a worker",
     )

@@ -18,6 +18,7 @@ from tidemark.streams.worker.catalog import known_to_the_store, once_in_the_cata
 from tidemark.streams.worker.opening import open_table
 
 NAME = "unity.shop.orders"
+CONN = "tidemark_default"
 AT = datetime(2026, 11, 25, tzinfo=UTC)
 
 
@@ -45,7 +46,11 @@ def find(copied_store: ControlStore, catalog: Catalog) -> Callable[[str], TableR
     def runtime() -> Any:
         return catalog
 
-    return once_in_the_catalog(copied_store, lambda name: TableRef(name, name, "lake"), runtime, tables=open_table)
+    return once_in_the_catalog(copied_store, open_named, runtime, connection=CONN, tables=open_table)
+
+
+def open_named(name: str) -> TableRef:
+    return TableRef(name, name, "lake")
 
 
 def made(path: Path) -> TableRef:
@@ -86,12 +91,33 @@ def test_what_is_forgotten_is_unknown_and_a_later_find_is_not_forgotten(
     copied_store: ControlStore, tmp_path: Path
 ) -> None:
     first, second = made(tmp_path / "first"), made(tmp_path / "second")
-    copied_store.write(lambda connection: catalog_tables.keep(connection, first, at=AT))
-    copied_store.write(lambda connection: catalog_tables.keep(connection, second, at=AT))
+    copied_store.write(lambda connection: catalog_tables.keep(connection, CONN, first, at=AT))
+    copied_store.write(lambda connection: catalog_tables.keep(connection, CONN, second, at=AT))
     copied_store.write(lambda connection: catalog_tables.forget(connection, NAME, path=first.path))
-    assert known_to_the_store(copied_store, NAME) == second
+    assert known_to_the_store(copied_store, CONN, NAME) == second
     for _ in range(2):
         copied_store.write(lambda connection: catalog_tables.forget(connection, NAME, path=second.path))
-        assert known_to_the_store(copied_store, NAME) is None
-    copied_store.write(lambda connection: catalog_tables.keep(connection, first, at=AT))
-    assert known_to_the_store(copied_store, NAME) == first
+        assert known_to_the_store(copied_store, CONN, NAME) is None
+    copied_store.write(lambda connection: catalog_tables.keep(connection, CONN, first, at=AT))
+    assert known_to_the_store(copied_store, CONN, NAME) == first
+
+
+def test_another_connection_may_have_another_catalog(copied_store: ControlStore, tmp_path: Path) -> None:
+    here, there = made(tmp_path / "here"), made(tmp_path / "there")
+    copied_store.write(lambda connection: catalog_tables.keep(connection, CONN, here, at=AT))
+    copied_store.write(lambda connection: catalog_tables.keep(connection, "other", there, at=AT))
+    assert known_to_the_store(copied_store, CONN, NAME) == here
+    assert known_to_the_store(copied_store, "other", NAME) == there
+
+
+def test_those_whose_job_does_not_check_the_name_ask_in_any_case(
+    copied_store: ControlStore, catalog: Catalog, tmp_path: Path
+) -> None:
+    def runtime() -> Any:
+        return catalog
+
+    find = once_in_the_catalog(copied_store, open_named, runtime, connection=CONN, tables=open_table, anew=True)
+    catalog.has[NAME] = made(tmp_path / "orders")
+    assert find(NAME) == catalog.has[NAME]
+    catalog.has[NAME] = made(tmp_path / "elsewhere")  # and the old one is there still
+    assert find(NAME) == catalog.has[NAME]

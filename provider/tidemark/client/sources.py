@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.changes.driver.views.catalog import resolve_view
 from tidemark.errors import ExternalTableNotFound, InvalidArgument, NotADeltaTable, SourceError, TableNotFound
-from tidemark.lake.external_tables import external_table_ref
+from tidemark.lake.external_tables import external_table_ref, find_external_table
 from tidemark.model.streams import StreamMode, TableRef
 from tidemark.sql.statements import path_name
 from tidemark.streams.model.sources import Source, table_source, view_source
@@ -67,11 +67,7 @@ def find_files(context: ClientContext, name: str) -> Source:
 
 def is_external_table(context: ClientContext, name: str) -> bool:
     """Whether files were made known under that name."""
-    try:
-        external_table_ref(context.paths.workspace, name, context.options)
-    except ExternalTableNotFound:
-        return False
-    return True
+    return find_external_table(context.paths.workspace, name, context.options) is not None
 
 
 def _table_or_view(context: ClientContext, name: str, *, beyond_snowflake: bool) -> Source:

@@ -56,7 +56,7 @@ def _desk(lake: Lake, context: ClientContext) -> Desk:
         store=context.store,
         sources=sources_of(context, enable_row_tracking=True),  # R3, R79
         who=context.who,
-        kind_of=lambda name: kind_of(context, name),
+        kind_of=lambda name, _: kind_of(context, name),
         refresh=lake.external_tables.refresh,
     )
 

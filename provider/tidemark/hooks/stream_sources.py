@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tidemark.hooks.tidemark import TidemarkHook
     from tidemark.model.statements import TransactionKey
     from tidemark.model.streams import TableRef
+    from tidemark.streams.planning.stream_sql.statements import ObjectKind
     from tidemark.streams.worker.defining import Sources
     from tidemark.streams.worker.runtime import Runtime
 
@@ -31,17 +32,23 @@ def stream_sources(
     return Sources(finding_sources(hook.table, hook.external_table, runtime, key=key), hook.open_table, turn_on)
 
 
-def kind_of(hook: TidemarkHook, store: ControlStore, name: str) -> str | None:
-    """TABLE, EXTERNAL TABLE or STREAM, as a task finds it without a job. None if the name leads nowhere, or if only
-    Spark's catalog knows it.
+def kind_of(hook: TidemarkHook, store: ControlStore, name: str, asked: ObjectKind) -> str | None:
+    """TABLE, EXTERNAL TABLE or STREAM, as a task finds it without a job; of a table and an external table the one that
+    was `asked` for. None if the name leads nowhere, or if only Spark's catalog knows it.
     """
     from tidemark.errors import TidemarkError
+    from tidemark.lake.external_tables import find_external_table
+    from tidemark.streams.planning.stream_sql.statements import ObjectKind
     from tidemark.streams.worker.defining import find_stream
 
-    for kind, find in (("TABLE", hook.table), ("EXTERNAL TABLE", hook.external_table)):
-        try:
-            find(name)
-        except TidemarkError:
-            continue
-        return kind
-    return None if find_stream(store, name) is None else "STREAM"
+    settings = hook.settings
+    files = find_external_table(settings.workspace, name, settings.storage_options) is not None
+    if files and asked in (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE):
+        return ObjectKind.EXTERNAL_TABLE
+    try:
+        hook.table(name)
+    except TidemarkError:
+        if files:
+            return ObjectKind.EXTERNAL_TABLE
+        return None if find_stream(store, name) is None else "STREAM"
+    return ObjectKind.TABLE

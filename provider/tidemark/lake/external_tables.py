@@ -30,7 +30,7 @@ from tidemark.model.foreign_json import foreign_object
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.alike import alike
 
-__all__ = ["definition", "external_table_ref", "files_of", "list_uri", "require_unchanged"]
+__all__ = ["definition", "external_table_ref", "files_of", "find_external_table", "list_uri", "require_unchanged"]
 
 _ROOM = "external_tables"
 _BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)  # a quoted path in SQL
@@ -49,13 +49,21 @@ def list_uri(workspace: str, name: str) -> str:
 
 
 def external_table_ref(workspace: str, name: str, options: Mapping[str, Any] | None = None) -> TableRef:
-    """The table that a stream on the external table reads: its list of files. Raises ExternalTableNotFound."""
-    uri = list_uri(workspace, name)
+    """The table that a stream on the external table reads: its list of files. Raises ExternalTableNotFound with
+    similar names.
+    """
+    found = find_external_table(workspace, name, options)
+    if found is None:
+        raise ExternalTableNotFound(name=name, workspace=workspace, hint=_meant(workspace, name, options))
+    return found
+
+
+def find_external_table(workspace: str, name: str, options: Mapping[str, Any] | None = None) -> TableRef | None:
+    """The same, or None: a question, not a failure."""
     try:
-        log = DeltaLog.open(uri, options)
-    except (TableNotFound, NotADeltaTable) as error:
-        hint = _meant(workspace, name, options)
-        raise ExternalTableNotFound(name=name, workspace=workspace, hint=hint) from error
+        log = DeltaLog.open(list_uri(workspace, name), options)
+    except (TableNotFound, NotADeltaTable):
+        return None
     return TableRef(name=name, path=log.uri, table_id=log.state().table_id, addressing=Addressing.PATH)
 
 

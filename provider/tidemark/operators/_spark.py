@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._base import TidemarkOperator, key_of, python_path_of
@@ -25,7 +25,7 @@ class SparkOperator(TidemarkOperator):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._job: SparkJob | None = None
+        self._jobs: list[SparkJob] = []
 
     def runtime(
         self, *, functions: bool = False, source: SourceAddress | None = None, packages: Sequence[str] = ()
@@ -38,21 +38,40 @@ class SparkOperator(TidemarkOperator):
         from tidemark.hooks.spark_job import SparkJob
 
         path = python_path_of(self) if functions else ()
-        self._job = SparkJob(self.hook.settings, python_path=path, source=source, packages=packages)
-        self._job.require_ready()
-        return self.hook.runtime(self._job.run)
+        job = SparkJob(self.hook.settings, python_path=path, source=source, packages=packages)
+        self._jobs.append(job)
+        job.require_ready()
+        return self.hook.runtime(job.run)
 
-    def table_by_name(self, context: Context, name: str) -> TableRef:
-        """The table of that name, with its identity. A job asks Spark's catalog once for a name that only it knows."""
-        return self._finder(context)(name)
+    def table_by_name(self, context: Context, name: str, *, anew: bool = True) -> TableRef:
+        """The table of that name, with its identity. A job asks Spark's catalog for a name that only it knows; unless
+        `anew` it does so once, for those whose job checks the name.
+        """
+        from tidemark.streams.worker.catalog import once_in_the_catalog
+
+        hook = self.hook
+        find = once_in_the_catalog(
+            hook.open_store(),
+            hook.table,
+            self.runtime,
+            connection=self.conn_id,
+            tables=hook.open_table,
+            key=key_of(context),
+            anew=anew,
+        )
+        return find(name)
 
     def table_uri(self, context: Context, name: str) -> str:
-        """The canonical URI of the table, as `table_by_name` finds it. Raises TableNotFound, InvalidArgument."""
+        """The canonical URI of a table that a statement names: in a retry that of the plan, else as `table_by_name`
+        finds it. Raises TableNotFound, InvalidArgument.
+        """
         from tidemark.sql.table_names import table_name
+        from tidemark.streams.worker.catalog import planned_paths
 
-        if table_name(name).only_in_catalog:
-            return self.table_by_name(context, name).path
-        return self.hook.table_uri(name)
+        if not table_name(name).only_in_catalog:
+            return self.hook.table_uri(name)
+        planned = planned_paths(self.hook.open_store(), key_of(context, getattr(self, "transaction", None)))
+        return planned.get(name) or self.table_by_name(context, name, anew=False).path
 
     def known_uri(self, name: str) -> str:
         """As `table_uri`, without a job. Raises InvalidArgument for a table that no job has found in a catalog yet."""
@@ -60,16 +79,8 @@ class SparkOperator(TidemarkOperator):
         from tidemark.streams.worker.catalog import known_to_the_store
 
         meant = table_name(name)
-        known = known_to_the_store(self.hook.open_store(), meant.text) if meant.only_in_catalog else None
+        known = known_to_the_store(self.hook.open_store(), self.conn_id, meant.text) if meant.only_in_catalog else None
         return self.hook.table_uri(name) if known is None else known.path
-
-    def _finder(self, context: Context) -> Callable[[str], TableRef]:
-        from tidemark.streams.worker.catalog import once_in_the_catalog
-
-        hook = self.hook
-        return once_in_the_catalog(
-            hook.open_store(), hook.table, self.runtime, tables=hook.open_table, key=key_of(context)
-        )
 
     def turn_on_row_tracking(self, context: Context, table: TableRef) -> None:
         """Run a job that turns row tracking on, if it is off. A second run changes nothing."""
@@ -82,9 +93,9 @@ class SparkOperator(TidemarkOperator):
         turn_on_row_tracking(runtime, table, key=key_of(context))
 
     def cancel_job(self) -> None:
-        """End the job that runs, with all of its processes."""
-        if self._job is not None:
-            self._job.cancel()
+        """End the job that runs, with all of its processes. A task may have several, one after the other."""
+        for job in self._jobs:
+            job.cancel()
 
     def on_kill(self) -> None:
         """End the job that runs; the next attempt continues from the stored state."""

@@ -175,7 +175,7 @@ class ReadPartitionOperator(SparkOperator):
         bundle = from_plain(Bundle, self.bundle)
         store = self.hook.open_store()
         sink = sink_of(
-            partial(self.table_by_name, context),
+            partial(self.table_by_name, context, anew=False),
             store,
             self.change_stream,
             write_as=self.write_as,

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tidemark.errors import StatementRefused
 from tidemark.sql.foreign_sql import SPARK, SqlNotUnderstood, trees
-from tidemark.sql.identifiers import quoted
+from tidemark.sql.identifiers import quoted, spelled
 
 __all__ = [
     "ParsedStatement",
@@ -55,10 +55,10 @@ class TableMention:
 
     @property
     def name(self) -> str:
-        """`schema.table`, or ``delta.`/path` `` for a path."""
+        """`schema.table`, or ``delta.`/path` `` for a path. A catalog's name has backticks where needed."""
         if len(self.parts) == 2 and self.parts[0].lower() == "delta":
             return path_name(self.parts[1])
-        return ".".join(self.parts)
+        return ".".join(map(spelled, self.parts) if len(self.parts) > 2 else self.parts)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from tidemark.change_streams.model.sinks import ChunkAnswer, ChunkWrite, ReadReq
 from tidemark.errors import JobCancelled, JobDeadlineExceeded, TidemarkError
 from tidemark.jobs.context import JobContext
 from tidemark.jobs.failures import named_failure
+from tidemark.streams.driver.catalog_tables import require_in_catalog
 from tidemark.streams.driver.function import load_function
 
 __all__ = ["read_partitions"]
@@ -20,6 +21,9 @@ def read_partitions(job: JobContext, request: ReadRequest) -> ChunkAnswers:
     """
     if request.sink.kind is SinkKind.FUNCTION:
         load_function(request.sink.function or "")
+    target = request.sink.target
+    if target is not None:
+        require_in_catalog(job.session, {target.name: target.path})
     sink = ChunkSink(job.session, job.spec.store_id, request.log_path, request.sink, job.stop_if_due, job.options)
     answers: list[ChunkAnswer] = []
     failed: set[str] = set()

@@ -20,6 +20,7 @@ from tidemark.errors import JobError, from_record
 from tidemark.failpoints import failpoint
 from tidemark.model.jobs import ErrorRecord
 from tidemark.model.statements import TransactionKey
+from tidemark.streams.worker.catalog import forget_moved
 from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.targets import require_memory
 
@@ -75,7 +76,9 @@ def _answers(
         raise
     if result.error is not None:
         _all_failed(store, chunks, run, result.error)
-        raise from_record(result.error)
+        problem = from_record(result.error)
+        forget_moved(store, problem)
+        raise problem
     return READ_PARTITIONS.reported(result).chunks
 
 

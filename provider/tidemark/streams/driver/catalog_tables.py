@@ -70,16 +70,16 @@ def named_table(spark: SparkSession, name: str, options: Mapping[str, str]) -> T
 
 
 def require_in_catalog(session: SparkSession, tables: Mapping[str, str]) -> None:
-    """Nothing, if each of the names that only a catalog knows leads to its path still. `tables`: name → canonical URI.
+    """Nothing, if none of the names that only a catalog knows leads to another path. `tables`: name → canonical URI.
 
+    A name that this session's catalogs do not know is no contradiction: another Spark may have begun the transaction.
     Raises CatalogTableMoved, NotADeltaTable.
     """
     for name, path in tables.items():
-        if table_name(name).only_in_catalog:
-            kind = kind_of(session, name)
-            found = None if kind is None else canonical_uri(catalog_location(session, name, kind))
-            if found != path:
-                raise CatalogTableMoved(name=name, path=path, found=found or "no place")
+        kind = kind_of(session, name) if table_name(name).only_in_catalog else None
+        found = path if kind is None else canonical_uri(catalog_location(session, name, kind))
+        if found != path:
+            raise CatalogTableMoved(name=name, path=path, found=found)
 
 
 def same_table(spark: SparkSession, table: TableRef, options: Mapping[str, str]) -> tuple[TableRef, ...]:

@@ -78,9 +78,10 @@ class _Writing:
         """None where there is nothing to prepare: the target has it already, or a function does it itself."""
         if statement.write.write_as is WriteAs.FUNCTION:
             load_function(statement.write.function or "")
-            require_in_catalog(self.job.session, statement.write.tables)
+            if self._is_free(statement):
+                require_in_catalog(self.job.session, statement.write.tables)
             return None
-        if find_delivery(self.shared, statement).finding is not Finding.FREE:
+        if not self._is_free(statement):
             return None
         require_in_catalog(self.job.session, statement.write.tables)
         if (pair := quarantines.get(statement.number)) is not None:
@@ -90,6 +91,9 @@ class _Writing:
             prepared = self._prepare(statement)
         kept.callback(prepared.close)
         return prepared
+
+    def _is_free(self, statement: Statement) -> bool:
+        return find_delivery(self.shared, statement).finding is Finding.FREE
 
     def _prepare(self, statement: Statement) -> PreparedWrite:
         asked = statement.write

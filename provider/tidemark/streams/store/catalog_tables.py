@@ -15,18 +15,21 @@ _of = catalog_tables.c
 _NONE = ""
 
 
-def lookup(connection: sa.Connection, name: str) -> TableRef | None:
-    """The table of that name as it was found last, or None: a question, not a failure."""
-    known = sa.select(catalog_tables).where(_of.name == name, _of.table_id != _NONE)
+def lookup(connection: sa.Connection, conn_id: str, name: str) -> TableRef | None:
+    """The table of that name as it was found last with the Airflow connection `conn_id`, or None: a question, not a
+    failure.
+    """
+    known = sa.select(catalog_tables).where(_of.conn_id == conn_id, _of.name == name, _of.table_id != _NONE)
     row = connection.execute(known).mappings().first()
     return None if row is None else TableRef(row["name"], row["path"], row["table_id"], Addressing.CATALOG)
 
 
-def keep(connection: sa.Connection, table: TableRef, *, at: datetime) -> None:
+def keep(connection: sa.Connection, conn_id: str, table: TableRef, *, at: datetime) -> None:
     """The table was found at `at`, and an earlier find of its name counts no more. A second time changes nothing."""
     found = {"path": table.path, "table_id": table.table_id, "found_at": at}
-    if connection.execute(catalog_tables.update().where(_of.name == table.name).values(found)).rowcount == 0:
-        connection.execute(catalog_tables.insert().values(name=table.name, **found))
+    same = (_of.conn_id == conn_id, _of.name == table.name)
+    if connection.execute(catalog_tables.update().where(*same).values(found)).rowcount == 0:
+        connection.execute(catalog_tables.insert().values(conn_id=conn_id, name=table.name, **found))
 
 
 def forget(connection: sa.Connection, name: str, *, path: str) -> None:

@@ -188,6 +188,7 @@ sa.Index("ix_tidemark_target_number_target_table_id", target_numbers.c.target_ta
 catalog_tables = sa.Table(
     "tidemark_catalog_table",
     metadata,
+    sa.Column("conn_id", sa.Text, primary_key=True),  # connections of one store may have catalogs of their own
     sa.Column("name", sa.Text, primary_key=True),  # with its catalog, as tasks write it
     sa.Column("path", sa.Text, nullable=False),
     sa.Column("table_id", sa.String(64), nullable=False),

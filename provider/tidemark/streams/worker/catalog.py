@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import SourceError
+from tidemark.errors import CatalogTableMoved, SourceError
 from tidemark.lake.moved import Finder
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, StreamMode, TableRef
 from tidemark.sql.table_names import table_name
 from tidemark.streams.model.sources import Source, table_source, view_source
 from tidemark.streams.model.table_jobs import FIND_TABLE, RESOLVE_VIEW, CatalogRequest, ViewRequest
-from tidemark.streams.store import catalog_tables
+from tidemark.streams.store import catalog_tables, transactions
 from tidemark.streams.worker.defining import StreamRequest
 from tidemark.streams.worker.opening import Tables
 from tidemark.streams.worker.runtime import Runtime
 
-__all__ = ["asking_the_catalog", "finding_sources", "in_the_catalog", "known_to_the_store", "once_in_the_catalog"]
+__all__ = [
+    "asking_the_catalog",
+    "finding_sources",
+    "forget_moved",
+    "in_the_catalog",
+    "known_to_the_store",
+    "once_in_the_catalog",
+    "planned_paths",
+]
 
 
 def asking_the_catalog(
@@ -44,11 +52,13 @@ def once_in_the_catalog(
     find: Callable[[str], TableRef],
     runtime: Callable[[], Runtime],
     *,
+    connection: str,
     tables: Tables,
     key: TransactionKey | None = None,
+    anew: bool = False,
 ) -> Callable[[str], TableRef]:
-    """As `asking_the_catalog`, with a job only once for a name. The store keeps the table, and it counts while it is at
-    its path.
+    """As `asking_the_catalog`, with a job only once for a name. The store keeps the table for the Airflow `connection`,
+    and it counts while it is at its path. `anew`: a job is asked in any case, for those that do not check the name.
     """
     asked = asking_the_catalog(find, runtime, key=key)
 
@@ -56,19 +66,34 @@ def once_in_the_catalog(
         meant = table_name(name)
         if not meant.only_in_catalog:
             return find(name)
-        known = known_to_the_store(store, meant.text)
+        known = None if anew else known_to_the_store(store, connection, meant.text)
         if known is not None and _is_there(known, tables):
             return known
         table = asked(name)
-        store.write(lambda connection: catalog_tables.keep(connection, table, at=store.clock()))
+        store.write(lambda c: catalog_tables.keep(c, connection, table, at=store.clock()))
         return table
 
     return found
 
 
-def known_to_the_store(store: ControlStore, name: str) -> TableRef | None:
-    """The table of a catalog as it was found last, or None."""
-    return store.read(lambda connection: catalog_tables.lookup(connection, name))
+def known_to_the_store(store: ControlStore, connection: str, name: str) -> TableRef | None:
+    """The table of a catalog as it was found last with that Airflow connection, or None."""
+    return store.read(lambda c: catalog_tables.lookup(c, connection, name))
+
+
+def planned_paths(store: ControlStore, key: TransactionKey) -> dict[str, str]:
+    """Name → URI of the tables of catalogs in the plan of that key: a retry means the same ones. Without a plan {}."""
+    stored = store.read(lambda c: transactions.current(c, key))
+    if stored is None:
+        return {}
+    named = (write.tables.items() for write in (s.write for s in stored.transaction.plan.statements))
+    return {name: uri for pairs in named for name, uri in pairs if table_name(name).only_in_catalog}
+
+
+def forget_moved(store: ControlStore, error: BaseException) -> None:
+    """If the error is CatalogTableMoved, the next attempt asks the catalog. A second time changes nothing."""
+    if isinstance(error, CatalogTableMoved):
+        store.write(lambda c: catalog_tables.forget(c, error.facts["name"], path=error.facts["path"]))
 
 
 def _is_there(table: TableRef, tables: Tables) -> bool:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidemark.changes.planning.source_keys import require_fitting_mode, require_keys
+from tidemark.changes.planning.source_support import require_readable
 from tidemark.changes.worker.sources import require_stream_source
 from tidemark.control.store import ControlStore
 from tidemark.errors import (
@@ -207,11 +208,14 @@ def no_stream_of_a_stream(store: ControlStore, name: str) -> Iterator[None]:
 def prepared(
     source: Source, tables: Tables, *, keys: Sequence[str] = (), turn_on: Callable[[TableRef], None] | None = None
 ) -> Source:
-    """The source, if a stream can read each of its tables, by `keys` as its table spells them. Row tracking is turned
-    on if it is off (R3, R79). A second run finds it on.
+    """The source, if a stream can read each of its tables, by `keys` as its table spells them; a view has none. Row
+    tracking is turned on if it is off (R3, R79), once all tables can be read. A second run finds it on.
 
     Raises RowTrackingDisabled, UnsupportedTableFeature, InvalidArgument for invalid keys.
     """
+    keys = () if source.view is not None else keys
+    for table in source.tables:
+        require_readable(tables(table).state(), _for_spark(table), row_ids=turn_on is None and not keys)
     for table in source.tables:
         if turn_on is not None and not keys and not tables(table).state().row_tracking:
             turn_on(table)
@@ -239,11 +243,12 @@ def _asked_again(store: ControlStore, kept: Stream, request: StreamRequest, sour
     if kept.view is None and kept.source.addressing is Addressing.CATALOG and kept.source.name == name:
         return source_of(kept)
     try:
-        with no_stream_of_a_stream(store, name):
-            return sources.find(request)
-    except TableNotFound:
-        if kept.view is not None or (name != kept.source.name and not was_on(store, kept, name)):
-            raise
+        return sources.find(request)
+    except (TableNotFound, NotADeltaTable, ExternalTableNotFound) as missing:
+        known = kept.view is None and (name == kept.source.name or was_on(store, kept, name))
+        if not (known and isinstance(missing, TableNotFound)):
+            with no_stream_of_a_stream(store, name):
+                raise
         log.warning("The table %s has another name now: %s. Stream %s continues.", name, kept.source.name, kept.name)
         return table_source(followed(store, kept.name, sources.open).source)
 

@@ -42,15 +42,15 @@ FILES = (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE)
 
 @dataclass(frozen=True)
 class Desk:
-    """The means of statements. `kind_of`: the kind of object that a name leads to, in SQL's words; None if it leads
-    nowhere. `refresh`: notes which files an external table has now. `once`: `who` is one run, so a stream that it has
-    created stays, also by OR REPLACE.
+    """The means of statements. `kind_of`: the kind of object that a name leads to, in SQL's words, and None if it leads
+    nowhere; of two objects the one of the kind that was asked for. `refresh`: notes which files an external table has
+    now. `once`: `who` is one run, so a stream that it has created stays, also by OR REPLACE.
     """
 
     store: ControlStore
     sources: Sources
     who: str
-    kind_of: Callable[[str], str | None]
+    kind_of: Callable[[str, ObjectKind], str | None]
     refresh: Callable[[str], Refreshed]
     once: bool = False
 
@@ -102,7 +102,7 @@ def _kept(desk: Desk, create: CreateStream | CloneStream, existing: Stream | Non
 def _request(desk: Desk, create: CreateStream, text: str) -> StreamRequest:
     """The stream that is asked for, if its source is of the kind that the statement says (R9)."""
     source = external_table_name(create.source) if create.kind in FILES else sql_name(create.source)
-    found = desk.kind_of(source)
+    found = desk.kind_of(source, create.kind)
     as_said = found == create.kind or (found == ObjectKind.EXTERNAL_TABLE and create.kind in FILES)
     if found is not None and not as_said:
         problem = f"Object found is of type '{found}', not specified type '{create.kind}'."

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tidemark.delivery.model.transactions import Transaction
-from tidemark.errors import CatalogTableMoved, CommitRefused, Fenced, InvalidArgument, SubmitRefused, from_record
+from tidemark.errors import CommitRefused, Fenced, InvalidArgument, SubmitRefused, from_record
 from tidemark.failpoints import failpoint
 from tidemark.model.jobs import JobSpec
 from tidemark.model.statements import Evidence
 from tidemark.streams.model.transaction_jobs import WRITE
-from tidemark.streams.store import catalog_tables, transactions
+from tidemark.streams.store import transactions
 from tidemark.streams.store.transactions import StoredTransaction
+from tidemark.streams.worker.catalog import forget_moved
 from tidemark.streams.worker.following import follow_windows
 from tidemark.streams.worker.job_orders import NewJob, order_job, run_to_the_end, same_window
 from tidemark.streams.worker.lease import LeaseKept
@@ -55,8 +56,7 @@ def submit(runtime: Runtime, transaction: Transaction, *, only: Sequence[int] | 
         error = from_record(result.error)
         if isinstance(error, Fenced):
             store.write(lambda c: transactions.mark_fenced(c, decision.transaction_id, error.facts["number"]))
-        if isinstance(error, CatalogTableMoved):
-            store.write(lambda c: catalog_tables.forget(c, error.facts["name"], path=error.facts["path"]))
+        forget_moved(store, error)
         raise error
     evidence = WRITE.reported(result).evidence
     store.write(lambda c: _keep(c, decision.transaction_id, transaction, evidence))

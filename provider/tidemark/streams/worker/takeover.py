@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
 from tidemark.delivery.model.transactions import CommitResult, Transaction, TransactionState
-from tidemark.errors import StreamLocked
+from tidemark.errors import CatalogTableMoved, StreamLocked
 from tidemark.errors.lasting import OF_THE_PLAN
 from tidemark.model.statements import TransactionKey, WriteAs
 from tidemark.streams.store import transactions
@@ -56,7 +56,7 @@ def takeover(
 
 def _is_of_the_plan(error: BaseException, taken: Transaction) -> bool:
     functions = any(statement.write.write_as is WriteAs.FUNCTION for statement in taken.plan.statements)
-    return isinstance(error, OF_THE_PLAN) and not functions
+    return isinstance(error, CatalogTableMoved) or (isinstance(error, OF_THE_PLAN) and not functions)
 
 
 def locked(held: Transaction, stream: str) -> StreamLocked:

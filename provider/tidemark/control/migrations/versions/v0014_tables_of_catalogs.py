@@ -17,11 +17,12 @@ def upgrade() -> None:
     """Creates the table. The next task that writes such a table fills it."""
     op.create_table(
         TABLE,
+        sa.Column("conn_id", sa.Text(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("path", sa.Text(), nullable=False),
         sa.Column("table_id", sa.String(64), nullable=False),
         sa.Column("found_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f(f"pk_{TABLE}")),
+        sa.PrimaryKeyConstraint("conn_id", "name", name=op.f(f"pk_{TABLE}")),
     )
 
 
