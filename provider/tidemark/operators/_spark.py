@@ -44,8 +44,8 @@ class SparkOperator(TidemarkOperator):
         return self.hook.runtime(job.run)
 
     def table_by_name(self, context: Context, name: str, *, anew: bool = True) -> TableRef:
-        """The table of that name, with its identity. A job asks Spark's catalog for a name that only it knows; unless
-        `anew` it does so once, for those whose job checks the name.
+        """The table of that name, with its identity. A job asks Spark's catalog for a name that only it knows.
+        Without `anew` it does so once; that is for jobs that check the name.
         """
         from tidemark.streams.worker.catalog import once_in_the_catalog
 

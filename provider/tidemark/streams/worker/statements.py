@@ -42,9 +42,9 @@ FILES = (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE)
 
 @dataclass(frozen=True)
 class Desk:
-    """The means of statements. `kind_of`: the kind of object that a name leads to, in SQL's words, and None if it leads
-    nowhere; of two objects the one of the kind that was asked for. `refresh`: notes which files an external table has
-    now. `once`: `who` is one run, so a stream that it has created stays, also by OR REPLACE.
+    """The means of statements. `kind_of`: the kind of object that a name leads to, in SQL's words; None if it leads
+    nowhere. If two objects have the name, it is the one of the kind that was asked for. `refresh`: notes which files an
+    external table has now. `once`: `who` is one run, so a stream that it has created stays, also by OR REPLACE.
     """
 
     store: ControlStore

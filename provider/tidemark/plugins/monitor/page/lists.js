@@ -49,3 +49,20 @@ export function keepingFocus(draw) {
   draw();
   if (id && document.activeElement?.id !== id) document.getElementById(id)?.focus();
 }
+
+// A column's heading; a click sorts by it, or turns the order round. It counts from the address as it is by then: the
+// table of the last click may still be on its way.
+export function heading(words, sort, wish, wishNow) {
+  if (sort === null) return h("th", { scope: "col" }, words);
+  const here = wish.sort === sort;
+  const down = Boolean(wish.descending);
+  return h(
+    "th", { scope: "col", "aria-sort": here ? (down ? "descending" : "ascending") : "none" },
+    h("button", { type: "button", id: `by-${sort}`, onclick: () => turn(sortedBy(sort, wishNow())) }, words,
+      h("span", { "aria-hidden": "true" }, here ? (down ? " ↓" : " ↑") : "")),
+  );
+}
+
+function sortedBy(sort, wish) {
+  return { sort, descending: wish.sort === sort && !wish.descending ? "true" : "", offset: 0 };
+}

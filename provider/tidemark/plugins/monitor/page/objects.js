@@ -3,7 +3,7 @@
 import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, badge, bytes, fetchJson, h, moment, number, scroll, span } from "./elements.js";
 import { drawHeader } from "./header.js";
-import { connections, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, heading, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
 const LAKE_WAIT = 3;
 const COLUMNS = [
@@ -84,20 +84,8 @@ function table(found, wish) {
   return scroll("Objects",
     h("table", {},
       h("caption", { class: "aside" }, "Objects of every kind, where each stands"),
-      h("thead", {}, h("tr", {}, COLUMNS.map(([words, sort]) => heading(words, sort, wish)))),
+      h("thead", {}, h("tr", {}, COLUMNS.map(([words, sort]) => heading(words, sort, wish, listWish)))),
       h("tbody", {}, found.objects.map((one) => row(one, found)))));
-}
-
-function heading(words, sort, wish) {
-  if (sort === null) return h("th", { scope: "col" }, words);
-  const here = wish.sort === sort;
-  const down = Boolean(wish.descending);
-  const next = { sort, descending: here && !down ? "true" : "", offset: 0 };
-  return h(
-    "th", { scope: "col", "aria-sort": here ? (down ? "descending" : "ascending") : "none" },
-    h("button", { type: "button", id: `by-${sort}`, onclick: () => turn(next) }, words,
-      h("span", { "aria-hidden": "true" }, here ? (down ? " ↓" : " ↑") : "")),
-  );
 }
 
 function row(one, found) {

@@ -4,7 +4,7 @@ import { address, linkTo, offsetWish, turn } from "./address.js";
 import { airflowLink, behind, fetchJson, h, moment, number, scroll, staleIn, stateOf, who } from "./elements.js";
 import { drawDetails } from "./details.js";
 import { drawHeader } from "./header.js";
-import { connections, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
+import { connections, heading, keepingFocus, nothingFits, PAGE, pages, searchBox } from "./lists.js";
 
 const LAKE_WAIT = 3;
 const COLUMNS = [
@@ -101,20 +101,8 @@ function table(found, wish) {
     "Streams",
     h("table", {},
       h("caption", { class: "aside" }, "Streams, where each stands and how long it can wait"),
-      h("thead", {}, h("tr", {}, COLUMNS.map(([words, sort]) => heading(words, sort, wish)))),
+      h("thead", {}, h("tr", {}, COLUMNS.map(([words, sort]) => heading(words, sort, wish, listWish)))),
       h("tbody", {}, found.streams.map((one) => row(one, found)))),
-  );
-}
-
-function heading(words, sort, wish) {
-  if (sort === null) return h("th", { scope: "col" }, words);
-  const here = wish.sort === sort;
-  const down = Boolean(wish.descending);
-  const next = { sort, descending: here && !down ? "true" : "", offset: 0 };
-  return h(
-    "th", { scope: "col", "aria-sort": here ? (down ? "descending" : "ascending") : "none" },
-    h("button", { type: "button", id: `by-${sort}`, onclick: () => turn(next) }, words,
-      h("span", { "aria-hidden": "true" }, here ? (down ? " ↓" : " ↑") : "")),
   );
 }
 
