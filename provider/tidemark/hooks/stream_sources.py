@@ -33,8 +33,8 @@ def stream_sources(
 
 
 def kind_of(hook: TidemarkHook, store: ControlStore, name: str, asked: ObjectKind) -> str | None:
-    """TABLE, EXTERNAL TABLE or STREAM, as a task finds it without a job. If both kinds of tables have the name, it is the
-    one that was `asked` for. None if the name leads nowhere, or if only Spark's catalog knows it.
+    """TABLE, EXTERNAL TABLE or STREAM, as a task finds it without a job. If both kinds of tables have the name, it is
+    the one that was `asked` for. None if the name leads nowhere, or if only Spark's catalog knows it.
     """
     from tidemark.errors import TidemarkError
     from tidemark.lake.external_tables import find_external_table
