@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg2.extras
@@ -103,27 +104,35 @@ def copied(shop: ReplicatedShop, name: str) -> None:
     assert done.report is not None
 
 
+@dataclass
+class Backfilling:
+    """A backfill at work. `cancelled`: its job was told to end. `outcome`: what it came to, unless its job died."""
+
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    outcome: BackfillOutcome | None = None
+
+
 @contextmanager
-def backfilled_by(shop: ReplicatedShop, run: str, name: str) -> Iterator[dict[str, BackfillOutcome]]:
+def backfilled_by(shop: ReplicatedShop, run: str, name: str) -> Iterator[Backfilling]:
     """That run's backfill of the object lasts as long as the context, or until it is cancelled."""
-    begun, cancelled, outcome = threading.Event(), threading.Event(), dict[str, BackfillOutcome]()
+    begun, at_work = threading.Event(), Backfilling()
 
     def last(spec: JobSpec) -> JobResult:
         begun.set()
-        cancelled.wait(WITHIN)
+        at_work.cancelled.wait(WITHIN)
         raise JobDied(key=spec.kind, exit_code=-9, tail="it was cancelled")
 
     def work() -> None:
         with suppress(JobDied):
-            outcome[run] = backfill(shop, name, last, by_run(run), cancelled.set)
+            at_work.outcome = backfill(shop, name, last, by_run(run), at_work.cancelled.set)
 
     thread = threading.Thread(target=work)
     thread.start()
     assert begun.wait(WITHIN)
     try:
-        yield outcome
+        yield at_work
     finally:
-        cancelled.set()
+        at_work.cancelled.set()
         thread.join(WITHIN)
 
 
@@ -142,7 +151,7 @@ def test_a_run_captures_and_applies_while_another_backfills_and_a_stop_reaches_t
     copied(shop, "shop.visits")
     before = shop.status().replication.captured
     shop.change("CREATE TABLE shop.elsewhere (id int)")  # else the log of an idle server may stand where it stood
-    with backfilled_by(shop, "long", "shop.orders") as outcome:
+    with backfilled_by(shop, "long", "shop.orders") as long:
         beside = run_dag(overlapping())
         assert (beside.state, beside.task("run.capture")) == ("success", "success")
         assert labels(beside, "backfill") == {"shop.visits": "skipped"}
@@ -155,10 +164,9 @@ def test_a_run_captures_and_applies_while_another_backfills_and_a_stop_reaches_t
         assert stands(shop, "shop.orders").state is ObjectState.ACTIVE
         asked = run_dag(requesting("stop", "shop.orders"))
         assert asked.returned("request")["objects"] == {"shop.orders": "stopped"}
-        threads = [one for one in threading.enumerate() if one.name == "tidemark-backfill"]
-        for one in threads:
-            one.join(WITHIN)
-    assert outcome["long"].reason is not None
+        assert long.cancelled.wait(WITHIN)
+    assert long.outcome is not None
+    assert long.outcome.reason is not None
     assert stands(shop, "shop.orders").state is ObjectState.STOPPED
 
 
