@@ -76,8 +76,8 @@ def _ends(reader: TopicReader, topic: str) -> list[int]:
 
 
 def _until(holds: Callable[[], bool]) -> None:
-    """Brokers end transactions and change topics a moment after they say so. A topic that was made anew may have no
-    leader for a while, and a reader gives up after 30 seconds.
+    """Brokers end transactions and change topics a moment after they say so. A recreated topic may have no leader for
+    a while, and a reader gives up after 30 seconds.
     """
     for _ in range(100):
         with suppress(TopicNotFound, BrokerUnreachable):

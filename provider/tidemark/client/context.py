@@ -12,6 +12,8 @@ from tidemark.control.store import ControlStore
 from tidemark.jobs.run import run as run_job
 from tidemark.jobs.workspace import Workspace
 from tidemark.model.jobs import JobResult, JobSpec
+from tidemark.model.streams import TableRef
+from tidemark.sql.statements import path_name
 from tidemark.streams.worker.limits import JobPaths, Limits
 from tidemark.streams.worker.runtime import Runtime
 
@@ -47,6 +49,10 @@ class ClientContext:
     def run(self, spec: JobSpec) -> JobResult:
         """Run a job on this Spark, in a session of its own."""
         return run_job(self.spark, spec, options=self.options, clock=self.store.clock, say=logger.info)
+
+    def turn_on_row_tracking(self, table: TableRef) -> None:
+        """Makes up to three commits on the table (R3)."""
+        self.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
 
     def without_secrets(self, text: str) -> str:
         """The text without the values of the storage options, since some are keys."""

@@ -95,18 +95,15 @@ class Lake(RebasedStreams, OpenTransactions, ChangeStreamsOfALake):
         TrackingInterrupted (R8g), VersionNotFound, StreamNotFound, TransactionOpen, ViewRefused (R70), ViewTextMissing,
         ViewNotUnderstood, ExternalTableNotFound.
         """
-        if or_replace and if_not_exists:
-            raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
-        exists = IfExists.REPLACE if or_replace else IfExists.KEEP if if_not_exists else IfExists.FAIL
         request = StreamRequest(
             name=name,
             on=on,
             mode=_mode(mode),
             at=at,
             before=before,
-            keys=_several(keys),
+            keys=keys,
             initial_rows=show_initial_rows,
-            if_exists=exists,
+            if_exists=IfExists.of(or_replace=or_replace, if_not_exists=if_not_exists),
             comment=comment,
             beyond_snowflake=beyond_snowflake,
         )
@@ -370,9 +367,3 @@ def _mode(mode: str) -> StreamMode:
     except ValueError as error:
         problem = f"one of {', '.join(StreamMode)}"
         raise InvalidArgument(argument="mode", value=mode, problem=problem) from error
-
-
-def _several(keys: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(keys, str):
-        raise InvalidArgument(argument="keys", value=keys, problem="give a list of column names")
-    return tuple(keys)

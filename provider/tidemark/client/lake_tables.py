@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from tidemark.change_streams.worker.watching import LakeTables
 from tidemark.lake.listing import table_names
-from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:
     from tidemark.client.context import ClientContext
-    from tidemark.model.streams import TableRef
 
 __all__ = ["lake_tables"]
 
@@ -21,7 +19,5 @@ def lake_tables(context: ClientContext, *, enable_row_tracking: bool = False) ->
     def names() -> tuple[str, ...]:
         return context.tables.names() if context.lake_root is None else table_names(context.lake_root, context.options)
 
-    def turn_on(table: TableRef) -> None:
-        context.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-
-    return LakeTables(context.tables.reference, context.tables, names, turn_on if enable_row_tracking else None)
+    turn_on = context.turn_on_row_tracking if enable_row_tracking else None
+    return LakeTables(context.tables.reference, context.tables, names, turn_on)

@@ -8,8 +8,8 @@ from pyspark.errors import AnalysisException
 
 from tidemark.client.catalog import VIEWS
 from tidemark.client.sources import is_external_table
-from tidemark.errors import StreamNotFound, TidemarkError
-from tidemark.streams.worker.streams import get_stream
+from tidemark.errors import TidemarkError
+from tidemark.streams.worker.defining import find_stream
 
 if TYPE_CHECKING:
     from tidemark.client.context import ClientContext
@@ -30,7 +30,7 @@ def kind_of(context: ClientContext, name: str) -> str | None:
     except TidemarkError:
         if is_external_table(context, name):
             return "EXTERNAL TABLE"
-        return "STREAM" if _is_stream(context, name) else None
+        return None if find_stream(context.store, name) is None else "STREAM"
     return "TABLE"
 
 
@@ -41,11 +41,3 @@ def _in_catalog(context: ClientContext, name: str) -> str | None:
         return str(context.spark.catalog.getTable(name).tableType).upper()
     except AnalysisException:
         return None
-
-
-def _is_stream(context: ClientContext, name: str) -> bool:
-    try:
-        get_stream(context.store, name)
-    except StreamNotFound:
-        return False
-    return True

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from tidemark.changes.driver.views.catalog import resolve_view
 from tidemark.errors import ExternalTableNotFound, InvalidArgument, NotADeltaTable, SourceError, TableNotFound
 from tidemark.lake.external_tables import external_table_ref, find_external_table
-from tidemark.model.streams import StreamMode, TableRef
-from tidemark.sql.statements import path_name
+from tidemark.model.streams import StreamMode
 from tidemark.streams.model.sources import Source, table_source, view_source
 from tidemark.streams.worker.defining import Sources, StreamRequest, no_stream_of_a_stream, prepared
 
@@ -30,10 +29,7 @@ def sources_of(context: ClientContext, *, enable_row_tracking: bool) -> Sources:
             return find_files(context, request.on)
         return _table_or_view(context, request.on, beyond_snowflake=request.beyond_snowflake)
 
-    def turn_on(table: TableRef) -> None:
-        context.spark.sql(f"ALTER TABLE {path_name(table.path)} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
-
-    return Sources(find, context.tables, turn_on if enable_row_tracking else None)
+    return Sources(find, context.tables, context.turn_on_row_tracking if enable_row_tracking else None)
 
 
 def find_source(
@@ -51,7 +47,7 @@ def find_source(
     """
     with no_stream_of_a_stream(context.store, name):
         source = _table_or_view(context, name, beyond_snowflake=beyond_snowflake)
-    turn_on = sources_of(context, enable_row_tracking=enable_row_tracking).turn_on
+    turn_on = context.turn_on_row_tracking if enable_row_tracking else None
     return prepared(source, context.tables, keys=keys, turn_on=turn_on)
 
 

@@ -41,14 +41,19 @@ def kind_of(hook: TidemarkHook, store: ControlStore, name: str, asked: ObjectKin
     from tidemark.streams.planning.stream_sql.statements import ObjectKind
     from tidemark.streams.worker.defining import find_stream
 
-    settings = hook.settings
-    files = find_external_table(settings.workspace, name, settings.storage_options) is not None
-    if files and asked in (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE):
-        return ObjectKind.EXTERNAL_TABLE
-    try:
-        hook.table(name)
-    except TidemarkError:
-        if files:
-            return ObjectKind.EXTERNAL_TABLE
-        return None if find_stream(store, name) is None else "STREAM"
-    return ObjectKind.TABLE
+    def is_table() -> bool:
+        try:
+            hook.table(name)
+        except TidemarkError:
+            return False
+        return True
+
+    def is_files() -> bool:
+        settings = hook.settings
+        return find_external_table(settings.workspace, name, settings.storage_options) is not None
+
+    looks = [(ObjectKind.TABLE, is_table), (ObjectKind.EXTERNAL_TABLE, is_files)]
+    if asked in (ObjectKind.EXTERNAL_TABLE, ObjectKind.STAGE):
+        looks.reverse()
+    found = next((kind for kind, is_there in looks if is_there()), None)
+    return "STREAM" if found is None and find_stream(store, name) is not None else found

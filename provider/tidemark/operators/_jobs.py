@@ -83,14 +83,14 @@ def resolve_view(runtime: Runtime, name: str, *, beyond_snowflake: bool, key: Tr
     return runtime.run_job(RESOLVE_VIEW, ViewRequest(name, beyond_snowflake), key=key)
 
 
-def refresh_external_table(runtime: Runtime, ask: ExternalTableRequest, *, key: TransactionKey) -> Refreshed:
+def refresh_external_table(runtime: Runtime, request: ExternalTableRequest, *, key: TransactionKey) -> Refreshed:
     """Raises the errors of the REFRESH_EXTERNAL_TABLE job."""
-    return runtime.run_job(REFRESH_EXTERNAL_TABLE, ask, key=key)
+    return runtime.run_job(REFRESH_EXTERNAL_TABLE, request, key=key)
 
 
-def backfill_table(runtime: Runtime, ask: BackfillRequest, *, key: TransactionKey) -> BackfilledTable:
+def backfill_table(runtime: Runtime, request: BackfillRequest, *, key: TransactionKey) -> BackfilledTable:
     """Raises the errors of the BACKFILL_TABLE job."""
-    return runtime.run_job(BACKFILL_TABLE, ask, key=key)
+    return runtime.run_job(BACKFILL_TABLE, request, key=key)
 
 
 def holds_rows(runtime: Runtime, window: StreamWindow, *, key: TransactionKey) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.operators._announce import announce, default_outlets, taken_over, tell_lag
@@ -18,7 +18,7 @@ from tidemark.operators._base import (
 from tidemark.operators._bounds import bound_of
 from tidemark.operators._constants import check_bounds, check_constants, check_targets
 from tidemark.operators._jobs import create_quarantine, explain
-from tidemark.operators._plans import WriteRequest, planned_writes, streams_of, write_requests
+from tidemark.operators._plans import TableUri, WriteRequest, planned_writes, streams_of, write_requests
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -115,11 +115,9 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         """The window that was delivered; for a dry run what would be read."""
         from tidemark.streams.worker.consume import consume
 
-        requests, hook = write_requests(vars(self)), self.hook
+        requests, hook, uri = write_requests(vars(self)), self.hook, cache(partial(self.table_uri, context))
         for request in requests:
-            planned_writes(
-                replace(request, quarantine=None), partial(self.table_uri, context)
-            )  # refuses, before a table is made
+            planned_writes(replace(request, quarantine=None), uri)  # refuses, before a table is made
         runtime = self.runtime(functions=True)
         bound = bound_of(max_commits=self.max_commits, max_rows=self.max_rows, until=self.until)
         if flag_of("dry_run", self.only_plan):
@@ -128,7 +126,7 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
             runtime,
             key=key_of(context),
             streams=streams_of(requests),
-            writes=self._writes(runtime, requests, bound, context),
+            writes=self._writes(runtime, requests, bound, context, uri),
             owner=owner_of(context),
             bound=bound,
         )
@@ -152,12 +150,12 @@ class ConsumeStreamOperator(LineageMixin, SparkOperator):
         return {**told, "quarantine": ", ".join(quarantines)} if quarantines else told
 
     def _writes(
-        self, runtime: Runtime, requests: Sequence[WriteRequest], bound: Bound, context: Context
+        self, runtime: Runtime, requests: Sequence[WriteRequest], bound: Bound, context: Context, uri: TableUri
     ) -> list[PlannedWrite]:
         """The planned writes. A quarantine that does not exist is created, once all columns are known to fit."""
         from tidemark.streams.worker.fitting import require_columns_of_writes
 
-        streams, hook, uri = streams_of(requests), self.hook, partial(self.table_uri, context)
+        streams, hook = streams_of(requests), self.hook
         for request in requests:
             create_quarantine(
                 runtime,

@@ -68,7 +68,7 @@ class RefreshExternalTableOperator(SparkOperator):
         from tidemark.model.codec import to_plain
         from tidemark.operators._jobs import refresh_external_table
 
-        request = self._ask()
+        request = self._request()
         done = refresh_external_table(self.runtime(), request, key=key_of(context))
         self.log.info(
             "External table %s: %s files added, %s overwritten, %s removed; its list is at version %s.",
@@ -77,7 +77,7 @@ class RefreshExternalTableOperator(SparkOperator):
         found: dict[str, Any] = to_plain(done)
         return found
 
-    def _ask(self) -> ExternalTableRequest:
+    def _request(self) -> ExternalTableRequest:
         _require_format(self.location, self.file_format)
         return ExternalTableRequest(
             name=self.external_table,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidemark.model.streams import Addressing
 
-__all__ = ["TableName", "table_name"]
+__all__ = ["TableName", "in_catalogs", "table_name"]
 
 _BY_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE | re.DOTALL)
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
@@ -46,3 +47,8 @@ def table_name(name: str) -> TableName:
     if len(parts) >= _WITH_CATALOG:
         return TableName(text, parts, None, (Addressing.CATALOG,))
     return TableName(text, parts, None, (Addressing.LAKE, Addressing.CATALOG))
+
+
+def in_catalogs(tables: Mapping[str, str]) -> dict[str, str]:
+    """The entries whose name only a catalog knows. `tables`: name → anything."""
+    return {name: value for name, value in tables.items() if table_name(name).only_in_catalog}

@@ -14,7 +14,7 @@ from tidemark.lake.moved import MOST, table_at
 from tidemark.lake.storage import canonical_uri
 from tidemark.model.streams import Addressing, TableRef
 from tidemark.sql.identifiers import quoted, spelled
-from tidemark.sql.table_names import table_name
+from tidemark.sql.table_names import in_catalogs, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,8 +75,8 @@ def require_in_catalog(session: SparkSession, tables: Mapping[str, str]) -> None
     A name that this session's catalogs do not know is no contradiction: another Spark may have begun the transaction.
     Raises CatalogTableMoved, NotADeltaTable.
     """
-    for name, path in tables.items():
-        kind = kind_of(session, name) if table_name(name).only_in_catalog else None
+    for name, path in in_catalogs(tables).items():
+        kind = kind_of(session, name)
         found = path if kind is None else canonical_uri(catalog_location(session, name, kind))
         if found != path:
             raise CatalogTableMoved(name=name, path=path, found=found)

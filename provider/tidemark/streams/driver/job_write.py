@@ -16,6 +16,7 @@ from tidemark.delivery.planning.delivery import Finding
 from tidemark.errors import StatementRefused
 from tidemark.jobs.context import JobContext
 from tidemark.model.statements import Evidence, Statement, WriteAs
+from tidemark.sql.table_names import in_catalogs
 from tidemark.streams.driver.catalog_tables import require_in_catalog
 from tidemark.streams.driver.function import load_function, run_function
 from tidemark.streams.driver.pinned_streams import PinnedStreams
@@ -58,9 +59,19 @@ class _Writing:
 
     def prepared(self, kept: ExitStack) -> dict[int, PreparedWrite]:
         """By number, all that needs to be prepared; `kept` closes it."""
+        self._require_named_tables()
         sorters = self._quarantines(kept)
         found = ((s.number, self._prepared(s, sorters, kept)) for s in self.statements)
         return {number: ready for number, ready in found if ready is not None}
+
+    def _require_named_tables(self) -> None:
+        """Names of catalogs, in statements that are not written yet, lead to their paths. Raises CatalogTableMoved."""
+        named: dict[str, str] = {}
+        for statement in self.statements:
+            tables = in_catalogs(statement.write.tables)
+            if tables and self._is_free(statement):
+                named |= tables
+        require_in_catalog(self.job.session, named)
 
     def _quarantines(self, kept: ExitStack) -> dict[int, Quarantine]:
         """Number of either statement → what sorts the rows of both; the quarantine's follows its target's."""
@@ -78,12 +89,9 @@ class _Writing:
         """None where there is nothing to prepare: the target has it already, or a function does it itself."""
         if statement.write.write_as is WriteAs.FUNCTION:
             load_function(statement.write.function or "")
-            if self._is_free(statement):
-                require_in_catalog(self.job.session, statement.write.tables)
             return None
         if not self._is_free(statement):
             return None
-        require_in_catalog(self.job.session, statement.write.tables)
         if (pair := quarantines.get(statement.number)) is not None:
             is_target = statement is pair.target
             prepared = pair.prepare_target() if is_target else pair.prepare_quarantine()

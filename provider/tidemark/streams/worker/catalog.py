@@ -9,7 +9,7 @@ from tidemark.errors import CatalogTableMoved, SourceError
 from tidemark.lake.moved import Finder
 from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import Addressing, StreamMode, TableRef
-from tidemark.sql.table_names import table_name
+from tidemark.sql.table_names import in_catalogs, table_name
 from tidemark.streams.model.sources import Source, table_source, view_source
 from tidemark.streams.model.table_jobs import FIND_TABLE, RESOLVE_VIEW, CatalogRequest, ViewRequest
 from tidemark.streams.store import catalog_tables, transactions
@@ -86,8 +86,10 @@ def planned_paths(store: ControlStore, key: TransactionKey) -> dict[str, str]:
     stored = store.read(lambda c: transactions.current(c, key))
     if stored is None:
         return {}
-    named = (write.tables.items() for write in (s.write for s in stored.transaction.plan.statements))
-    return {name: uri for pairs in named for name, uri in pairs if table_name(name).only_in_catalog}
+    paths: dict[str, str] = {}
+    for statement in stored.transaction.plan.statements:
+        paths |= in_catalogs(statement.write.tables)
+    return paths
 
 
 def forget_moved(store: ControlStore, error: BaseException) -> None:

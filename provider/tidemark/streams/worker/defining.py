@@ -58,6 +58,13 @@ class IfExists(StrEnum):
     KEEP_SAME = "keep_same"  # if it reads the same table, in the same mode and by the same keys; else it fails
     REPLACE = "replace"  # its offset is lost
 
+    @classmethod
+    def of(cls, *, or_replace: bool, if_not_exists: bool) -> IfExists:
+        """As SQL says it. Raises InvalidArgument for both (R7)."""
+        if or_replace and if_not_exists:
+            raise InvalidArgument(argument="or_replace", value=True, problem="it contradicts if_not_exists (R7)")
+        return cls.REPLACE if or_replace else cls.KEEP if if_not_exists else cls.FAIL
+
 
 @dataclass(frozen=True)
 class StreamRequest:
@@ -71,7 +78,7 @@ class StreamRequest:
     mode: StreamMode = StreamMode.STANDARD
     at: Point | None = None
     before: Point | None = None
-    keys: tuple[str, ...] = ()
+    keys: Sequence[str] = ()
     initial_rows: bool = False
     if_exists: IfExists = IfExists.KEEP_SAME
     comment: str | None = None
@@ -214,16 +221,17 @@ def prepared(
     Raises RowTrackingDisabled, UnsupportedTableFeature, InvalidArgument for invalid keys.
     """
     keys = () if source.view is not None else keys
-    for table in source.tables:
-        require_readable(tables(table).state(), _for_spark(table), row_ids=turn_on is None and not keys)
-    for table in source.tables:
-        if turn_on is not None and not keys and not tables(table).state().row_tracking:
+    states = [(table, tables(table).state()) for table in source.tables]
+    for table, state in states:
+        require_readable(state, _for_spark(table), row_ids=turn_on is None and not keys)
+    if keys:
+        ((table, state),) = states
+        return replace(source, keys=require_keys(state.metadata, keys, _for_spark(table)))
+    for table, state in states:
+        if turn_on is not None and not state.row_tracking:
             turn_on(table)
-        require_stream_source(tables(table), _for_spark(table), keys)
-    if not keys:
-        return source
-    (table,) = source.tables
-    return replace(source, keys=require_keys(tables(table).state().metadata, keys, table.name))
+            require_stream_source(tables(table), _for_spark(table))
+    return source
 
 
 def _found(store: ControlStore, request: StreamRequest, sources: Sources) -> Source:

@@ -117,7 +117,7 @@ def _request(desk: Desk, create: CreateStream, text: str) -> StreamRequest:
         on=source,
         mode=create.mode,
         initial_rows=create.show_initial_rows,
-        if_exists=IfExists.REPLACE if create.or_replace else IfExists.KEEP if create.if_not_exists else IfExists.FAIL,
+        if_exists=IfExists.of(or_replace=create.or_replace, if_not_exists=create.if_not_exists),
         comment=create.comment,
         on_view=create.kind is ObjectKind.VIEW,
         **start_of(create.point),
