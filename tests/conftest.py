@@ -42,6 +42,7 @@ REMEMBER_LITTLE = {
     "spark.databricks.delta.delta.log.cacheSize": "16",  # tables, each with up to 13 MB of expressions
 }  # thousands of finished queries and hundreds of tables would fill the heap
 
+os.environ.setdefault("TIDEMARK_SPARK_MODE", "submit")  # those of the warm Spark name it
 os.environ.setdefault("TIDEMARK_DRIVER_ENVIRONMENT", "COVERAGE_*")  # what drivers run is counted, too
 
 

@@ -33,7 +33,8 @@ def run_job(job: str, **arguments: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="flights-") as directory:
         question, answer = Path(directory, "arguments.json"), Path(directory, "result.json")
         question.write_text(json.dumps({"tables": tables(settings.lake_root), **arguments}), encoding="utf-8")
-        SparkApplication(settings).run_application(application, [job, str(question), str(answer)], name=job)
+        spark = SparkApplication(settings)
+        spark.run_application(application, [job, str(question), str(answer)], name=job, needs_jvm=False)
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
     return found
 

@@ -88,6 +88,17 @@ _CONNECTION_TYPE: dict[str, object] = {
             "Lake root", "Where schema.table names live, as a path or URI. Empty: lake under AIRFLOW_HOME."
         ),
         "spark_conn_id": _text("Spark connection", "Id of the Spark connection that runs jobs. Empty: local[*]."),
+        "spark_mode": _text(
+            "Spark mode",
+            "warm: a Spark of this host that stays up. submit: a JVM for each job. connect: the server of a Spark "
+            "Connect connection. Empty: what fits the Spark connection.",
+        ),
+        "spark_slots": _text(
+            "Warm jobs", "How many jobs the warm Spark of a host runs at a time. Empty: its cores, 2 to 8."
+        ),
+        "spark_idle_minutes": _text(
+            "Warm minutes", "How long the warm Spark of a host stays up without a job. Empty: 10."
+        ),
         "spark_ui_url": _text(
             "Spark UI",
             "Address of a page of Spark's that tasks link to: a master's or a history server's. May be empty.",
@@ -153,6 +164,14 @@ _OPTIONS: dict[str, object] = {
         "version_added": "0.1.0",
         "type": "string",
         "example": "/var/lib/tidemark/jobs",
+        "default": "",
+    },
+    "spark_mode": {
+        "description": "How jobs run if the connection does not say: warm, submit or connect. "
+        "Empty: what fits the Spark connection.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "submit",
         "default": "",
     },
     "spark_master": {

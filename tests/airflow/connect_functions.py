@@ -20,7 +20,12 @@ def keep_names(tx: Any) -> None:
 def count_for_ever(tx: Any) -> None:
     """A query that takes hours, and then a write."""
     forever = tx.spark.range(0, 10**14, 1, 2).where("id % 7 = 3")
-    tx.append(forever.selectExpr("count(*) AS n"), "w.slow")
+    tx.append(forever.selectExpr("count(*) AS n"), tx.targets[0])
+
+
+def count_cores(tx: Any) -> None:
+    """Asks the JVM of its driver."""
+    tx.append(tx.spark.range(tx.spark.sparkContext.defaultParallelism).selectExpr("count(*) AS n"), tx.targets[0])
 
 
 def meet_the_other(tx: Any) -> None:

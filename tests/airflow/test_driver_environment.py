@@ -12,6 +12,8 @@ import pytest
 from tests.airflow.test_spark_job import RESULT, spec_in
 from tidemark.errors import InvalidArgument
 from tidemark.hooks._driver_environment import driver_environment
+from tidemark.hooks._drivers import Drivers, JobFiles
+from tidemark.hooks._submission import spark_connection
 from tidemark.hooks.connect_driver import ConnectDriver
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
@@ -139,7 +141,8 @@ def test_a_driver_behind_connect_has_the_same(
     monkeypatch.setenv("SHOP_HOLD", "here")
     monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
     settings = connect(spark_conn_id="warm", driver_environment="SHOP_HOLD").settings
-    driver = SparkJob(settings)._new_submission(tmp_path, ["-c", "pass"])
+    connection = spark_connection(settings.spark_conn_id, settings.spark_master)
+    driver = Drivers(settings, connection).remote(JobFiles(tmp_path, ("-c", "pass")))
     assert isinstance(driver, ConnectDriver)
     (tmp_path / "application.py").write_text("import os; print(*sorted(os.environ), sep='\\n')")
     driver.submit(str(tmp_path / "application.py"), cwd=str(tmp_path))

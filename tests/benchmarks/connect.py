@@ -111,11 +111,11 @@ def main() -> None:
     subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True)
 
     from tests.airflow.connect_server import connect_server
-    from tidemark.hooks.spark_job import _JOB_SETTINGS, _LOCAL_SETTINGS
+    from tidemark.hooks._drivers import JOB_SETTINGS, LOCAL_SETTINGS
 
     spark = prepare()
     figures: dict[str, list[tuple[float, float, float]]] = {way: [] for way in WAYS}
-    with connect_server(HOME, more={**_JOB_SETTINGS, **_LOCAL_SETTINGS}) as server:
+    with connect_server(HOME, more={**JOB_SETTINGS, **LOCAL_SETTINGS}) as server:
         os.environ["AIRFLOW_CONN_WARM_SPARK"] = server.connection()
         for number in range(-1, options.rounds):
             low = (number + 1) * options.rows

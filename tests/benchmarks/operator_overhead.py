@@ -48,7 +48,7 @@ def dags(low: int) -> dict[str, Any]:
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
     from airflow.sdk import DAG
 
-    from tidemark.hooks.spark_job import _JOB_SETTINGS
+    from tidemark.hooks._drivers import JOB_SETTINGS
     from tidemark.model.spark import DELTA_PACKAGE, DELTA_SETTINGS
     from tidemark.operators.consume import ConsumeStreamOperator
 
@@ -60,7 +60,7 @@ def dags(low: int) -> dict[str, Any]:
             application=str(script),
             conn_id="bare",
             packages=DELTA_PACKAGE,
-            conf={**_JOB_SETTINGS, **DELTA_SETTINGS},
+            conf={**JOB_SETTINGS, **DELTA_SETTINGS},
             application_args=[str(HOME / "lake/b/source"), str(HOME / "lake/b/bare"), str(low)],
         )
     with DAG("tidemark", schedule=None) as ours:

@@ -85,6 +85,7 @@ from tidemark.errors.external_tables import (
 from tidemark.errors.jobs import (
     ConnectClientNotFound,
     DirectoryNotPrivate,
+    DriverJvmNeeded,
     JavaNotFound,
     JobCancelled,
     JobDeadlineExceeded,
@@ -98,6 +99,8 @@ from tidemark.errors.jobs import (
     SparkNotFound,
     SparkServerUnfit,
     SparkServerUnreachable,
+    WarmSparkEnded,
+    WarmSparkNotStarted,
     from_record,
 )
 from tidemark.errors.kafka import (
@@ -248,6 +251,7 @@ __all__ = [
     "DirectoryNotPrivate",
     "DiscardedBatchCaptured",
     "DocumentUnreadable",
+    "DriverJvmNeeded",
     "EventLogChanged",
     "ExternalTableExists",
     "ExternalTableNotFound",
@@ -369,6 +373,8 @@ __all__ = [
     "ViewNotUnderstood",
     "ViewRefused",
     "ViewTextMissing",
+    "WarmSparkEnded",
+    "WarmSparkNotStarted",
     "WatchedTableChanged",
     "from_record",
 ]

@@ -8,6 +8,7 @@ from tidemark.model.jobs import ErrorRecord
 __all__ = [
     "ConnectClientNotFound",
     "DirectoryNotPrivate",
+    "DriverJvmNeeded",
     "JavaNotFound",
     "JobCancelled",
     "JobDeadlineExceeded",
@@ -21,6 +22,8 @@ __all__ = [
     "SparkNotFound",
     "SparkServerUnfit",
     "SparkServerUnreachable",
+    "WarmSparkEnded",
+    "WarmSparkNotStarted",
     "from_record",
 ]
 
@@ -79,6 +82,24 @@ class SparkServerUnreachable(JobError):
 
 class SparkServerUnfit(JobError):
     """The Spark Connect server at {server} cannot do the work: {problem}."""
+
+
+class DriverJvmNeeded(JobError):
+    """A function uses {attribute}, which a session of Spark Connect does not have. Set spark_mode of the Tidemark
+    connection to submit for such functions.
+    """
+
+
+class WarmSparkEnded(JobError):
+    """The warm Spark of this host ended while it ran the job for {key}. A retry starts another one, and each statement
+    still happens once. Its log is {log}.
+    """
+
+
+class WarmSparkNotStarted(JobError):
+    """The warm Spark of this host did not start: {problem}. Nothing was written. Its log is {log}. If this host cannot
+    keep a Spark running, set spark_mode of the Tidemark connection to submit. Last lines: {tail}
+    """
 
 
 class LakeNotShared(JobError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -174,6 +175,23 @@ class Submission(SparkSubmitHook):
         with self._secrets_at_hand() as read_from, contextlib.suppress(AirflowException):
             inherited = (*self._inherited, *read_from)
             super().submit(application, start_new_session=True, env=self._environment, pass_fds=inherited, **kwargs)
+
+    @contextlib.contextmanager
+    def started(self, application: str, *, cwd: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Starts `application` and does not wait for it. All that it prints is appended to `spark_log`, unmasked. The
+        context must not be left before spark-submit has read its settings.
+        """
+        with self._secrets_at_hand() as read_from, self.spark_log.open("ab") as output:
+            yield subprocess.Popen(
+                self._build_spark_submit_command(application),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=self._environment,
+                pass_fds=(*self._inherited, *read_from),
+                start_new_session=True,
+            )
 
     def _build_spark_common_args(self) -> list[str]:
         """The arguments, by which a file of properties is added to Spark's own defaults and does not replace them."""

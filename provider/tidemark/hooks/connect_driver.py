@@ -26,6 +26,7 @@ __all__ = [
     "SPARK_SETTINGS",
     "ConnectDriver",
     "is_connect",
+    "missing_client",
     "require_connect_client",
     "server_address",
     "server_url",
@@ -69,10 +70,14 @@ def server_address(connection: Connection) -> str:
 
 def require_connect_client() -> None:
     """Nothing, or ConnectClientNotFound if the driver could not be a client. It imports nothing."""
-    missing = [name for name in _CLIENT if importlib.util.find_spec(name) is None]
-    if missing:
+    if missing := missing_client():
         command = "pip install 'airflow-provider-tidemark[spark]' 'pyspark[connect]==4.2.0'"
         raise ConnectClientNotFound(missing=", ".join(missing), command=command)
+
+
+def missing_client() -> list[str]:
+    """The packages of the Connect client that this Python lacks. It imports nothing."""
+    return [name for name in _CLIENT if importlib.util.find_spec(name) is None]
 
 
 class ConnectDriver(LoggingMixin):
@@ -130,6 +135,12 @@ class ConnectDriver(LoggingMixin):
         )
         with process:
             follow(process.stdout or (), self.spark_log, self.tail, partial(self.log.info, "%s"))
+
+    def settle(self, *, left: bool) -> bool:
+        """Whether nothing of the driver's session runs any more. `left`: the driver has left it. The driver must be
+        dead.
+        """
+        return left or self.end_session()
 
     def end_session(self) -> bool:
         """Whether the server runs nothing of the driver's session any more, after its work was cancelled. The driver

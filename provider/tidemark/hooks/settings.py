@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import InvalidArgument
+from tidemark.hooks.spark_mode import SparkMode
 from tidemark.model.spark import DELTA_PACKAGE
 
 __all__ = ["TidemarkSettings", "settings_from"]
 
 _SPARK_BRINGS_DELTA = "-"
+_MOST = 10_000
+_ENDS_WITH_ITS_TASK = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")  # set by Airflow's executors
 _ON_ONE_HOST = ("LocalExecutor", "airflow.executors.local_executor.LocalExecutor")
 
 
@@ -28,7 +31,10 @@ class TidemarkSettings:
     `lake_root` is a canonical URI. If `spark_conn_id` is None, jobs run on `spark_master`. `jobs_root`: the local
     directory of job files, which only the worker's user can enter. `driver_environment`: names of the worker's
     variables that a driver gets beside the usual ones. `home`: Airflow's. `keep_history`: tasks delete older history
-    from the control store; None if only `db prune` does.
+    from the control store; None if only `db prune` does. `spark_mode`: None follows `usual_spark_mode`, if it
+    fits the Spark connection.
+    `spark_slots`: jobs at a time in the warm Spark of this host, which ends after `spark_idle` without one.
+    `worker_stays`: whether this host outlives its task.
     """
 
     control_store: str = field(repr=False)
@@ -40,6 +46,11 @@ class TidemarkSettings:
     spark_master: str = "local[*]"
     spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark_packages: str | None = DELTA_PACKAGE
+    spark_mode: SparkMode | None = None
+    usual_spark_mode: SparkMode | None = None
+    spark_slots: int | None = None
+    spark_idle: timedelta = timedelta(minutes=10)
+    worker_stays: bool = True
     driver_environment: tuple[str, ...] = ()
     keep_history: timedelta | None = None
 
@@ -83,6 +94,11 @@ def settings_from(
         spark_master=options.get("spark_master") or "local[*]",
         spark_conf=_mapping(extra, "spark_conf"),
         spark_packages=None if packages == _SPARK_BRINGS_DELTA else packages,
+        spark_mode=_mode(_text(extra, "spark_mode")),
+        usual_spark_mode=_mode(options.get("spark_mode") or None),
+        spark_slots=_number(extra, "spark_slots"),
+        spark_idle=timedelta(minutes=_number(extra, "spark_idle_minutes") or 10),
+        worker_stays=not any(os.environ.get(name) for name in _ENDS_WITH_ITS_TASK),
         driver_environment=names_from(extra.get("driver_environment") or options.get("driver_environment") or ()),
         keep_history=_length(extra, "keep_history"),
     )
@@ -137,6 +153,23 @@ def _runs_on_one_host(executor: str) -> bool:
         return bool(module) and getattr(importlib.import_module(module), name).is_local is True
     except (ImportError, AttributeError):
         return False
+
+
+def _mode(text: str | None) -> SparkMode | None:
+    try:
+        return None if text is None else SparkMode(text.lower())
+    except ValueError:
+        problem = f"it must be one of {', '.join(mode.value for mode in SparkMode)}, or empty"
+        raise InvalidArgument(argument="spark_mode", value=text, problem=problem) from None
+
+
+def _number(extra: Mapping[str, Any], name: str) -> int | None:
+    text = _text(extra, name)
+    if text is None:
+        return None
+    if not text.isdecimal() or not 0 < int(text) <= _MOST:
+        raise InvalidArgument(argument=name, value=text, problem=f"it must be a whole number from 1 to {_MOST}")
+    return int(text)
 
 
 def _text(extra: Mapping[str, Any], name: str) -> str | None:

@@ -8,9 +8,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from tidemark.errors import JobDied
+from tidemark.hooks._drivers import JobFiles
 from tidemark.hooks._files import private_directory
 from tidemark.hooks._job_files import alive
 from tidemark.hooks.spark_job import SparkJob
+from tidemark.hooks.spark_mode import SparkMode
 
 __all__ = ["SparkApplication"]
 
@@ -22,20 +24,28 @@ class SparkApplication(SparkJob):
     Lines that begin with `tidemark: ` go to the task log. JobDied has the last of the other lines.
     """
 
-    def run_application(self, application: Path, arguments: Sequence[str], *, name: str) -> None:
-        """Submits the application and waits. The application decides whether a second run is harmless.
+    def run_application(
+        self, application: Path, arguments: Sequence[str], *, name: str, needs_jvm: bool = True
+    ) -> None:
+        """Runs the application and waits. The application decides whether a second run is harmless.
+
+        `needs_jvm`: without it, the warm Spark of this host is used where jobs use it. Its session has no SparkContext.
 
         Raises errors of `require_ready` before the start, and JobDied for a bad exit code.
         """
-        self.require_ready()
+        mode = self._ready()
+        if mode is SparkMode.WARM and needs_jvm:
+            mode = SparkMode.SUBMIT
         directory = private_directory(self._settings.jobs_root) / str(uuid4())
         directory.mkdir(mode=0o700)
         try:
             with alive(directory) as inherited:
-                submission = self._submission = self._new_submission(directory, arguments, inherited)
-                with self._ending_the_session(submission), self._ending_the_group(submission):
-                    submission.submit(str(application), cwd=str(directory))
+                files = JobFiles(directory, tuple(arguments), inherited)
+                with self._driver(mode, files, lambda: None) as driver:
+                    self._submission = driver
+                    with self._ending_the_session(driver), self._ending_the_group(driver):
+                        driver.submit(str(application), cwd=str(directory))
         finally:
             shutil.rmtree(directory, ignore_errors=True)
-        if submission.exit_code != 0:
-            raise JobDied(key=name, exit_code=submission.exit_code, tail="\n".join(submission.tail))
+        if driver.exit_code != 0:
+            raise JobDied(key=name, exit_code=driver.exit_code, tail="\n".join(driver.tail))

@@ -3,76 +3,50 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import os
 import shutil
-import signal
-import sys
-import sysconfig
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-from uuid import uuid4
+from typing import TYPE_CHECKING
 
 import tidemark
 from tidemark.errors import (
+    DriverJvmNeeded,
     JobCancelled,
     JobDeadlineExceeded,
     JobDied,
     JobLeftNoResult,
     JobMayRunOn,
     SparkNotFound,
+    SparkServerUnreachable,
     TidemarkError,
+    WarmSparkEnded,
 )
 from tidemark.hooks._archive import forgetting_the_archive
-from tidemark.hooks._driver_environment import DriverEnvironment, driver_environment
+from tidemark.hooks._drivers import Drivers, JobFiles
 from tidemark.hooks._files import private_directory, write_private
 from tidemark.hooks._job_files import alive, sweep_hourly
+from tidemark.hooks._process_group import Driver, end_group
+from tidemark.hooks.spark_mode import SparkMode, mode_of
 from tidemark.metrics import job_ended
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
-from tidemark.model.spark import DELTA_SETTINGS
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection
-
     from tidemark.hooks.settings import TidemarkSettings
 
-__all__ = ["SOURCE", "STORAGE_OPTIONS", "SparkJob", "local_path"]
+__all__ = ["SparkJob", "local_path"]
 
-STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
-SOURCE = "TIDEMARK_SOURCE"
 _APPLICATION = Path(tidemark.__file__).parent / "jobs" / "__main__.py"
 _SPEC = "spec.json"
-_SPARK_LOG = "spark.log"
 _DEADLINE_GRACE_SECONDS = 30.0  # longer than the job's own grace
-_TERM_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
-
-
-class Driver(Protocol):
-    """A driver in a process group of its own, by spark-submit or behind Spark Connect."""
-
-    spark_log: Path
-    tail: deque[str]
-
-    @property
-    def process_id(self) -> int | None:
-        """The leader of the process group; None before the start."""
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code; None while it runs."""
-
-    def submit(self, application: str, *, cwd: str) -> object:
-        """Runs `application` in `cwd` to its end, with any exit code."""
 
 
 class SparkJob:
@@ -125,27 +99,40 @@ class SparkJob:
             job_ended(spec, time.monotonic() - began, outcome)
 
     def _run(self, spec: JobSpec) -> JobResult:
-        self.require_ready()
+        mode = self._ready()
+        answer = self._attempt(spec, mode)
+        if mode is SparkMode.WARM and _failed_by(answer, SparkServerUnreachable):
+            log.warning("The warm Spark of this host did not answer; the job begins again in a new one.")
+            self._retire_the_warm_spark()
+            answer = self._attempt(spec, mode)
+        if mode is SparkMode.WARM and _failed_by(answer, DriverJvmNeeded):
+            log.info("The job needs the JVM of its driver, so it is submitted; spark_mode=submit saves the first try.")
+            answer = self._attempt(spec, SparkMode.SUBMIT)
+        return answer
+
+    def _attempt(self, spec: JobSpec, mode: SparkMode) -> JobResult:
         self._runs_on = None
         result = local_path(spec.result_uri)
         directory = self._prepare(spec, result)
         with alive(directory) as inherited:
-            submission = self._submission = self._new_submission(directory, [str(directory / _SPEC)], inherited)
-            with (
-                forgetting_the_archive(directory),
-                self._deadline(spec),
-                self._ending_the_session(submission, result),
-                self._ending_the_group(submission),
-            ):
-                submission.submit(str(_APPLICATION), cwd=str(directory))
+            files = JobFiles(directory, (str(directory / _SPEC),), inherited)
+            with self._driver(mode, files, partial(self._stop_if_due, spec)) as driver:
+                self._submission = driver
+                with (
+                    forgetting_the_archive(directory),
+                    self._deadline(spec),
+                    self._ending_the_session(driver, result),
+                    self._ending_the_group(driver),
+                ):
+                    driver.submit(str(_APPLICATION), cwd=str(directory))
         failed = True
         try:
-            answer = self._answer(spec, result, submission)
+            answer = self._answer(spec, result, driver)
             failed = answer.error is not None
             return answer
         finally:
             if failed:
-                log.error("Spark's own log is kept in %s", submission.spark_log)
+                log.error("Spark's own log is kept in %s", driver.spark_log)
             else:
                 shutil.rmtree(directory, ignore_errors=True)
                 result.unlink(missing_ok=True)
@@ -156,21 +143,50 @@ class SparkJob:
 
     def require_ready(self) -> None:
         """Nothing, if a job could start. Raises JavaNotFound, SparkNotFound, ConnectClientNotFound, SparkMasterUnfit,
-        NotYetSupported, DirectoryNotPrivate, AirflowNotFoundException.
+        NotYetSupported, InvalidArgument, DirectoryNotPrivate, AirflowNotFoundException.
         """
-        from tidemark.hooks._submission import require_client_mode, spark_connection
-        from tidemark.hooks.connect_driver import is_connect, require_connect_client
+        self._ready()
+
+    def _ready(self) -> SparkMode:
+        from tidemark.hooks._submission import require_client_mode
+        from tidemark.hooks.connect_driver import require_connect_client
         from tidemark.hooks.java import require_java
 
         private_directory(self._settings.jobs_root)
-        if is_connect(spark_connection(self._settings.spark_conn_id, self._settings.spark_master)):
+        drivers = self.drivers()
+        mode = mode_of(self._settings, drivers.connection)
+        if mode is not SparkMode.SUBMIT:
             require_connect_client()
-            return
+        if mode is SparkMode.CONNECT:
+            return mode
         require_client_mode(self._settings.spark_conf.get("spark.submit.deployMode"))
-        environment = self._environment()
+        environment = drivers.environment()
         require_java(environment)
         if shutil.which("spark-submit", path=environment["PATH"]) is None:
             raise SparkNotFound(command="pip install 'airflow-provider-tidemark[spark]'")
+        return mode
+
+    def drivers(self) -> Drivers:
+        """The maker of drivers. Raises errors of `require_ready`."""
+        from tidemark.hooks._submission import spark_connection
+
+        connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
+        return Drivers(self._settings, connection, self._python_path, self._source, self._packages)
+
+    @contextlib.contextmanager
+    def _driver(self, mode: SparkMode, files: JobFiles, stop_if_due: Callable[[], None]) -> Iterator[Driver]:
+        """A driver that has not started yet. In the warm Spark it has a slot, for which this waits."""
+        drivers = self.drivers()
+        if left_out := drivers.known().left_out_text:
+            log.info("Left out of the driver's environment (driver_environment names what it needs): %s", left_out)
+        if mode is not SparkMode.WARM:
+            yield drivers.submitted(files) if mode is SparkMode.SUBMIT else drivers.remote(files)
+            return
+        taken = drivers.warm_spark().take(stop_if_due=stop_if_due, say=partial(log.info, "%s"))
+        try:
+            yield drivers.warm(files, taken)
+        finally:
+            taken.slot.release()
 
     def _prepare(self, spec: JobSpec, result: Path) -> Path:
         sweep_hourly((self._settings.jobs_root, *self._settings.former_jobs_roots), datetime.now(UTC))
@@ -181,82 +197,22 @@ class SparkJob:
         write_private(directory / _SPEC, to_json(spec))
         return directory
 
-    def _new_submission(self, directory: Path, arguments: Sequence[str], inherited: Sequence[int] = ()) -> Driver:
-        from tidemark.hooks._submission import spark_connection
-        from tidemark.hooks.connect_driver import is_connect
+    def _retire_the_warm_spark(self) -> None:
+        from tidemark.hooks.warm_driver import WarmDriver
 
-        connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
-        if left_out := self._known().left_out_text:
-            log.info("Left out of the driver's environment (driver_environment names what it needs): %s", left_out)
-        submit = self._connect_driver if is_connect(connection) else self._spark_submit
-        return submit(connection, directory, arguments, inherited)
+        if isinstance(self._submission, WarmDriver):
+            self._submission.retire_server()
 
-    def _spark_submit(
-        self, connection: Connection, directory: Path, arguments: Sequence[str], inherited: Sequence[int]
-    ) -> Driver:
-        from tidemark.hooks._archive import spark_side_archive
-        from tidemark.hooks._secrets import SECRET_SPARK_SETTINGS
-        from tidemark.hooks._submission import Submission, cluster_settings, master_of
-
-        settings = self._settings
-        shown = {"spark.redaction.regex": SECRET_SPARK_SETTINGS}
-        fitting = _LOCAL_SETTINGS if master_of(connection).startswith("local") else cluster_settings(connection)
-        return Submission(
-            connection,
-            spark_log=directory / _SPARK_LOG,
-            conf={**_JOB_SETTINGS, **shown, **fitting, **DELTA_SETTINGS, **settings.spark_conf},
-            packages=",".join(filter(None, (settings.spark_packages, *self._packages))) or None,
-            py_files=str(spark_side_archive(directory)),
-            application_args=list(arguments),
-            environment=self._environment(),
-            inherited=inherited,
-            name="tidemark",
-        )
-
-    def _connect_driver(
-        self, connection: Connection, directory: Path, arguments: Sequence[str], inherited: Sequence[int]
-    ) -> Driver:
-        """A driver with a new session, whose id is chosen here, so that it can be ended after the driver's death."""
-        from tidemark.hooks.connect_driver import SPARK_SETTINGS, ConnectDriver, server_url
-
-        environment = self._environment()
-        ours = str(Path(tidemark.__file__).parent.parent)
-        environment["PYTHONPATH"] = os.pathsep.join(entry for entry in (environment.get("PYTHONPATH"), ours) if entry)
-        environment[SPARK_SETTINGS] = json.dumps(dict(self._settings.spark_conf))
-        return ConnectDriver(
-            server_url(connection, str(uuid4())),
-            spark_log=directory / _SPARK_LOG,
-            arguments=arguments,
-            environment=environment,
-            inherited=inherited,
-        )
-
-    def _known(self) -> DriverEnvironment:
-        """The part of the worker's environment that the driver gets."""
-        return driver_environment(os.environ, self._settings.driver_environment)
-
-    def _environment(self) -> dict[str, str]:
-        """The driver's whole environment. Only it has secrets. Worker and driver use one Python; pip's own spark-submit
-        is last on the PATH.
-        """
-        known = self._known().passed
-        environment = {
-            **known,
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "PATH": os.pathsep.join((known.get("PATH", os.defpath), sysconfig.get_path("scripts"))),
-        }
-        if self._python_path:
-            more = [entry for entry in known.get("PYTHONPATH", "").split(os.pathsep) if entry]
-            environment["PYTHONPATH"] = os.pathsep.join((*self._python_path, *more))
-        if self._settings.storage_options:
-            environment[STORAGE_OPTIONS] = json.dumps(dict(self._settings.storage_options))
-        if self._source is not None:
-            environment[SOURCE] = to_json(self._source)
-        return environment
+    def _stop_if_due(self, spec: JobSpec) -> None:
+        if self._stopped_because == "cancelled":
+            raise JobCancelled(key=_about(spec))
+        if datetime.now(UTC) >= spec.deadline:
+            raise JobDeadlineExceeded(key=_about(spec), deadline=spec.deadline)
 
     def _answer(self, spec: JobSpec, result: Path, submission: Driver) -> JobResult:
-        about = str(spec.key) if spec.key is not None else spec.kind
+        from tidemark.hooks.warm_driver import WarmDriver
+
+        about = _about(spec)
         if result.exists():
             return from_json(JobResult, result.read_text(encoding="utf-8"))
         if self._runs_on:
@@ -267,6 +223,8 @@ class SparkJob:
             raise JobDeadlineExceeded(key=about, deadline=spec.deadline)
         if submission.exit_code == 0:
             raise JobLeftNoResult(key=about, result_uri=spec.result_uri)
+        if isinstance(submission, WarmDriver) and submission.server_ended:
+            raise WarmSparkEnded(key=about, log=submission.server_log)
         raise JobDied(key=about, exit_code=submission.exit_code, tail="\n".join(submission.tail))
 
     @contextlib.contextmanager
@@ -289,7 +247,7 @@ class SparkJob:
         try:
             yield
         finally:
-            _end_group(submission)
+            end_group(submission)
 
     @contextlib.contextmanager
     def _ending_the_session(self, submission: Driver, result: Path | None = None) -> Iterator[None]:
@@ -300,7 +258,7 @@ class SparkJob:
             yield
         finally:
             left = result is not None and result.exists()
-            if isinstance(submission, ConnectDriver) and not left and not submission.end_session():
+            if isinstance(submission, ConnectDriver) and not submission.settle(left=left):
                 self._runs_on = submission.server
 
     def _stop(self, why: str) -> None:
@@ -308,20 +266,7 @@ class SparkJob:
         if self._cancel_marker is not None and self._cancel_marker.parent.is_dir():
             self._cancel_marker.touch()
         if self._submission is not None:
-            _end_group(self._submission)
-
-
-_JOB_SETTINGS: Mapping[str, str] = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "WARN",
-}
-
-# One host has few cores: Spark's defaults for a cluster would cut small tables into hundreds of tasks.
-_LOCAL_SETTINGS: Mapping[str, str] = {
-    "spark.sql.shuffle.partitions": "8",
-    "spark.databricks.delta.snapshotPartitions": "4",
-}
+            end_group(self._submission)
 
 
 def local_path(uri: str) -> Path:
@@ -329,16 +274,9 @@ def local_path(uri: str) -> Path:
     return Path(uri.removeprefix("file://"))
 
 
-def _end_group(submission: Driver) -> None:
-    """Sends SIGTERM, and SIGKILL to the rest after some seconds. A group that is gone is no error."""
-    group = submission.process_id
-    if group is None:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGTERM)
-        until = time.monotonic() + _TERM_SECONDS
-        while time.monotonic() < until:
-            submission.exit_code  # noqa: B018 - asking reaps the leader, which would else count as alive
-            os.killpg(group, 0)
-            time.sleep(0.1)
-        os.killpg(group, signal.SIGKILL)
+def _about(spec: JobSpec) -> str:
+    return str(spec.key) if spec.key is not None else spec.kind
+
+
+def _failed_by(answer: JobResult, kind: type[TidemarkError]) -> bool:
+    return answer.error is not None and answer.error.error == kind.__name__

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_CONN_ID", "TidemarkHook"]
 
 DEFAULT_CONN_ID = "tidemark_default"
-_OPTIONS = ("lake_root", "control_store", "spark_master", "driver_environment", "jobs_root")
+_OPTIONS = ("lake_root", "control_store", "spark_master", "spark_mode", "driver_environment", "jobs_root")
 
 
 class TidemarkHook(BaseHook):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from tidemark.errors import ConstraintViolated, DataFileUnreadable, JobFailed, TidemarkError
+from tidemark.errors import ConstraintViolated, DataFileUnreadable, DriverJvmNeeded, JobFailed, TidemarkError
 
 __all__ = ["named_failure", "read_failures_by"]
 
@@ -19,6 +19,7 @@ _CONSTRAINT = re.compile(
 )
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.M)
 _CALL = re.compile(r"^An error occurred while calling [^\n]*\n:? ?")
+_NO_JVM = re.compile(r"\[JVM_ATTRIBUTE_NOT_SUPPORTED\] Attribute `(\w+)`")
 _LONGEST = 600
 
 
@@ -30,8 +31,8 @@ def read_failures_by(parser: Parser) -> Parser:
 
 
 def named_failure(error: Exception) -> TidemarkError:
-    """The error of a registered parser, else ConstraintViolated, DataFileUnreadable with file and deepest cause, or
-    JobFailed.
+    """The error of a registered parser, else ConstraintViolated, DataFileUnreadable with file and deepest cause,
+    DriverJvmNeeded, or JobFailed.
     """
     text = _CALL.sub("", str(error).strip())
     for parser in _PARSERS:
@@ -39,6 +40,8 @@ def named_failure(error: Exception) -> TidemarkError:
             return found
     if broken := _CONSTRAINT.search(text):
         return ConstraintViolated(problem=broken[1].rstrip(" .:")[:_LONGEST])
+    if asked := _NO_JVM.search(text):
+        return DriverJvmNeeded(attribute=asked[1])
     unread = _UNREAD.search(text)
     if unread:
         causes = _CAUSE.findall(text)

@@ -1,0 +1,97 @@
+"""`airflow tidemark spark`: the warm Spark of this host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_VERBOSE, ActionCommand, Arg
+from airflow.utils.cli import suppress_logs_and_warning
+
+from tidemark.cli._answers import CONNECTION, errors_in_words, print_rows
+from tidemark.hooks.tidemark import TidemarkHook
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from tidemark.warm_spark.records import ServerRecord
+
+__all__ = ["spark_commands"]
+
+_NOW = Arg(("--now",), help="Kill it, with the jobs that it runs", action="store_true")  # type: ignore[no-untyped-call]
+
+
+def spark_commands() -> list[ActionCommand]:
+    """Start, list and end the warm Spark of this host; tasks start it by themselves."""
+    shared = (CONNECTION, ARG_OUTPUT, ARG_VERBOSE)
+    return [
+        ActionCommand(
+            name="start", help="Start the warm Spark of this host, if it does not run", func=start, args=shared
+        ),
+        ActionCommand(name="status", help="List the warm Sparks of this user on this host", func=status, args=shared),
+        ActionCommand(
+            name="stop",
+            help="End the warm Sparks of this user on this host, each after its jobs",
+            func=stop,
+            args=(_NOW, *shared),
+        ),
+    ]
+
+
+@suppress_logs_and_warning
+def start(args: Namespace) -> None:
+    """The server for the settings of the connection, in one row. A second run finds it."""
+    from tidemark.hooks.spark_job import SparkJob
+
+    with errors_in_words():
+        job = SparkJob(TidemarkHook(args.conn_id).settings)
+        job.require_ready()
+        record = job.drivers().warm_spark().start(say=lambda text: None)
+    print_rows([_row(record, in_use=True)], args.output)
+
+
+@suppress_logs_and_warning
+def status(args: Namespace) -> None:
+    """A row for each server that lives, the newest first. `retiring`: it takes no new job."""
+    with errors_in_words():
+        rows = [_row(record, in_use=in_use) for record, in_use in _living(args.conn_id)]
+    print_rows(rows, args.output)
+
+
+@suppress_logs_and_warning
+def stop(args: Namespace) -> None:
+    """Ends the servers, those of the status list. Jobs that they run are waited for by them, not by this command."""
+    from tidemark.warm_spark.home import ServerHome, end_server
+
+    with errors_in_words():
+        living = list(_living(args.conn_id))
+        for record, _ in living:
+            ServerHome(record.place.parent).retire(record)
+            if args.now:
+                end_server(record)
+    print_rows([_row(record, in_use=False) for record, _ in living], args.output)
+
+
+def _living(conn_id: str) -> Iterator[tuple[ServerRecord, bool]]:
+    """(server, whether it takes jobs) of each server that lives."""
+    from tidemark.hooks.warm_spark import homes
+    from tidemark.warm_spark.home import living_servers
+
+    yield from living_servers(homes(TidemarkHook(conn_id).settings))
+
+
+def _row(record: ServerRecord, *, in_use: bool) -> dict[str, Any]:
+    from tidemark.warm_spark.home import LOG, is_alive, pulse_of
+    from tidemark.warm_spark.slots import busy_slots
+
+    pulse = pulse_of(record.place)
+    state = "running" if in_use else "retiring"
+    return {
+        "state": state if is_alive(record) else "ended",
+        "since": record.started_at.isoformat(timespec="seconds"),
+        "process": record.process_id,
+        "address": record.address,
+        "jobs": f"{busy_slots(record.place, record.order.slots)} of {record.order.slots}",
+        "heap_mb": None if pulse is None or not pulse.heap_used else pulse.heap_used >> 20,
+        "log": str(record.place / LOG),
+    }

@@ -1,0 +1,173 @@
+"""The drivers of jobs: Spark's settings, environment and arguments of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import tidemark
+from tidemark.failpoints import KILL_AT, KILL_ONCE
+from tidemark.hooks._driver_environment import DriverEnvironment, driver_environment
+from tidemark.model.codec import to_json
+from tidemark.model.source_address import SourceAddress
+from tidemark.model.spark import DELTA_SETTINGS
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from tidemark.hooks._process_group import Driver
+    from tidemark.hooks.settings import TidemarkSettings
+    from tidemark.hooks.warm_spark import WarmSpark
+    from tidemark.warm_spark.start import Taken
+
+__all__ = ["JOB_SETTINGS", "LOCAL_SETTINGS", "SOURCE", "SPARK_LOG", "STORAGE_OPTIONS", "Drivers", "JobFiles"]
+
+STORAGE_OPTIONS = "TIDEMARK_STORAGE_OPTIONS"
+SOURCE = "TIDEMARK_SOURCE"
+SPARK_LOG = "spark.log"
+
+JOB_SETTINGS: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "WARN",
+}
+
+# One host has few cores: Spark's defaults for a cluster would cut small tables into hundreds of tasks.
+LOCAL_SETTINGS: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "8",
+    "spark.databricks.delta.snapshotPartitions": "4",
+}
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """The directory of one job, the arguments of its application, and descriptors that live as long as the driver."""
+
+    directory: Path
+    arguments: tuple[str, ...]
+    inherited: tuple[int, ...] = ()
+
+    @property
+    def spark_log(self) -> Path:
+        """The file of all that the driver prints."""
+        return self.directory / SPARK_LOG
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """Makes the drivers of jobs with these settings, on the Spark of `connection`."""
+
+    settings: TidemarkSettings
+    connection: Connection
+    python_path: tuple[str, ...] = ()
+    source: SourceAddress | None = None
+    packages: tuple[str, ...] = ()
+
+    def submitted(self, files: JobFiles) -> Driver:
+        """A driver in a JVM of its own."""
+        from tidemark.hooks._archive import spark_side_archive
+        from tidemark.hooks._submission import Submission
+
+        return Submission(
+            self.connection,
+            spark_log=files.spark_log,
+            conf=self._conf(),
+            packages=",".join(self._all_packages()) or None,
+            py_files=str(spark_side_archive(files.directory)),
+            application_args=list(files.arguments),
+            environment=self.environment(),
+            inherited=files.inherited,
+            name="tidemark",
+        )
+
+    def remote(self, files: JobFiles) -> Driver:
+        """A driver with a new session, whose id is chosen here, so that it can be ended after the driver's death."""
+        from tidemark.hooks.connect_driver import ConnectDriver, server_url
+
+        return ConnectDriver(
+            server_url(self.connection, str(uuid4())),
+            spark_log=files.spark_log,
+            arguments=files.arguments,
+            environment=self._beside_a_server(self.settings.spark_conf),
+            inherited=files.inherited,
+        )
+
+    def warm(self, files: JobFiles, taken: Taken) -> Driver:
+        """A driver in the warm Spark of this host, which has the settings already."""
+        from tidemark.hooks.warm_driver import WarmDriver
+
+        return WarmDriver(
+            taken,
+            spark_log=files.spark_log,
+            arguments=files.arguments,
+            environment=self._beside_a_server({}),
+            inherited=files.inherited,
+        )
+
+    def warm_spark(self) -> WarmSpark:
+        """The warm Spark of this host for these jobs, whether or not it runs."""
+        from tidemark.hooks.warm_spark import warm_spark
+
+        known = {name: value for name, value in self._for_python().items() if name not in (KILL_AT, KILL_ONCE)}
+        return warm_spark(
+            self.settings, self.connection, conf=self._conf(), packages=self._all_packages(), environment=known
+        )
+
+    def known(self) -> DriverEnvironment:
+        """The part of the worker's environment that the driver gets."""
+        return driver_environment(os.environ, self.settings.driver_environment)
+
+    def environment(self) -> dict[str, str]:
+        """The driver's whole environment. Only it has secrets."""
+        environment = self._for_python()
+        if self.python_path:
+            more = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+            environment["PYTHONPATH"] = os.pathsep.join((*self.python_path, *more))
+        if self.settings.storage_options:
+            environment[STORAGE_OPTIONS] = json.dumps(dict(self.settings.storage_options))
+        if self.source is not None:
+            environment[SOURCE] = to_json(self.source)
+        return environment
+
+    def _for_python(self) -> dict[str, str]:
+        """Worker and driver use one Python; pip's own spark-submit is last on the PATH."""
+        known = self.known().passed
+        return {
+            **known,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PATH": os.pathsep.join((known.get("PATH", os.defpath), sysconfig.get_path("scripts"))),
+        }
+
+    def _beside_a_server(self, conf: Mapping[str, str]) -> dict[str, str]:
+        from tidemark.hooks.connect_driver import SPARK_SETTINGS
+
+        environment = self.environment()
+        ours = str(Path(tidemark.__file__).parent.parent)
+        environment["PYTHONPATH"] = os.pathsep.join(entry for entry in (environment.get("PYTHONPATH"), ours) if entry)
+        environment[SPARK_SETTINGS] = json.dumps(dict(conf))
+        return environment
+
+    def _conf(self) -> dict[str, str]:
+        from tidemark.hooks._secrets import SECRET_SPARK_SETTINGS
+        from tidemark.hooks._submission import cluster_settings, master_of
+
+        local = master_of(self.connection).startswith("local")
+        return {
+            **JOB_SETTINGS,
+            "spark.redaction.regex": SECRET_SPARK_SETTINGS,
+            **(LOCAL_SETTINGS if local else cluster_settings(self.connection)),
+            **DELTA_SETTINGS,
+            **self.settings.spark_conf,
+        }
+
+    def _all_packages(self) -> Sequence[str]:
+        named = (self.settings.spark_packages or "").split(",")
+        return tuple(name.strip() for name in (*named, *self.packages) if name.strip())

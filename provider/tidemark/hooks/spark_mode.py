@@ -1,0 +1,57 @@
+"""How jobs run on Spark: in the warm Spark of the host, by spark-submit, or in a Connect server elsewhere."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tidemark.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from tidemark.hooks.settings import TidemarkSettings
+
+__all__ = ["SparkMode", "mode_of"]
+
+
+class SparkMode(Enum):
+    """`warm`: the Connect server of this host, started when it is needed. `submit`: a JVM for each job. `connect`: the
+    server of a Spark connection of that type.
+    """
+
+    WARM = "warm"
+    SUBMIT = "submit"
+    CONNECT = "connect"
+
+
+def mode_of(settings: TidemarkSettings, connection: Connection) -> SparkMode:
+    """The mode of the Tidemark connection, else that of Airflow's configuration, else the one that fits the Spark
+    connection.
+
+    Connect fits a connection to a Connect server. Warm fits a local master, on a worker that outlives its tasks and has
+    the Connect client. Submit fits the rest. Raises InvalidArgument if mode and connection contradict each other.
+    """
+    from tidemark.hooks._submission import master_of
+    from tidemark.hooks.connect_driver import is_connect, missing_client
+
+    at_a_server = is_connect(connection)
+    named = settings.spark_mode or (None if at_a_server else settings.usual_spark_mode)
+    if named is not None:
+        if at_a_server is not (named is SparkMode.CONNECT):
+            raise _contradiction(named, connection)
+        return named
+    if at_a_server:
+        return SparkMode.CONNECT
+    fits = master_of(connection).startswith("local") and settings.worker_stays and not missing_client()
+    return SparkMode.WARM if fits else SparkMode.SUBMIT
+
+
+def _contradiction(named: SparkMode, connection: Connection) -> InvalidArgument:
+    server = "a Spark Connect server" if named is not SparkMode.CONNECT else "no Spark Connect server"
+    return InvalidArgument(
+        argument="spark_mode",
+        value=named.value,
+        problem=f"the Spark connection {connection.conn_id!r} names {server}. Change one of the two, or leave "
+        "spark_mode empty: it follows the Spark connection",
+    )

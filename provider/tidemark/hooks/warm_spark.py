@@ -1,0 +1,140 @@
+"""The warm Spark of this host for the settings of a connection: where it is, and how it starts."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tidemark
+from tidemark.hooks._files import private_directory
+from tidemark.warm_spark.home import LOG, ServerHome
+from tidemark.warm_spark.records import TOKEN, ServerOrder, ServerRecord, digest_of
+from tidemark.warm_spark.start import Taken, start_server, take
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from tidemark.hooks.settings import TidemarkSettings
+
+__all__ = ["WarmSpark", "homes", "warm_spark"]
+
+_KEEPER = Path(tidemark.__file__).parent / "warm_spark" / "keeper.py"
+_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
+_LEAST_SLOTS, _MOST_SLOTS = 2, 8
+_OF_NO_MATTER = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR")
+"""Variables that differ between a shell and a worker, and change nothing in a server."""
+
+_SETTINGS: Mapping[str, str] = {
+    "spark.driver.memory": "2g",
+    "spark.scheduler.mode": "FAIR",
+    "spark.databricks.delta.delta.log.cacheSize": "100",
+}
+"""Beside those of each job: memory for several at once, a fair share of the cores, and a bound for what Delta keeps."""
+
+_OURS: Mapping[str, str] = {
+    "spark.connect.grpc.binding.address": "localhost",
+    "spark.connect.grpc.binding.port": "0",
+}
+
+
+_LOOPBACK = "127.0.0.1"
+_ON_LOOPBACK: Mapping[str, str] = {
+    "spark.driver.bindAddress": _LOOPBACK,
+    "spark.driver.host": _LOOPBACK,
+    "spark.authenticate": "true",
+}
+"""Without executors elsewhere nothing listens for other hosts. Spark draws the secret of its own ports itself."""
+
+
+@dataclass(frozen=True)
+class WarmSpark:
+    """The server of one user with these settings. `conf` and `environment` may have secrets, and are not printed."""
+
+    home: ServerHome
+    connection: Connection
+    order: ServerOrder
+    conf: Mapping[str, str] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+
+    def take(self, *, stop_if_due: Callable[[], None], say: Callable[[str], object]) -> Taken:
+        """A slot, in a server that is started if there is none. Raises WarmSparkNotStarted, and what `stop_if_due`
+        raises.
+        """
+        private_directory(self.home.root)
+        return take(self.home, self.order, self._spawn, stop_if_due=stop_if_due, say=say)
+
+    def start(self, *, say: Callable[[str], object]) -> ServerRecord:
+        """The server in use, started if there is none. Raises WarmSparkNotStarted."""
+        private_directory(self.home.root)
+        return start_server(self.home, self.order, self._spawn, stop_if_due=lambda: None, say=say)
+
+    @contextmanager
+    def _spawn(self, directory: Path, order: ServerOrder, alive: int) -> Iterator[subprocess.Popen[bytes]]:
+        from tidemark.hooks._submission import Submission
+
+        submission = Submission(
+            self.connection,
+            spark_log=directory / LOG,
+            conf=self.conf,
+            packages=",".join(order.packages) or None,
+            application_args=[str(self.home.root), str(directory)],
+            environment={**self.environment, TOKEN: secrets.token_urlsafe(32)},
+            inherited=(alive,),
+            name="tidemark-warm",
+        )
+        with submission.started(str(_KEEPER), cwd=str(directory)) as process:
+            yield process
+
+
+def warm_spark(
+    settings: TidemarkSettings,
+    connection: Connection,
+    *,
+    conf: Mapping[str, str],
+    packages: Sequence[str],
+    environment: Mapping[str, str],
+) -> WarmSpark:
+    """The server for jobs with these settings, whether or not it runs. `environment`: that of a driver."""
+    from tidemark.hooks._submission import master_of
+
+    ours = str(Path(tidemark.__file__).parent.parent)
+    path = os.pathsep.join(entry for entry in (environment.get("PYTHONPATH"), ours) if entry)
+    full = {**_SETTINGS, **conf, **_OURS}
+    full["spark.plugins"] = ",".join(filter(None, (conf.get("spark.plugins"), _PLUGIN)))
+    java = full.get("spark.driver.extraJavaOptions", "")
+    full["spark.driver.extraJavaOptions"] = f"{java} -XX:+ExitOnOutOfMemoryError".strip()
+    local = {}
+    if master_of(connection).startswith("local"):
+        full |= _ON_LOOPBACK
+        local = {"SPARK_LOCAL_IP": _LOOPBACK}
+    order = ServerOrder(settings.spark_slots or _slots(), tuple(packages), idle=settings.spark_idle)
+    digest = digest_of(
+        {
+            "spark": [connection.conn_type, connection.host, connection.port, connection.login, connection.extra],
+            "conf": full,
+            "slots": order.slots,
+            "idle": order.idle,
+            "environment": {name: value for name, value in environment.items() if name not in _OF_NO_MATTER},
+            "python": sys.executable,
+            "release": tidemark.__version__,
+        }
+    )
+    return WarmSpark(
+        ServerHome(homes(settings) / digest), connection, order, full, {**environment, **local, "PYTHONPATH": path}
+    )
+
+
+def homes(settings: TidemarkSettings) -> Path:
+    """The directory of all homes of this user: only the user can enter it."""
+    return settings.jobs_root / "spark"
+
+
+def _slots() -> int:
+    return min(max(os.cpu_count() or 1, _LEAST_SLOTS), _MOST_SLOTS)

@@ -1,0 +1,119 @@
+"""The directory of servers with equal settings: which one is in use, and what earlier ones have left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tidemark.model.codec import from_json, to_json
+from tidemark.warm_spark.locks import is_held
+from tidemark.warm_spark.records import Pulse, ServerRecord
+
+__all__ = ["ALIVE", "LOG", "ServerHome", "end_server", "is_alive", "living_servers", "pulse_of", "write_pulse"]
+
+ALIVE = "alive"
+LOG = "server.log"
+_RECORD = "server.json"
+_PULSE = "pulse.json"
+_KEPT = 3  # directories of ended servers, for their logs
+
+
+@dataclass(frozen=True)
+class ServerHome:
+    """`root` has the record of the server in use, the lock of its start, and a directory for each server."""
+
+    root: Path
+
+    @property
+    def lock(self) -> Path:
+        """The file that a task holds while it starts a server."""
+        return self.root / "lock"
+
+    def running(self) -> ServerRecord | None:
+        """The server in use, or None. A record of another release, or of a server that has ended, is none."""
+        record = _read(self.root / _RECORD)
+        return record if record is not None and is_alive(record) else None
+
+    def put(self, record: ServerRecord) -> None:
+        """Makes it the server in use; readers see the whole record or the one before."""
+        _write_whole(record.place / _RECORD, to_json(record))
+        _write_whole(self.root / _RECORD, to_json(record))
+
+    def retire(self, record: ServerRecord) -> None:
+        """The server takes no new job, and ends after those that it runs. Idempotent, and harmless to a successor."""
+        current = self.running()
+        if current is not None and current.directory == record.directory:
+            (self.root / _RECORD).unlink(missing_ok=True)
+
+    def servers(self) -> Iterator[Path]:
+        """The directories of all servers, the newest first."""
+        places = [entry for entry in self.root.iterdir() if entry.is_dir() and (entry / ALIVE).exists()]
+        yield from sorted(places, key=lambda place: place.stat().st_mtime, reverse=True)
+
+    def living(self) -> Iterator[tuple[ServerRecord, bool]]:
+        """(server, whether it takes jobs) of each server that lives, the newest first."""
+        current = self.running()
+        for place in self.servers():
+            record = _read(place / _RECORD)
+            if record is not None and is_alive(record):
+                yield record, current is not None and current.directory == record.directory
+
+    def sweep(self) -> None:
+        """Removes the directories of ended servers but the last few. A second run finds nothing to do."""
+        ended = [place for place in self.servers() if not is_held(place / ALIVE)]
+        for place in ended[_KEPT:]:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def living_servers(homes: Path) -> Iterator[tuple[ServerRecord, bool]]:
+    """As `ServerHome.living`, for all homes in a directory. A directory that does not exist has none."""
+    for root in sorted(homes.iterdir()) if homes.is_dir() else ():
+        yield from ServerHome(root).living()
+
+
+def is_alive(record: ServerRecord) -> bool:
+    """Whether a process of the server still exists: each holds the lock of its file."""
+    return is_held(record.place / ALIVE)
+
+
+def end_server(record: ServerRecord) -> None:
+    """Kills the server with all that runs in it. Idempotent: an ended server is left alone."""
+    if is_alive(record):
+        with suppress(ProcessLookupError):
+            os.killpg(record.process_id, signal.SIGKILL)
+
+
+def pulse_of(place: Path) -> Pulse | None:
+    """The last sign of life, or None before the first."""
+    try:
+        return from_json(Pulse, (place / _PULSE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def write_pulse(place: Path, *, running: int, heap_used: int, heap_most: int) -> None:
+    """Replaces the sign of life."""
+    pulse = Pulse(datetime.now(UTC), running, heap_used, heap_most)
+    _write_whole(place / _PULSE, to_json(pulse))
+
+
+def _read(file: Path) -> ServerRecord | None:
+    try:
+        record: ServerRecord = from_json(ServerRecord, file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return record
+
+
+def _write_whole(file: Path, text: str) -> None:
+    half = file.with_name(f"{file.name}.{os.getpid()}.half")
+    descriptor = os.open(half, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as target:
+        target.write(text)
+    half.replace(file)

@@ -1,0 +1,178 @@
+"""`spark-submit …/warm_spark/keeper.py HOME DIRECTORY`: the driver of a warm server, which says where it listens, ends
+what killed jobs have left, and ends itself.
+
+1. It writes the record of the server. From then on tasks take slots.
+2. Each second it takes every free slot. A slot that still names a session is that of a killed job. The session is
+   ended, and the slot is free.
+3. If it has all slots, no job runs and none can start. Then it may end: after its idle time, or if it was retired.
+4. At rest it collects the heap. If too much stays in use, it retires, and the next task starts a successor.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemark.model.codec import from_json
+from tidemark.warm_spark.home import LOG, ServerHome, write_pulse
+from tidemark.warm_spark.locks import lock_now
+from tidemark.warm_spark.records import ORDER, TOKEN, USER, ServerOrder, ServerRecord
+from tidemark.warm_spark.slots import Slot, slot_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_OF_REST = 1.0
+_LONGEST_LOG = 64 * 1024 * 1024
+_KEPT_OF_LOG = 1024 * 1024
+_SERVICE = "org.apache.spark.sql.connect.service"
+
+
+class ConnectService:
+    """The Connect service in this driver's JVM."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark.sparkContext._jvm
+        service = getattr(self._jvm, f"{_SERVICE}.SparkConnectService$")
+        self._service: Any = getattr(service, "MODULE$")
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._service.localPort())
+
+    def end_session(self, session_id: str) -> None:
+        """Cancels all that runs in the session, and refuses later requests for it. A session that does not exist is
+        no error.
+        """
+        key = getattr(self._jvm, f"{_SERVICE}.SessionKey")(USER, session_id)
+        manager = self._service.sessionManager()
+        holder = manager.getIsolatedSessionIfPresent(key)
+        if holder.isDefined():
+            holder.get().interruptAll()
+            manager.closeSession(key, False)
+
+    def heap_in_use(self) -> tuple[int, int]:
+        """(bytes in use after a full collection, most bytes)."""
+        self._jvm.java.lang.System.gc()
+        runtime = self._jvm.java.lang.Runtime.getRuntime()
+        return int(runtime.totalMemory() - runtime.freeMemory()), int(runtime.maxMemory())
+
+    def answers(self) -> bool:
+        """Whether the service listens."""
+        return bool(self._service.started()) and not bool(self._service.stopped())
+
+
+class Keeper:
+    """The life of one server, from its record to its end."""
+
+    def __init__(self, service: ConnectService, home: ServerHome, record: ServerRecord) -> None:
+        self._service, self._home, self._record = service, home, record
+        self._order = record.order
+        self._last_used = self._began = time.monotonic()
+        self._used = self._collected = 0
+        self._heap = (0, 0)
+        self._jvm = os.getppid()
+
+    def keep(self) -> None:
+        """Returns when the server is to end, with all slots held."""
+        while self._service.answers() and os.getppid() == self._jvm:
+            held = self._free_slots()
+            running = self._order.slots - len(held)
+            self._note_use(running)
+            if running == 0 and self._is_over():
+                return
+            for slot in held:
+                slot.release()
+            self._retire_if_due(running)
+            write_pulse(self._record.place, running=running, heap_used=self._heap[0], heap_most=self._heap[1])
+            _rotate(self._record.place / LOG)
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    def _free_slots(self) -> list[Slot]:
+        """All slots that no job holds, after what their jobs have left was ended."""
+        held = []
+        for file in slot_files(self._record.place, self._order.slots):
+            if (number := lock_now(file)) is None:
+                continue
+            slot = Slot(file, number)
+            if left := slot.session_left:
+                print(f"A job has ended without leaving its session {left}; it is ended now.", flush=True)
+                self._service.end_session(left)
+                slot.clear()
+            held.append(slot)
+        return held
+
+    def _note_use(self, running: int) -> None:
+        """A slot's file is written when a job claims it and when it gives it back."""
+        files = slot_files(self._record.place, self._order.slots)
+        used = max(file.stat().st_mtime_ns for file in files)
+        if running or used != self._used:
+            self._used, self._last_used = used, time.monotonic()
+
+    def _is_over(self) -> bool:
+        current = self._home.running()
+        if current is None or current.directory != self._record.directory:
+            return True
+        if time.monotonic() - self._last_used < self._order.idle.total_seconds():
+            return False
+        self._home.retire(self._record)
+        return True
+
+    def _retire_if_due(self, running: int) -> None:
+        """At rest it collects the heap, once after the last job."""
+        if not running and self._used != self._collected and time.monotonic() - self._last_used > _SECONDS_OF_REST:
+            self._collected = self._used
+            self._heap = self._service.heap_in_use()
+        used, most = self._heap
+        age = time.monotonic() - self._began
+        if used > self._order.heap_share * most > 0 or age > self._order.longest.total_seconds():
+            print(f"Retiring after {age:.0f} s with {used} of {most} bytes of heap in use.", flush=True)
+            self._home.retire(self._record)
+
+
+def main(arguments: list[str]) -> None:
+    """Keeps the server until its end, then ends its JVM."""
+    from pyspark.sql import SparkSession
+
+    home, directory = ServerHome(Path(arguments[0])), Path(arguments[1])
+    order = from_json(ServerOrder, (directory / ORDER).read_text(encoding="utf-8"))
+    spark = SparkSession.builder.getOrCreate()
+    service = ConnectService(spark)
+    record = ServerRecord(
+        directory=str(directory),
+        port=service.port,
+        process_id=os.getpgid(0),
+        order=order,
+        started_at=datetime.now(UTC),
+        spark=spark.version,
+        token=os.environ[TOKEN],
+    )
+    home.put(record)
+    try:
+        Keeper(service, home, record).keep()
+    finally:
+        with suppress(Exception):
+            spark.stop()
+        os.killpg(record.process_id, signal.SIGKILL)
+
+
+def _rotate(log: Path) -> None:
+    """Keeps the end of a log that has grown too long; its writers append."""
+    with suppress(FileNotFoundError):
+        if log.stat().st_size > _LONGEST_LOG:
+            with log.open("rb") as file:
+                file.seek(-_KEPT_OF_LOG, os.SEEK_END)
+                log.with_suffix(".log.1").write_bytes(file.read())
+            os.truncate(log, 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,72 @@
+"""The messages between tasks and a warm server, in files of a private directory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+__all__ = ["ORDER", "TOKEN", "USER", "Pulse", "ServerOrder", "ServerRecord", "digest_of"]
+
+ORDER = "order.json"
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # Spark's own name
+USER = "tidemark"
+
+
+@dataclass(frozen=True)
+class ServerOrder:
+    """The limits of a server. `slots`: jobs at a time. It ends after `idle` without a job. A successor takes
+    its place after `longest`, or if more than `heap_share` of the heap stays in use.
+    """
+
+    slots: int
+    packages: tuple[str, ...]
+    idle: timedelta = timedelta(minutes=10)
+    longest: timedelta = timedelta(hours=24)
+    heap_share: float = 0.7
+
+
+@dataclass(frozen=True)
+class ServerRecord:
+    """A server that listens on `port` of the loopback. `process_id`: the leader of its process group."""
+
+    directory: str
+    port: int
+    process_id: int
+    order: ServerOrder
+    started_at: datetime
+    spark: str
+    token: str = field(repr=False)
+
+    @property
+    def place(self) -> Path:
+        """The server's own directory."""
+        return Path(self.directory)
+
+    @property
+    def address(self) -> str:
+        """`sc://localhost:port`, for messages."""
+        return f"sc://localhost:{self.port}"
+
+    def url(self, session_id: str) -> str:
+        """The URL of a session, with the token; not for arguments, logs or messages."""
+        return f"{self.address}/;user_id={USER};token={self.token};session_id={session_id}"
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """A sign of life. `heap_used`: bytes after the last full collection at rest, 0 before the first."""
+
+    at: datetime
+    running: int
+    heap_used: int
+    heap_most: int
+
+
+def digest_of(settings: Mapping[str, object]) -> str:
+    """The name of a server with these settings. Secrets cannot be found from it in practice, and are not in it."""
+    text = json.dumps(settings, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,146 @@
+"""A slot in the warm server of a home. The first task that needs it starts the server, and others wait."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from signal import SIGKILL
+from uuid import uuid4
+
+from tidemark.errors import WarmSparkNotStarted
+from tidemark.model.codec import to_json
+from tidemark.warm_spark.home import ALIVE, LOG, ServerHome
+from tidemark.warm_spark.locks import lock_now, locked
+from tidemark.warm_spark.records import ORDER, ServerOrder, ServerRecord
+from tidemark.warm_spark.slots import Slot, take_slot
+
+__all__ = ["Spawn", "Taken", "start_server", "take"]
+
+_SECONDS_BETWEEN_LOOKS = 0.05
+_SECONDS_TO_START = 180.0
+_TAIL_LINES = 25
+
+Spawn = Callable[[Path, ServerOrder, int], "AbstractContextManager[subprocess.Popen[bytes]]"]
+"""Starts spark-submit for the keeper of a directory, with an order's packages; the process inherits the descriptor and
+leads a process group. The context is left when it has started.
+"""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A slot of a server that is alive."""
+
+    home: ServerHome
+    server: ServerRecord
+    slot: Slot
+
+
+def take(
+    home: ServerHome,
+    order: ServerOrder,
+    spawn: Spawn,
+    *,
+    stop_if_due: Callable[[], None],
+    say: Callable[[str], object],
+) -> Taken:
+    """Waits for a slot of the server with the packages of `order`, and starts the server if there is none.
+
+    `stop_if_due` raises to end the wait. Raises WarmSparkNotStarted.
+    """
+    told = False
+    while True:
+        stop_if_due()
+        server = start_server(home, order, spawn, stop_if_due=stop_if_due, say=say)
+        if (slot := take_slot(server)) is None:
+            if not told:
+                say(f"waits for a slot: {server.order.slots} jobs run in the warm Spark of this host")
+            told = True
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        elif home.running() == server:
+            return Taken(home, server, slot)
+        else:
+            slot.release()
+
+
+def start_server(
+    home: ServerHome,
+    order: ServerOrder,
+    spawn: Spawn,
+    *,
+    stop_if_due: Callable[[], None],
+    say: Callable[[str], object],
+) -> ServerRecord:
+    """The server in use, or a new one if there is none or it lacks a package. Two calls at once start one.
+
+    Raises WarmSparkNotStarted with the end of its log.
+    """
+    if (server := _fitting(home, order.packages)) is not None:
+        return server
+    with locked(home.lock, stop_if_due):
+        if (server := _fitting(home, order.packages)) is not None:
+            return server
+        before = home.running()
+        home.sweep()
+        known = () if before is None else before.order.packages
+        wanted = tuple(dict.fromkeys((*known, *order.packages)))
+        say("starting the warm Spark of this host; later jobs find it running")
+        return _start(home, replace(order, packages=wanted), spawn, stop_if_due)
+
+
+def _fitting(home: ServerHome, packages: Sequence[str]) -> ServerRecord | None:
+    server = home.running()
+    return server if server is not None and set(packages) <= set(server.order.packages) else None
+
+
+def _start(home: ServerHome, order: ServerOrder, spawn: Spawn, stop_if_due: Callable[[], None]) -> ServerRecord:
+    directory = home.root / str(uuid4())
+    directory.mkdir(mode=0o700)
+    (directory / ORDER).write_text(to_json(order), encoding="utf-8")
+    alive = lock_now(directory / ALIVE)
+    assert alive is not None, "nobody else knows of the directory"
+    try:
+        with spawn(directory, order, alive) as process, _killed_by_errors(process):
+            return _listening(home, directory, process, stop_if_due)
+    finally:
+        os.close(alive)
+
+
+def _listening(
+    home: ServerHome, directory: Path, process: subprocess.Popen[bytes], stop_if_due: Callable[[], None]
+) -> ServerRecord:
+    until = time.monotonic() + _SECONDS_TO_START
+    while True:
+        server = home.running()
+        if server is not None and server.directory == str(directory):
+            return server
+        stop_if_due()
+        if process.poll() is not None:
+            raise _not_started(directory, f"it ended with exit code {process.returncode}")
+        if time.monotonic() > until:
+            raise _not_started(directory, f"it did not listen within {_SECONDS_TO_START:.0f} s")
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+@contextmanager
+def _killed_by_errors(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """A start that fails, or is cancelled, leaves no server."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, SIGKILL)
+        process.wait()
+        raise
+
+
+def _not_started(directory: Path, problem: str) -> WarmSparkNotStarted:
+    log = directory / LOG
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        tail = deque((line.rstrip() for line in lines), maxlen=_TAIL_LINES)
+    return WarmSparkNotStarted(problem=problem, log=str(log), tail="\n".join(tail))

@@ -1,0 +1,367 @@
+"""The warm Spark of a host: one server for equal settings, each change once whatever ends, and nothing for others."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from airflow.sdk import DAG
+
+from tests.airflow.connect_server import SMALL, ConnectServer
+from tests.airflow.runs import Lake, Outcome
+from tests.ports import free_port
+from tests.tiers import nightly
+from tidemark.errors import JobCancelled, JobDied, WarmSparkEnded, WarmSparkNotStarted
+from tidemark.hooks import warm_driver
+from tidemark.hooks.spark_job import SparkJob
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.hooks.warm_spark import homes
+from tidemark.model.jobs import JobResult
+from tidemark.model.probe import PROBE, ProbeRequest
+from tidemark.model.statements import TransactionKey
+from tidemark.model.streams import StreamMode
+from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators.consume import ConsumeStreamOperator
+from tidemark.streams.worker.consume import consume
+from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.streams import create_stream, get_stream
+from tidemark.warm_spark.home import ServerHome, end_server, is_alive, living_servers
+from tidemark.warm_spark.locks import lock_now
+from tidemark.warm_spark.records import ServerRecord
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
+RunDag = Callable[..., Outcome]
+
+HERE = str(Path(__file__).parent)
+MERGED = [(1, "one"), (2, "zwei"), (4, "four")]
+TARGETS = {"m.mirror": "id BIGINT, name STRING", "m.appended": "id BIGINT, name STRING", "m.slow": "n BIGINT"}
+APPEND = WriteRequest(streams=(), targets=("m.appended",), write_as="append")
+UI_PORT = free_port()
+CONF = {**SMALL, "spark.ui.enabled": "true", "spark.ui.port": str(UI_PORT)}
+
+
+@pytest.fixture(scope="module")
+def jobs_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory of servers of its own; none of them outlives the module."""
+    root = tmp_path_factory.mktemp("warm") / "jobs"
+    yield root
+    for record, _ in living_servers(root / "spark"):
+        end_server(record)
+
+
+@pytest.fixture
+def warm(jobs_root: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -> TidemarkHook:
+    """The hook with the settings that most tests share, and so one server."""
+    return _hook(jobs_root, monkeypatch)
+
+
+@pytest.fixture
+def server(warm: TidemarkHook) -> ServerRecord:
+    """The server of `warm`, started if the test before has ended it."""
+    return SparkJob(warm.settings).drivers().warm_spark().start(say=print)
+
+
+@pytest.fixture(scope="module")
+def source(lake: Lake) -> str:
+    """Three rows, a changed one, a deleted one, a new one, and targets."""
+    lake.create("m.orders", "id BIGINT, name STRING", row_tracking=True)
+    lake.sql("INSERT INTO {t} VALUES (1, 'one'), (2, 'two'), (3, 'three')", "m.orders")
+    for name, columns in TARGETS.items():
+        lake.create(name, columns)
+    lake.sql("INSERT INTO {t} VALUES (1, 'one'), (2, 'two'), (3, 'three')", "m.mirror")
+    lake.sql("INSERT INTO {t} VALUES (4, 'four')", "m.orders")
+    lake.sql("UPDATE {t} SET name = 'zwei' WHERE id = 2", "m.orders")
+    lake.sql("DELETE FROM {t} WHERE id = 3", "m.orders")
+    return "m.orders"
+
+
+def test_a_local_spark_is_warm_unless_somebody_says_otherwise(
+    run_dag: RunDag, warm: TidemarkHook, source: str, lake: Lake, server: ConnectServer
+) -> None:
+    _stream(warm, "cm")
+    with DAG("in_the_warm_spark", schedule=None) as dag:
+        ConsumeStreamOperator(task_id="merge", stream="cm", target="m.mirror", write_as="merge", keys=["id"])
+    assert run_dag(dag).state == "success"
+    assert lake.rows("m.mirror") == MERGED
+    assert _kept() == []
+
+
+def test_jobs_at_once_wait_for_slots_of_one_server(warm: TidemarkHook, server: ServerRecord) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        jobs = [pool.submit(_probe, SparkJob(warm.settings), warm) for _ in range(6)]
+        most = 0
+        while not all(job.done() for job in jobs):
+            most = max(most, len(_sessions()))
+            time.sleep(0.05)
+    assert [job.result().error for job in jobs] == [None] * 6
+    assert most <= server.order.slots == 2
+    assert [record for record, _ in _living(warm)] == [server]
+
+
+def test_nobody_without_the_token_gets_an_answer(warm: TidemarkHook, server: ServerRecord) -> None:
+    ours = psutil.Process(server.process_id)
+    family = [ours, *ours.children(recursive=True)]
+    listening = [one for process in family for one in process.net_connections("inet") if one.status == "LISTEN"]
+    assert {str(one.laddr.ip).removeprefix("::ffff:") for one in listening} <= {"127.0.0.1", "::1"}
+    for token in ("", ";token=wrong"):
+        said = _client(f"{server.address}/;user_id=tidemark{token}")
+        assert "UNAUTHENTICATED" in said.upper() or "Invalid authentication token" in said
+    for process in family:
+        assert server.token not in " ".join(process.cmdline())
+    texts = [file for file in server.place.rglob("*") if file.is_file() and file.name != "server.json"]
+    assert all(server.token not in file.read_text(errors="replace") for file in texts)
+    assert stat.S_IMODE(homes(warm.settings).parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
+def test_another_user_finds_no_way_to_the_server(warm: TidemarkHook, server: ServerRecord) -> None:
+    for look in (["cat", str(server.place / "server.json")], ["cat", f"/proc/{server.process_id}/environ"]):
+        done = subprocess.run(look, user="nobody", capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert "Permission denied" in done.stderr
+
+
+def test_a_driver_that_is_killed_leaves_nothing_in_the_server(
+    warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord
+) -> None:
+    _stream(warm, "killed")
+    before = lake.version("m.slow")
+    job = SparkJob(warm.settings, python_path=(HERE,))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_consume, warm, "killed", _slow(), job=job)
+        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        driver: Any = job._submission
+        os.kill(driver.process_id, signal.SIGKILL)
+        with pytest.raises(JobDied):
+            running.result(timeout=60)
+    _wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    assert lake.version("m.slow") == before
+    assert is_alive(server)
+
+
+def test_the_server_ends_the_session_of_a_task_that_was_killed_with_its_driver(
+    warm: TidemarkHook, server: ServerRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task's process is played: it claims a slot, its session runs a query, and both are gone at once."""
+    number = lock_now(server.place / "slot-0")
+    assert number is not None
+    session = "00000000-0000-4000-8000-000000000001"
+    os.pwrite(number, session.encode(), 0)
+    query = "spark.range(0, 10**14, 1, 2).where('id % 7 = 3').count()"
+    client = subprocess.Popen([sys.executable, "-c", _SESSION.format(url=server.url(session), query=query)])
+    try:
+        _wait_until(lambda: bool(_ask("jobs?status=running")))
+    finally:
+        client.kill()
+        client.wait()
+        os.close(number)
+    _wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    assert _probe(SparkJob(warm.settings), warm).error is None
+    assert f"without leaving its session {session}" in (server.place / "server.log").read_text()
+
+
+def test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_comes_once(
+    warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _stream(warm, "lost")
+    before = lake.version("m.appended")
+    monkeypatch.setenv("MEETING", str(tmp_path))
+    monkeypatch.setenv("TIDEMARK_DRIVER_ENVIRONMENT", "MEETING, COVERAGE_*")
+    hook = warm
+    job = SparkJob(hook.settings, python_path=(HERE,))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_consume, hook, "lost", _slow(), APPEND, job=job)
+        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        os.killpg(server.process_id, signal.SIGKILL)
+        with pytest.raises(WarmSparkEnded, match="ended while it ran the job for test/run/lost"):
+            running.result(timeout=60)
+    assert get_stream(hook.open_store(), "lost").offset.version == 1
+    assert lake.version("m.appended") == before
+    _stream(hook, "found")
+    _consume(hook, "found", APPEND)
+    assert lake.rows("m.appended") == [(2, "two"), (2, "zwei"), (3, "three"), (4, "four")]
+    (successor,) = (record for record, _ in _living(hook))
+    assert successor.directory != server.directory
+
+
+def test_a_server_that_hangs_is_ended_and_the_job_fails(
+    warm: TidemarkHook, source: str, server: ServerRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_driver, "_SECONDS_WITHOUT_PULSE", 4.0)
+    _stream(warm, "hangs")
+    job = SparkJob(warm.settings, python_path=(HERE,))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_consume, warm, "hangs", _slow(), job=job)
+        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        os.killpg(server.process_id, signal.SIGSTOP)
+        with pytest.raises(WarmSparkEnded):
+            running.result(timeout=60)
+    assert not is_alive(server)
+
+
+def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: str, server: ServerRecord) -> None:
+    _stream(warm, "cancelled")
+    job = SparkJob(warm.settings, python_path=(HERE,))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(_consume, warm, "cancelled", _slow(), job=job)
+        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        job.cancel()
+        with pytest.raises(JobCancelled):
+            running.result(timeout=60)
+    _wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    assert is_alive(server)
+
+
+def test_a_function_that_needs_the_drivers_jvm_is_submitted(
+    warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord, caplog: pytest.LogCaptureFixture
+) -> None:
+    _stream(warm, "jvm")
+    before = lake.rows("m.slow")
+    with caplog.at_level("INFO"):
+        _consume(warm, "jvm", WriteRequest((), ("m.slow",), write_as="connect_functions:count_cores"))
+    assert lake.rows("m.slow") == sorted([*before, (1,)])
+    assert "The job needs the JVM of its driver, so it is submitted" in caplog.text
+
+
+def test_a_start_that_fails_says_why_and_leaves_no_process(
+    jobs_root: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path
+) -> None:
+    hook = _hook(jobs_root, monkeypatch, spark_conf={**SMALL, "spark.driver.memory": "1k"})
+    with pytest.raises(WarmSparkNotStarted, match="it ended with exit code") as failed:
+        _probe(SparkJob(hook.settings), hook)
+    assert "heap" in str(failed.value).lower() or "memory" in str(failed.value).lower()
+    assert "set spark_mode of the Tidemark connection to submit" in str(failed.value)
+    assert Path(failed.value.facts["log"]).exists()
+
+
+@nightly("three starts of a server", "test_jobs_at_once_wait_for_slots_of_one_server")
+def test_a_server_makes_room_for_one_with_more_packages_and_ends_when_it_is_idle(
+    jobs_root: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path
+) -> None:
+    hook = _hook(jobs_root, monkeypatch, spark_slots=1)
+    plain = SparkJob(hook.settings).drivers().warm_spark().start(say=print)
+    more = SparkJob(hook.settings, packages=("org.postgresql:postgresql:42.7.14",))
+    assert _probe(more, hook).error is None
+    _wait_until(lambda: not is_alive(plain), seconds=30)
+    wide = SparkJob(hook.settings).drivers().warm_spark().start(say=print)
+    assert len(wide.order.packages) == 2
+    assert more.drivers().warm_spark().start(say=print) == wide
+    short = replace(SparkJob(hook.settings).drivers().warm_spark(), home=ServerHome(jobs_root / "spark" / "short"))
+    idle = replace(short, order=replace(short.order, idle=timedelta(seconds=2))).start(say=print)
+    _wait_until(lambda: not is_alive(idle), seconds=30)
+    full = replace(short, order=replace(short.order, heap_share=0.001))
+    taken = full.take(stop_if_due=lambda: None, say=print)
+    assert ServerHome(jobs_root / "spark" / "short").running() == taken.server
+    taken.slot.claim("x")
+    taken.slot.clear()
+    taken.slot.release()
+    _wait_until(lambda: not is_alive(taken.server), seconds=30)
+
+
+@nightly("twenty tasks", "test_jobs_at_once_wait_for_slots_of_one_server")
+def test_twenty_tasks_at_once_start_one_server(
+    jobs_root: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path
+) -> None:
+    hook = _hook(jobs_root, monkeypatch, spark_slots=3)
+    with ThreadPoolExecutor(20) as pool:
+        jobs = [pool.submit(_probe, SparkJob(hook.settings), hook) for _ in range(20)]
+        assert [job.result().error for job in jobs] == [None] * 20
+    home = SparkJob(hook.settings).drivers().warm_spark().home
+    assert len(list(home.servers())) == 1
+
+
+_SESSION = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote({url!r}).getOrCreate()
+{query}
+"""
+
+
+def _client(url: str) -> str:
+    code = _SESSION.format(url=url, query="print(spark.range(3).count())")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+def _hook(jobs_root: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> TidemarkHook:
+    monkeypatch.delenv("TIDEMARK_SPARK_MODE")
+    monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(jobs_root))
+    extra = {"spark_conf": CONF, "spark_slots": 2, **more}
+    monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps({"conn_type": "tidemark", "extra": extra}))
+    return TidemarkHook()
+
+
+def _living(hook: TidemarkHook) -> list[tuple[ServerRecord, bool]]:
+    home = SparkJob(hook.settings).drivers().warm_spark().home
+    return list(home.living())
+
+
+def _probe(job: SparkJob, hook: TidemarkHook) -> JobResult:
+    deadline = datetime.now(UTC) + timedelta(minutes=10)
+    store = hook.open_store()
+    return job.run(
+        hook.job_paths().spec(PROBE, store.new_id(), ProbeRequest(), store_id="", deadline=deadline, key=None)
+    )
+
+
+def _ask(question: str) -> list[dict[str, Any]]:
+    return ConnectServer(0, UI_PORT, 0, "")._ask(question)
+
+
+def _kept() -> list[str]:
+    return ConnectServer(0, UI_PORT, 0, "").kept()
+
+
+def _sessions() -> list[psutil.Process]:
+    children = psutil.Process().children()
+    return [child for child in children if "jobs/__main__.py" in " ".join(_command(child))]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _stream(hook: TidemarkHook, name: str) -> None:
+    source = hook.table("m.orders")
+    create_stream(hook.open_store(), name=name, source=source, mode=StreamMode.STANDARD, at_version=1, who="test")
+
+
+def _consume(hook: TidemarkHook, stream: str, *asked: WriteRequest, job: SparkJob | None = None) -> None:
+    """One transaction of the key that is named like the stream."""
+    requests = [replace(request, streams=(stream,)) for request in asked]
+    runner = job or SparkJob(hook.settings, python_path=(HERE,))
+    consume(
+        Runtime(hook.open_store(), run=runner.run, paths=hook.job_paths(), tables=hook.open_table),
+        key=TransactionKey("test", "run", stream),
+        streams=(stream,),
+        writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
+        owner="test",
+    )
+
+
+def _slow() -> WriteRequest:
+    return WriteRequest(streams=(), targets=("m.slow",), write_as="connect_functions:count_for_ever")
+
+
+def _wait_until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.1)
