@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tidemark.changes.driver.every_change import plan_pages
 from tidemark.changes.driver.plan import plan_changes
 from tidemark.changes.driver.rows import read_changes
 from tidemark.changes.planning import source_schema
+from tidemark.changes.planning.sets.plan import ChangePlan
 from tidemark.jobs.workspace import Workspace
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import ACTION, COMMIT_VERSION, IS_UPDATE, ROW_ID, StreamMode
@@ -138,8 +140,19 @@ def appended(snapshots: list[Snapshot], start: int, end: int, names: dict[str, s
 def changes(
     spark: SparkSession, log: DeltaLog, start: int, end: int, mode: StreamMode, workspace: Workspace
 ) -> list[Change]:
-    rows = shown(read_changes(spark, log, plan_changes(log, start, end, mode), workspace))
+    rows = shown_both_ways(spark, log, plan_changes(log, start, end, mode), workspace)
     return sorted(change for _, change in rows)
+
+
+def shown_both_ways(
+    spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace
+) -> list[tuple[int, Change]]:
+    """(commit version or 0, change). What the driver reads itself, Spark reads as well."""
+    rows = shown(read_changes(spark, log, plan, workspace))
+    if plan.in_driver:
+        by_spark = shown(read_changes(spark, log, replace(plan, in_driver=False), workspace))
+        assert sorted(rows) == sorted(by_spark), plan.in_words()
+    return rows
 
 
 def shown(frame: DataFrame) -> list[tuple[int, Change]]:
@@ -157,7 +170,7 @@ def every_change(spark: SparkSession, log: DeltaLog, start: int, end: int, works
     """The changes of each commit of (start, end], read in pages of a few rows."""
     by_commit: dict[int, list[Change]] = {version: [] for version in range(start + 1, end + 1)}
     for page in plan_pages(log, start, end, rows_per_page=10):
-        for version, change in shown(read_changes(spark, log, page, workspace)):
+        for version, change in shown_both_ways(spark, log, page, workspace):
             assert page.start < version <= page.end
             by_commit[version].append(change)
     return [sorted(found) for found in by_commit.values()]

@@ -9,6 +9,7 @@ from datetime import datetime
 from tidemark.changes.driver.feed_files import why_unusable
 from tidemark.changes.driver.plan import require_one_readable_table
 from tidemark.changes.driver.planned_files import planned_files
+from tidemark.changes.planning.sets.few import has_few_rows
 from tidemark.changes.planning.sets.folds import Fold, brings_rows_back, fold_commit
 from tidemark.changes.planning.sets.plan import Candidate, ChangePlan, PlannedFile, choose_netting
 from tidemark.errors import InvalidArgument
@@ -133,4 +134,4 @@ class _Page:
             times=self.times,
         )
         self._begin(self.end)
-        return plan
+        return replace(plan, in_driver=has_few_rows(plan))

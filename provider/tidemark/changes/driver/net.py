@@ -13,7 +13,7 @@ from tidemark.changes.driver.content import same_content
 from tidemark.changes.planning.sets.forms import ADDED, REMOVED
 from tidemark.changes.planning.sets.plan import MOST_KEYS_TO_BROADCAST, Candidate, ChangePlan, Netting, Origin
 
-__all__ = ["CHANGE", "net", "net_images", "unpaired"]
+__all__ = ["CHANGE", "changes_of_sides", "images_of_sides", "net", "net_images", "unpaired"]
 
 CHANGE = "change"  # struct<action: string, is_update: boolean, image: struct>, beside `version` and `row_id`
 
@@ -28,7 +28,7 @@ def net(rows: DataFrame, plan: ChangePlan) -> DataFrame:
     """
     if plan.netting is Netting.ONE_SIDE:
         return unpaired(rows)
-    return _sides(rows, plan).transform(_exploded, _too_many(plan))
+    return changes_of_sides(_sides(rows, plan), plan)
 
 
 def net_images(rows: DataFrame, plan: ChangePlan) -> DataFrame:
@@ -38,7 +38,16 @@ def net_images(rows: DataFrame, plan: ChangePlan) -> DataFrame:
     if plan.netting is Netting.ONE_SIDE:
         old, new = (F.when(F.signum("side") == side, F.col("image")) for side in (REMOVED, ADDED))
         return rows.select("version", "row_id", old.alias("old"), new.alias("new"))
-    sides = _sides(rows, plan)
+    return images_of_sides(_sides(rows, plan), plan)
+
+
+def changes_of_sides(sides: DataFrame, plan: ChangePlan) -> DataFrame:
+    """The rows of `net` from paired sides: version, row_id, times_old, times_new, old, new."""
+    return sides.transform(_exploded, _too_many(plan))
+
+
+def images_of_sides(sides: DataFrame, plan: ChangePlan) -> DataFrame:
+    """The rows of `net_images` from paired sides."""
     kind = sides.schema["new"].dataType
     assert isinstance(kind, StructType)
     old, new = F.col("old"), F.col("new")

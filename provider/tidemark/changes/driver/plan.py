@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tidemark.changes.driver.feed_files import why_unusable
 from tidemark.changes.driver.planned_files import planned_files
+from tidemark.changes.planning.sets.few import has_few_rows
 from tidemark.changes.planning.sets.folds import Fold, brings_rows_back, choose, fold_births, fold_states
 from tidemark.changes.planning.sets.plan import ChangePlan, Netting, PlannedFile, choose_netting
 from tidemark.changes.planning.source_keys import require_same_keys
@@ -51,7 +52,7 @@ def plan_changes(
         raise CorruptLog(file=log.uri, problem=f"a file is added or removed twice between {start} and {end}")
     files = tuple(planned_files(log, fold, after, start, end, row_ids=not keys))
     back = brings_rows_back(commits, before.row_id_high_water_mark)
-    return ChangePlan(
+    plan = ChangePlan(
         table_uri=log.uri,
         table_id=after.table_id,
         start=start,
@@ -66,6 +67,7 @@ def plan_changes(
         keys=keys,
         reader=reader,
     )
+    return replace(plan, in_driver=has_few_rows(plan))
 
 
 def last_metadata(before: Metadata, commits: Iterable[Commit]) -> Metadata:

@@ -8,8 +8,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.changes.driver.by_key import key_not_unique, key_text, once_each, with_keys_for_ids
+from tidemark.changes.driver.few_rows import few_sides
 from tidemark.changes.driver.files import require_files, require_files_of
-from tidemark.changes.driver.net import CHANGE, net, net_images, unpaired
+from tidemark.changes.driver.net import CHANGE, changes_of_sides, images_of_sides, net, net_images, unpaired
 from tidemark.changes.driver.past_versions import read_version
 from tidemark.changes.driver.signed_rows import signed_rows
 from tidemark.changes.planning import source_schema
@@ -33,18 +34,27 @@ def read_changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace
     key the canonical JSON of the key. Plans of every change also have METADATA$COMMIT_VERSION (bigint) and
     METADATA$COMMIT_TIMESTAMP (timestamp).
 
-    It is lazy: evaluated at each use, until `workspace` is closed. An empty plan reads nothing. Raises VersionVacuumed
-    if files are missing.
+    Few rows are read at once, and are local from then on. Others are lazy: evaluated at each use, until `workspace` is
+    closed. An empty plan reads nothing. Raises VersionVacuumed if files are missing.
     """
     if plan.empty:
         return _nothing(spark, plan)
     require_files(log, plan)
+    return _shown(_changes(spark, log, plan, workspace), plan)
+
+
+def _changes(spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace) -> DataFrame:
+    """version, row_id and the struct of `net`, from local rows if they are few."""
+    if (sides := few_sides(spark, log, plan)) is not None:
+        return changes_of_sides(sides, plan)
     rows = signed_rows(spark, plan, workspace)
     if plan.rows_born and plan.netting is not Netting.ONE_SIDE:
         is_born = F.col("origin") == Origin.BORN
-        changes = net(rows.where(~is_born), plan).unionByName(unpaired(rows.where(is_born)))
-    else:
-        changes = net(rows, plan)
+        return net(rows.where(~is_born), plan).unionByName(unpaired(rows.where(is_born)))
+    return net(rows, plan)
+
+
+def _shown(changes: DataFrame, plan: ChangePlan) -> DataFrame:
     return changes.select(
         *(F.col(f"{CHANGE}.image").getField(name).alias(name) for name in _names(plan.metadata)),
         F.col(f"{CHANGE}.action").alias(ACTION),
@@ -62,6 +72,8 @@ def read_changed_images(spark: SparkSession, log: DeltaLog, plan: ChangePlan, wo
     It is lazy in the same way, with the same errors. The plan must not be empty.
     """
     require_files(log, plan)
+    if (sides := few_sides(spark, log, plan)) is not None:
+        return images_of_sides(sides, plan).select("version", "old", "new")
     return net_images(signed_rows(spark, plan, workspace), plan).select("version", "old", "new")
 
 

@@ -85,7 +85,7 @@ class ChangePlan:
     `metadata`: of version `end`, whose schema the changes show (R100). `times`: the commits of `files`, in plans of
     every change. `weighed`: the costs of the candidates, in bytes to be read. `feed_unused`: the reason why existing
     change files are no candidate. `keys`: the columns that identify rows instead of their ids. `reader`: the stream's
-    name, for errors.
+    name, for errors. `in_driver`: the driver reads the rows itself, if they are as few and as plain as the log says.
     """
 
     table_uri: str
@@ -102,6 +102,7 @@ class ChangePlan:
     feed_unused: str | None = None
     keys: tuple[str, ...] = ()
     reader: str = "CHANGES"
+    in_driver: bool = False
 
     @property
     def empty(self) -> bool:
@@ -132,7 +133,7 @@ class ChangePlan:
         weighed = f"; weighed in bytes: {others}" if len(self.weighed) > 1 else ""
         unused = f"; change files unused: {self.feed_unused}" if self.feed_unused else ""
         what = f"{self.rows():,} rows in {files:,} files of {size:,} bytes"
-        how = f"{self.candidate.value}, {what}, {self.netting.value}"
+        how = f"{self.candidate.value}, {what}, {self.netting.value}{', in the driver' if self.in_driver else ''}"
         return f"versions ({self.start}, {self.end}]: {how}{weighed}{unused}"
 
     def explain(self) -> dict[str, Any]:
