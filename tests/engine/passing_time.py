@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from tidemark.control.store import ControlStore
 from tidemark.streams.store.schema import offset_moves, streams
+from tidemark.streams.worker import missing_files
+from tidemark.streams.worker.unread_commits import CommitCache
 
 __all__ = ["age_store", "age_table", "pass_time"]
 
@@ -36,6 +38,8 @@ def pass_time(spark: SparkSession, tables: Iterable[Path], store: ControlStore, 
 
 
 def age_table(table: Path, by: timedelta) -> None:
+    """Rewrites the commits, which nobody else ever does. So what this process remembers of them is forgotten."""
+    missing_files.COMMIT_CACHE = CommitCache()  # type: ignore[attr-defined]
     log = table / "_delta_log"
     for file in sorted(log.glob("*.json")):
         _rewrite(file, "".join(_older_line(line, by) + "\n" for line in file.read_text().splitlines()).encode(), by)

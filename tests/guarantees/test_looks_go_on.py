@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.engine.passing_time import age_table
 from tests.guarantees.world import START, World
 from tidemark.lake import delta_log
 from tidemark.model.streams import StreamMode
@@ -147,6 +148,19 @@ def test_a_log_that_was_cut_and_written_anew_is_read_anew(world: World, fresh: C
     kept = look(world).kept
     assert kept is not None
     assert kept.files == 1
+
+
+def test_time_that_a_test_lets_pass_is_seen_by_the_next_look(world: World, fresh: Callable[..., CommitCache]) -> None:
+    """Also if the newest commit has no time in it, by which a rewritten log would be known."""
+    fresh()
+    source = world.source
+    world.stream("appended", mode=StreamMode.APPEND_ONLY)
+    source.append()
+    source.truncate(START.timestamp())
+    source.configure(comment="the newest commit")
+    assert look(world, "appended").lost_version is None
+    age_table(source.path, 9 * DAY)
+    assert look(world, "appended").lost_version == 1
 
 
 def test_memory_is_bounded_by_tables_and_by_files(world: World, fresh: Callable[..., CommitCache]) -> None:
