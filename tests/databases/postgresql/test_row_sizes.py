@@ -87,7 +87,7 @@ def test_parquet_looks_at_its_size_as_often_as_rows_are_wide() -> None:
         "max": "1",
         "size": str(16 << 20),
         "columnarReaderBatchSize": "3",
-        "batchSize": "3",
+        "batchSize": "1",
     }
     assert settings_for(5 << 20, 5 << 20)["parquet.block.row.count.limit"] == "12"
     assert "parquet.block.row.count.limit" not in settings_for(5 << 20, 200)

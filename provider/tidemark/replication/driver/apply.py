@@ -206,8 +206,9 @@ class _Writing:
         if request.mode is WriteMode.APPEND_ONLY:
             return lambda: append_rows(self.target, rows, folding)
         if not segment.schema.keys:
-            return lambda: merge_bag(self.session, self.target, rows, folding)
-        return lambda: merge_rows(self.session, self.target, rows, folding, moves=self.events.moves)
+            return lambda: merge_bag(self.session, self.target, rows, folding, widest=self.widest)
+        moves, widest = self.events.moves, self.widest
+        return lambda: merge_rows(self.session, self.target, rows, folding, moves=moves, widest=widest)
 
     def _named(self, text: str, segment: Segment) -> TidemarkError | None:
         applied = to_plain(segment.start)

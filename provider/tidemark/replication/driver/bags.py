@@ -20,6 +20,7 @@ from tidemark.replication.driver.columns import METADATA_COLUMN
 from tidemark.replication.driver.fold import Folding, metadata_of, value_name
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.driver.values import texts_of
+from tidemark.replication.driver.wide_rows import kept
 from tidemark.replication.planning.events import COMES, GOES, Change
 from tidemark.sql.identifiers import quoted
 
@@ -33,18 +34,16 @@ _HALF = "an update of which the log has only one half"
 _UUID, _GOES, _COUNT, _NTH = "row_uuid", "row_goes", "row_count", "row_nth"
 
 
-def merge_bag(session: SparkSession, target: Target, events: DataFrame, folding: Folding) -> None:
-    """Take out what went and put in what came, in one commit.
+def merge_bag(session: SparkSession, target: Target, events: DataFrame, folding: Folding, *, widest: int) -> None:
+    """Take out what went and put in what came, in one commit. `widest`: bytes of a row.
 
     Fails with what `named_invalid_value` and `missing_rows` name; then nothing is written.
     """
     rows = _changed_rows(events, folding)
     values = _value_names(folding)
-    changed = _goes(session, target, rows, folding).unionByName(_comes(rows, values)).persist()
-    try:
-        _merge(target, changed, folding)
-    finally:
-        changed.unpersist()
+    changed = _goes(session, target, rows, folding).unionByName(_comes(rows, values))
+    with kept(session, changed, widest) as changes:
+        _merge(target, changes, folding)
 
 
 def missing_rows(text: str, position: str, remedy: str, *, applied: object) -> ObjectFailed | None:

@@ -16,6 +16,7 @@ from tidemark.replication.driver.fold import GOES, Folding, given_name, key_name
 from tidemark.replication.driver.object_events import ROWS
 from tidemark.replication.driver.target_table import Target
 from tidemark.replication.driver.values import texts_of, written_value
+from tidemark.replication.driver.wide_rows import kept
 from tidemark.replication.planning.events import GOES as GOING
 from tidemark.replication.planning.types import SchemaChange
 from tidemark.sql.identifiers import quoted
@@ -30,19 +31,19 @@ _HELD = "held"
 _IN_SEGMENT = ("INSERT", "UPDATE", "DELETE")
 
 
-def merge_rows(session: SparkSession, target: Target, events: DataFrame, folding: Folding, *, moves: bool) -> None:
+def merge_rows(
+    session: SparkSession, target: Target, events: DataFrame, folding: Folding, *, moves: bool, widest: int
+) -> None:
     """Merge what the events make of each key. `moves`: some rows take values of the target's rows of other keys.
+    `widest`: bytes of a row.
 
     Fails with what `named_invalid_value` and `missing_row` name; then nothing is written.
     """
     rows = folding.fold(events.where(F.col("change").isin(*_IN_SEGMENT)), moves=moves)
     if moves:
         rows = _with_left_values(session, target, rows, folding)
-    rows = rows.persist()
-    try:
-        _merge(target, rows, folding, moves=moves)
-    finally:
-        rows.unpersist()
+    with kept(session, rows, widest) as changes:
+        _merge(target, changes, folding, moves=moves)
 
 
 def append_rows(target: Target, events: DataFrame, folding: Folding) -> None:

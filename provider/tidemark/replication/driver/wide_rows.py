@@ -3,6 +3,10 @@ Spark keeps.
 
 By default the writer looks at its size every 100 rows, and the reader takes 4,096 rows at once. Rows that Spark keeps
 are in batches of 10,000. With values of 5 MB that is more than a driver has.
+
+Java's object streams hold the last 100 objects that they wrote or read (`spark.serializer.objectStreamReset`). These
+are batches of rows that Spark keeps, or rows that Delta keeps for a MERGE. So 100 batches must fit, and wide rows are
+not kept at all.
 """
 
 from __future__ import annotations
@@ -11,15 +15,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tidemark.jobs.settings import under
 
-__all__ = ["fitted", "settings_for"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["fitted", "kept", "settings_for"]
 
 _PAGE = 1 << 20  # bytes
 _GROUP = 16 << 20
 _UNPACKED = 64 << 20
 _AT_ONCE = 16 << 20
+_KEPT_AT_ONCE = 1 << 20
+_WIDEST_KEPT = 64 << 10
+_COMPUTED_TWICE = {
+    "spark.databricks.delta.merge.materializeSource": "none",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",  # both go by sizes of packed bytes
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
 _NARROW = 4 << 10  # bytes of a row up to which Parquet's own settings do
 _ROWS_OF_A_BATCH, _ROWS_KEPT = 4096, 10_000
 
@@ -36,7 +49,7 @@ def settings_for(widest: int, mean: int = 0) -> Mapping[str, str]:
         "parquet.page.size.row.check.max": str(_rows(_PAGE, widest, 10_000)),
         "parquet.block.size": str(_GROUP),
         "spark.sql.parquet.columnarReaderBatchSize": str(_rows(_AT_ONCE, widest, _ROWS_OF_A_BATCH)),
-        "spark.sql.inMemoryColumnarStorage.batchSize": str(_rows(_AT_ONCE, widest, _ROWS_KEPT)),
+        "spark.sql.inMemoryColumnarStorage.batchSize": str(_rows(_KEPT_AT_ONCE, widest, _ROWS_KEPT)),
     }
 
 
@@ -55,6 +68,24 @@ def fitted(session: SparkSession, widest: int, mean: int = 0) -> Iterator[None]:
                 session.conf.unset(name)
             else:
                 session.conf.set(name, had)
+
+
+@contextmanager
+def kept(session: SparkSession, rows: DataFrame, widest: int) -> Iterator[DataFrame]:
+    """The rows, of up to `widest` bytes, for a MERGE, which reads them twice while the context lasts.
+
+    They are kept by Spark. Wide rows are computed twice instead, so `rows` must be the same both times. Then neither
+    Spark nor Delta keeps them, and no join sends them to all executors.
+    """
+    if widest > _WIDEST_KEPT:
+        with under(session, _COMPUTED_TWICE):
+            yield rows
+        return
+    rows = rows.persist()
+    try:
+        yield rows
+    finally:
+        rows.unpersist()
 
 
 def _rows(size: int, widest: int, most: int) -> int:
