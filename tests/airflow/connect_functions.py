@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+_EXCLAMATION = "!"
 APP_ID = "spark.databricks.delta.write.txnAppId"
 
 
@@ -50,3 +51,17 @@ def _other(there: Path, name: str) -> str:
             return found[0]
         time.sleep(0.05)
     raise TimeoutError("the other job never came")
+
+
+def shout(text: str) -> str:
+    """A Python UDF runs in Spark's own Python, which does not know this module."""
+    return f"{text}{_EXCLAMATION}"
+
+
+def shout_names(tx: Any) -> None:
+    """Appends all names, by a UDF of this module."""
+    from pyspark.sql import functions as F
+
+    (stream,) = tx.streams
+    loud = F.udf(shout, "string")
+    tx.append(tx.stream(stream).select("id", loud("name").alias("name")), tx.targets[0])

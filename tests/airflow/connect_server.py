@@ -19,7 +19,7 @@ from typing import Any
 
 import pyspark
 
-from tests.ports import free_port
+from tests.ports import free_port, lasting_port
 from tidemark.model.spark import DELTA_PACKAGE, DELTA_SETTINGS
 
 __all__ = ["ConnectServer", "connect_server"]
@@ -78,7 +78,7 @@ class ConnectServer:
 @contextmanager
 def connect_server(directory: Path, *, cores: int = 2, more: Mapping[str, str] = SMALL) -> Iterator[ConnectServer]:
     """A server with the settings `more`, which ends with the block."""
-    port, ui_port, token = free_port(), free_port(), secrets.token_hex(8)
+    port, ui_port, token = free_port(), lasting_port(), secrets.token_hex(8)
     settings = {
         **more,
         **DELTA_SETTINGS,

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from airflow.sdk import DAG
 
 from tests.airflow.connect_server import SMALL, ConnectServer
 from tests.airflow.runs import Lake, Outcome
-from tests.ports import free_port
+from tests.ports import lasting_port
 from tests.tiers import nightly
 from tidemark.errors import JobCancelled, JobDied, WarmSparkEnded, WarmSparkNotStarted
 from tidemark.hooks import warm_driver
@@ -47,9 +47,14 @@ RunDag = Callable[..., Outcome]
 
 HERE = str(Path(__file__).parent)
 MERGED = [(1, "one"), (2, "zwei"), (4, "four")]
-TARGETS = {"m.mirror": "id BIGINT, name STRING", "m.appended": "id BIGINT, name STRING", "m.slow": "n BIGINT"}
+TARGETS = {
+    "m.mirror": "id BIGINT, name STRING",
+    "m.appended": "id BIGINT, name STRING",
+    "m.loud": "id BIGINT, name STRING",
+    "m.slow": "n BIGINT",
+}
 APPEND = WriteRequest(streams=(), targets=("m.appended",), write_as="append")
-UI_PORT = free_port()
+UI_PORT = lasting_port()
 CONF = {**SMALL, "spark.ui.enabled": "true", "spark.ui.port": str(UI_PORT)}
 
 
@@ -142,7 +147,7 @@ def test_a_driver_that_is_killed_leaves_nothing_in_the_server(
     job = SparkJob(warm.settings, python_path=(HERE,))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(_consume, warm, "killed", _slow(), job=job)
-        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        _wait_for_work(job, running)
         driver: Any = job._submission
         os.kill(driver.process_id, signal.SIGKILL)
         with pytest.raises(JobDied):
@@ -184,7 +189,7 @@ def test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_com
     job = SparkJob(hook.settings, python_path=(HERE,))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(_consume, hook, "lost", _slow(), APPEND, job=job)
-        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        _wait_for_work(job, running)
         os.killpg(server.process_id, signal.SIGKILL)
         with pytest.raises(WarmSparkEnded, match="ended while it ran the job for test/run/lost"):
             running.result(timeout=60)
@@ -205,7 +210,7 @@ def test_a_server_that_hangs_is_ended_and_the_job_fails(
     job = SparkJob(warm.settings, python_path=(HERE,))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(_consume, warm, "hangs", _slow(), job=job)
-        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        _wait_for_work(job, running)
         os.killpg(server.process_id, signal.SIGSTOP)
         with pytest.raises(WarmSparkEnded):
             running.result(timeout=60)
@@ -217,7 +222,7 @@ def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: s
     job = SparkJob(warm.settings, python_path=(HERE,))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(_consume, warm, "cancelled", _slow(), job=job)
-        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        _wait_for_work(job, running)
         job.cancel()
         with pytest.raises(JobCancelled):
             running.result(timeout=60)
@@ -234,6 +239,14 @@ def test_a_function_that_needs_the_drivers_jvm_is_submitted(
         _consume(warm, "jvm", WriteRequest((), ("m.slow",), write_as="connect_functions:count_cores"))
     assert lake.rows("m.slow") == sorted([*before, (1,)])
     assert "The job needs the JVM of its driver, so it is submitted" in caplog.text
+
+
+def test_udfs_of_the_functions_module_run_in_the_server(
+    warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord
+) -> None:
+    _stream(warm, "loud")
+    _consume(warm, "loud", WriteRequest((), ("m.loud",), write_as="connect_functions:shout_names"))
+    assert lake.rows("m.loud") == [(2, "two!"), (2, "zwei!"), (3, "three!"), (4, "four!")]
 
 
 def test_a_start_that_fails_says_why_and_leaves_no_process(
@@ -358,6 +371,15 @@ def _consume(hook: TidemarkHook, stream: str, *asked: WriteRequest, job: SparkJo
 
 def _slow() -> WriteRequest:
     return WriteRequest(streams=(), targets=("m.slow",), write_as="connect_functions:count_for_ever")
+
+
+def _wait_for_work(job: SparkJob, running: Future[None]) -> None:
+    """Waits until the server runs a query of the job. If it never does, the job is ended."""
+    try:
+        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+    except BaseException:
+        job.cancel()
+        raise
 
 
 def _wait_until(happens: Callable[[], bool], seconds: float = 60.0) -> None:

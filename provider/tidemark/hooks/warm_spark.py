@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -38,6 +39,15 @@ _SETTINGS: Mapping[str, str] = {
 }
 """Beside those of each job: memory for several at once, a fair share of the cores, and a bound for what Delta keeps."""
 
+_SMALL_HEAPS = ("512m", "1g", "1024m", "2g", "2048m", "3g", "4g", "4096m")
+_OF_A_SHARED_JVM = (
+    "-XX:+ExitOnOutOfMemoryError -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""Small jobs run each path of Spark's planner a few times. By default, half of the CPU then compiles those for speed.
+With thresholds ten times as high, only long loops over rows are compiled so.
+"""
+
 _OURS: Mapping[str, str] = {
     "spark.connect.grpc.binding.address": "localhost",
     "spark.connect.grpc.binding.port": "0",
@@ -67,13 +77,17 @@ class WarmSpark:
         """A slot, in a server that is started if there is none. Raises WarmSparkNotStarted, and what `stop_if_due`
         raises.
         """
-        private_directory(self.home.root)
+        self._make_home()
         return take(self.home, self.order, self._spawn, stop_if_due=stop_if_due, say=say)
 
     def start(self, *, say: Callable[[str], object]) -> ServerRecord:
         """The server in use, started if there is none. Raises WarmSparkNotStarted."""
-        private_directory(self.home.root)
+        self._make_home()
         return start_server(self.home, self.order, self._spawn, stop_if_due=lambda: None, say=say)
+
+    def _make_home(self) -> None:
+        for directory in (self.home.root.parent.parent, self.home.root.parent, self.home.root):
+            private_directory(directory)
 
     @contextmanager
     def _spawn(self, directory: Path, order: ServerOrder, alive: int) -> Iterator[subprocess.Popen[bytes]]:
@@ -108,8 +122,7 @@ def warm_spark(
     path = os.pathsep.join(entry for entry in (environment.get("PYTHONPATH"), ours) if entry)
     full = {**_SETTINGS, **conf, **_OURS}
     full["spark.plugins"] = ",".join(filter(None, (conf.get("spark.plugins"), _PLUGIN)))
-    java = full.get("spark.driver.extraJavaOptions", "")
-    full["spark.driver.extraJavaOptions"] = f"{java} -XX:+ExitOnOutOfMemoryError".strip()
+    full["spark.driver.extraJavaOptions"] = _java_options(conf)
     local = {}
     if master_of(connection).startswith("local"):
         full |= _ON_LOOPBACK
@@ -129,6 +142,14 @@ def warm_spark(
     return WarmSpark(
         ServerHome(homes(settings) / digest), connection, order, full, {**environment, **local, "PYTHONPATH": path}
     )
+
+
+def _java_options(conf: Mapping[str, str]) -> str:
+    """Ours, then the user's, which win. Java refuses two collectors, and a large heap needs another than ours."""
+    given = conf.get("spark.driver.extraJavaOptions", "")
+    small = conf.get("spark.driver.memory", _SETTINGS["spark.driver.memory"]).lower() in _SMALL_HEAPS
+    collector = "-XX:+UseSerialGC" if small and not re.search(r"-XX:\+Use\w*GC", given) else ""
+    return " ".join(filter(None, (collector, _OF_A_SHARED_JVM, given)))
 
 
 def homes(settings: TidemarkSettings) -> Path:

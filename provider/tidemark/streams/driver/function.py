@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemark.delivery.driver.append import prepare_append
@@ -122,8 +124,23 @@ def load_function(name: str) -> Callable[..., Any]:
         raise StatementRefused(problem=f"the function cannot be imported: {error}", sql=name) from error
     if not callable(found):
         raise StatementRefused(problem="it is not a function", sql=name)
+    _send_by_value(Path(getattr(sys.modules[module_name], "__file__", None) or "/").parent)
     loaded: Callable[..., Any] = found
     return loaded
+
+
+def _send_by_value(directory: Path) -> None:
+    """UDFs of the modules in `directory` travel with their code: the Python of a shared Spark does not know them.
+    Idempotent.
+    """
+    from pyspark.cloudpickle import register_pickle_by_value
+
+    if directory.is_relative_to(sys.prefix):
+        return
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and module.__name__ != "__main__" and Path(file).is_relative_to(directory):
+            register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def run_function(
