@@ -76,7 +76,7 @@ def warm(jobs_root: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path) -
 @pytest.fixture
 def server(warm: TidemarkHook) -> ServerRecord:
     """The server of `warm`, started if the test before has ended it."""
-    return SparkJob(warm.settings).drivers().warm_spark().start(say=print)
+    return SparkJob(warm.settings).warm_spark().start(say=print)
 
 
 @pytest.fixture(scope="module")
@@ -265,14 +265,14 @@ def test_a_server_makes_room_for_one_with_more_packages_and_ends_when_it_is_idle
     jobs_root: Path, monkeypatch: pytest.MonkeyPatch, airflow_home: Path
 ) -> None:
     hook = _hook(jobs_root, monkeypatch, spark_slots=1)
-    plain = SparkJob(hook.settings).drivers().warm_spark().start(say=print)
+    plain = SparkJob(hook.settings).warm_spark().start(say=print)
     more = SparkJob(hook.settings, packages=("org.postgresql:postgresql:42.7.14",))
     assert _probe(more, hook).error is None
     _wait_until(lambda: not is_alive(plain), seconds=30)
-    wide = SparkJob(hook.settings).drivers().warm_spark().start(say=print)
+    wide = SparkJob(hook.settings).warm_spark().start(say=print)
     assert len(wide.order.packages) == 2
-    assert more.drivers().warm_spark().start(say=print) == wide
-    short = replace(SparkJob(hook.settings).drivers().warm_spark(), home=ServerHome(jobs_root / "spark" / "short"))
+    assert more.warm_spark().start(say=print) == wide
+    short = replace(SparkJob(hook.settings).warm_spark(), home=ServerHome(jobs_root / "spark" / "short"))
     idle = replace(short, order=replace(short.order, idle=timedelta(seconds=2))).start(say=print)
     _wait_until(lambda: not is_alive(idle), seconds=30)
     full = replace(short, order=replace(short.order, heap_share=0.001))
@@ -292,7 +292,7 @@ def test_twenty_tasks_at_once_start_one_server(
     with ThreadPoolExecutor(20) as pool:
         jobs = [pool.submit(_probe, SparkJob(hook.settings), hook) for _ in range(20)]
         assert [job.result().error for job in jobs] == [None] * 20
-    home = SparkJob(hook.settings).drivers().warm_spark().home
+    home = SparkJob(hook.settings).warm_spark().home
     assert len(list(home.servers())) == 1
 
 
@@ -319,7 +319,7 @@ def _hook(jobs_root: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Tide
 
 
 def _living(hook: TidemarkHook) -> list[tuple[ServerRecord, bool]]:
-    home = SparkJob(hook.settings).drivers().warm_spark().home
+    home = SparkJob(hook.settings).warm_spark().home
     return list(home.living())
 
 

@@ -44,9 +44,7 @@ def start(args: Namespace) -> None:
     from tidemark.hooks.spark_job import SparkJob
 
     with errors_in_words():
-        job = SparkJob(TidemarkHook(args.conn_id).settings)
-        job.require_ready()
-        record = job.drivers().warm_spark().start(say=lambda text: None)
+        record = SparkJob(TidemarkHook(args.conn_id).settings).warm_spark().start(say=lambda text: None)
     print_rows([_row(record, in_use=True)], args.output)
 
 

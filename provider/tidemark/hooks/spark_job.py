@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import tidemark
 from tidemark.errors import (
     DriverJvmNeeded,
+    InvalidArgument,
     JobCancelled,
     JobDeadlineExceeded,
     JobDied,
@@ -39,6 +40,7 @@ from tidemark.model.source_address import SourceAddress
 
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
+    from tidemark.hooks.warm_spark import WarmSpark
 
 __all__ = ["SparkJob", "local_path"]
 
@@ -172,6 +174,16 @@ class SparkJob:
 
         connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
         return Drivers(self._settings, connection, self._python_path, self._source, self._packages)
+
+    def warm_spark(self) -> WarmSpark:
+        """The warm Spark of this host for these jobs, whether or not it runs. Raises InvalidArgument if they run
+        otherwise, and errors of `require_ready`.
+        """
+        mode = self._ready()
+        if mode is not SparkMode.WARM:
+            problem = "jobs of this connection do not run in the warm Spark of a host"
+            raise InvalidArgument(argument="spark_mode", value=mode.value, problem=problem)
+        return self.drivers().warm_spark()
 
     @contextlib.contextmanager
     def _driver(self, mode: SparkMode, files: JobFiles, stop_if_due: Callable[[], None]) -> Iterator[Driver]:

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from tidemark.hooks._process_group import end_group
 from tidemark.hooks.connect_driver import ConnectDriver
-from tidemark.warm_spark.home import LOG, end_server, is_alive, pulse_of
+from tidemark.warm_spark.home import LOG, end_server, is_alive, last_sign
 from tidemark.warm_spark.start import Taken
 
 __all__ = ["WarmDriver"]
@@ -79,9 +79,9 @@ class WarmDriver(ConnectDriver):
 
     def _watch(self) -> None:
         server = self._taken.server
-        pulse, seen = pulse_of(server.place), time.monotonic()
+        pulse, seen = last_sign(server.place), time.monotonic()
         while not self._ended.wait(_SECONDS_BETWEEN_LOOKS):
-            if (now := pulse_of(server.place)) != pulse:
+            if (now := last_sign(server.place)) != pulse:
                 pulse, seen = now, time.monotonic()
             if time.monotonic() - seen > _SECONDS_WITHOUT_PULSE:
                 self.log.error("The warm Spark of this host gave no sign of life for two minutes; it is ended.")

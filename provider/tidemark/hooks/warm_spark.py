@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import secrets
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tidemark
+from tidemark.errors import WarmSparkNotStarted
 from tidemark.hooks._files import private_directory
 from tidemark.warm_spark.home import LOG, ServerHome
 from tidemark.warm_spark.records import TOKEN, ServerOrder, ServerRecord, digest_of
@@ -77,17 +79,23 @@ class WarmSpark:
         """A slot, in a server that is started if there is none. Raises WarmSparkNotStarted, and what `stop_if_due`
         raises.
         """
-        self._make_home()
-        return take(self.home, self.order, self._spawn, stop_if_due=stop_if_due, say=say)
+        with self._made_home():
+            return take(self.home, self.order, self._spawn, stop_if_due=stop_if_due, say=say)
 
     def start(self, *, say: Callable[[str], object]) -> ServerRecord:
         """The server in use, started if there is none. Raises WarmSparkNotStarted."""
-        self._make_home()
-        return start_server(self.home, self.order, self._spawn, stop_if_due=lambda: None, say=say)
+        with self._made_home():
+            return start_server(self.home, self.order, self._spawn, stop_if_due=lambda: None, say=say)
 
-    def _make_home(self) -> None:
+    @contextmanager
+    def _made_home(self) -> Iterator[None]:
+        """The home and its parents are private. A full disk, or a file system without locks, is named inside."""
         for directory in (self.home.root.parent.parent, self.home.root.parent, self.home.root):
             private_directory(directory)
+        try:
+            yield
+        except OSError as error:
+            raise WarmSparkNotStarted(problem=str(error), log=str(self.home.root), tail="") from error
 
     @contextmanager
     def _spawn(self, directory: Path, order: ServerOrder, alive: int) -> Iterator[subprocess.Popen[bytes]]:
@@ -136,6 +144,7 @@ def warm_spark(
             "idle": order.idle,
             "environment": {name: value for name, value in environment.items() if name not in _OF_NO_MATTER},
             "python": sys.executable,
+            "host": platform.node(),  # hosts may share the directory
             "release": tidemark.__version__,
         }
     )

@@ -8,19 +8,30 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tidemark.model.codec import from_json, to_json
 from tidemark.warm_spark.locks import is_held
 from tidemark.warm_spark.records import Pulse, ServerRecord
 
-__all__ = ["ALIVE", "LOG", "ServerHome", "end_server", "is_alive", "living_servers", "pulse_of", "write_pulse"]
+__all__ = [
+    "ALIVE",
+    "LOG",
+    "ServerHome",
+    "end_server",
+    "is_alive",
+    "last_sign",
+    "living_servers",
+    "pulse_of",
+    "write_pulse",
+]
 
 ALIVE = "alive"
 LOG = "server.log"
 _RECORD = "server.json"
 _PULSE = "pulse.json"
+_FORGOTTEN_AFTER = timedelta(days=7)
 _KEPT = 3  # directories of ended servers, for their logs
 
 
@@ -64,11 +75,22 @@ class ServerHome:
             if record is not None and is_alive(record):
                 yield record, current is not None and current.directory == record.directory
 
-    def sweep(self) -> None:
-        """Removes the directories of ended servers but the last few. A second run finds nothing to do."""
+    def sweep(self, now: datetime) -> None:
+        """Removes the directories of ended servers but the last few, and other homes that nobody has used for a week.
+        A second run finds nothing to do.
+        """
         ended = [place for place in self.servers() if not is_held(place / ALIVE)]
         for place in ended[_KEPT:]:
             shutil.rmtree(place, ignore_errors=True)
+        for other in map(ServerHome, self.root.parent.iterdir()):
+            if other.root != self.root and other.root.is_dir() and other.is_forgotten(now - _FORGOTTEN_AFTER):
+                shutil.rmtree(other.root, ignore_errors=True)
+
+    def is_forgotten(self, before: datetime) -> bool:
+        """Whether no server of this home lives, nobody starts one, and nothing has changed since `before`."""
+        if is_held(self.lock) or any(is_held(place / ALIVE) for place in self.servers()):
+            return False
+        return datetime.fromtimestamp(self.root.stat().st_mtime, UTC) < before
 
 
 def living_servers(homes: Path) -> Iterator[tuple[ServerRecord, bool]]:
@@ -97,10 +119,22 @@ def pulse_of(place: Path) -> Pulse | None:
         return None
 
 
+def last_sign(place: Path) -> int:
+    """A number that changes with each sign of life; 0 before the first."""
+    try:
+        return (place / _PULSE).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def write_pulse(place: Path, *, running: int, heap_used: int, heap_most: int) -> None:
-    """Replaces the sign of life."""
+    """Gives a sign of life. On a full disk it has no new facts."""
     pulse = Pulse(datetime.now(UTC), running, heap_used, heap_most)
-    _write_whole(place / _PULSE, to_json(pulse))
+    try:
+        _write_whole(place / _PULSE, to_json(pulse))
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.utime(place / _PULSE)
 
 
 def _read(file: Path) -> ServerRecord | None:

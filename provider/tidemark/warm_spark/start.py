@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGKILL
 from uuid import uuid4
@@ -86,7 +87,7 @@ def start_server(
         if (server := _fitting(home, order.packages)) is not None:
             return server
         before = home.running()
-        home.sweep()
+        home.sweep(datetime.now(UTC))
         known = () if before is None else before.order.packages
         wanted = tuple(dict.fromkeys((*known, *order.packages)))
         say("starting the warm Spark of this host; later jobs find it running")
@@ -141,6 +142,7 @@ def _killed_by_errors(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 def _not_started(directory: Path, problem: str) -> WarmSparkNotStarted:
     log = directory / LOG
-    with log.open(encoding="utf-8", errors="replace") as lines:
-        tail = deque((line.rstrip() for line in lines), maxlen=_TAIL_LINES)
+    tail: deque[str] = deque(maxlen=_TAIL_LINES)
+    with suppress(FileNotFoundError), log.open(encoding="utf-8", errors="replace") as lines:
+        tail.extend(line.rstrip() for line in lines)
     return WarmSparkNotStarted(problem=problem, log=str(log), tail="\n".join(tail))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ def few_sides(spark: SparkSession, log: DeltaLog, plan: ChangePlan) -> DataFrame
     """The sides of `plan` as local rows: version, row_id, times_old, times_new (bigint), old and new (structs). None if
     it has too many rows, or a file that PyArrow may read otherwise than Spark.
     """
-    if not plan.in_driver:
+    if not plan.in_driver or find_spec("numpy") is None:
         return None
     each = plan.candidate is Candidate.EACH
     try:

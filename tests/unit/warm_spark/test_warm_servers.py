@@ -1,0 +1,253 @@
+"""The files by which tasks share a server: slots, the record, one start for all, and the keeper's end of it all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidemark.errors import WarmSparkNotStarted
+from tidemark.warm_spark.home import ALIVE, LOG, ServerHome, end_server, is_alive, last_sign, living_servers
+from tidemark.warm_spark.keeper import Keeper
+from tidemark.warm_spark.locks import is_held, lock_now
+from tidemark.warm_spark.records import ServerOrder, ServerRecord
+from tidemark.warm_spark.slots import Slot, busy_slots, take_slot
+from tidemark.warm_spark.start import start_server, take
+
+NOW = datetime(2026, 11, 26, tzinfo=UTC)
+ORDER = ServerOrder(slots=2, packages=("a:b:1",))
+PLAYED_SERVER = """
+import os, sys, time
+sys.path[:0] = {path!r}
+from datetime import UTC, datetime
+from pathlib import Path
+from tidemark.model.codec import from_json
+from tidemark.warm_spark.home import ServerHome
+from tidemark.warm_spark.records import ORDER, ServerOrder, ServerRecord
+directory = Path({directory!r})
+order = from_json(ServerOrder, (directory / ORDER).read_text())
+ServerHome(Path({home!r})).put(ServerRecord(str(directory), 1, os.getpid(), order, datetime.now(UTC), "4", "t"))
+time.sleep(600)
+"""
+
+
+class PlayedService:
+    """The JVM's side of a keeper."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+        self.heap = (10, 100)
+        self.up = True
+
+    def end_session(self, session_id: str) -> None:
+        self.ended.append(session_id)
+
+    def heap_in_use(self) -> tuple[int, int]:
+        return self.heap
+
+    def answers(self) -> bool:
+        return self.up
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[ServerHome]:
+    (tmp_path / "home").mkdir()
+    yield ServerHome(tmp_path / "home")
+    for record, _ in living_servers(tmp_path):
+        end_server(record)
+
+
+@pytest.fixture
+def record(home: ServerHome) -> Iterator[ServerRecord]:
+    """A server of this process: it lives as long as the test."""
+    directory = home.root / "one"
+    directory.mkdir()
+    number = lock_now(directory / ALIVE)
+    assert number is not None
+    made = ServerRecord(str(directory), 1, os.getpid(), ORDER, NOW, "4", "secret")
+    home.put(made)
+    yield made
+    os.close(number)
+
+
+def test_slots_are_as_many_as_ordered_and_come_back(record: ServerRecord) -> None:
+    first, _ = _slot(record), _slot(record)
+    assert (take_slot(record), busy_slots(record.place, 2)) == (None, 2)
+    first.release()
+    assert _slot(record).file == first.file
+
+
+def test_a_slot_whose_job_left_a_session_is_not_taken(record: ServerRecord) -> None:
+    slot = _slot(record)
+    slot.claim("session")
+    slot.release()
+    assert _slot(record).file != slot.file
+    assert take_slot(record) is None
+
+
+def test_only_a_server_that_lives_is_in_use(home: ServerHome, record: ServerRecord) -> None:
+    assert home.running() == record
+    (home.root / "dead").mkdir()
+    home.put(replace(record, directory=str(home.root / "dead")))
+    assert home.running() is None
+    (home.root / "server.json").write_text('{"of": "another release"}')
+    assert home.running() is None
+
+
+def test_a_server_is_retired_once_and_never_its_successor(home: ServerHome, record: ServerRecord) -> None:
+    home.retire(replace(record, directory="another"))
+    assert home.running() == record
+    home.retire(record)
+    home.retire(record)
+    assert home.running() is None
+    assert is_alive(record)
+
+
+def test_nothing_of_the_dead_stays_but_the_last_logs(home: ServerHome, record: ServerRecord) -> None:
+    for number in range(6):
+        (home.root / f"dead-{number}").mkdir()
+        (home.root / f"dead-{number}" / ALIVE).touch()
+        os.utime(home.root / f"dead-{number}", (number, number))
+    old, young = (home.root.parent / name for name in ("old", "young"))
+    for other in (old, young):
+        other.mkdir()
+    os.utime(old, (0, 0))
+    home.sweep(datetime.now(UTC))
+    assert sorted(entry.name for entry in home.root.iterdir() if entry.is_dir()) == [
+        "dead-3",
+        "dead-4",
+        "dead-5",
+        "one",
+    ]
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_ten_tasks_at_once_start_one_server(home: ServerHome) -> None:
+    with ThreadPoolExecutor(10) as pool:
+        started = list(pool.map(lambda _: _start(home, ORDER), range(10)))
+    assert len({server.directory for server in started}) == 1
+    assert len(list(home.servers())) == 1
+
+
+def test_a_server_that_lacks_a_package_is_succeeded_by_one_that_has_all(home: ServerHome) -> None:
+    first = _start(home, ORDER)
+    second = _start(home, replace(ORDER, packages=("c:d:2",)))
+    assert second.order.packages == ("a:b:1", "c:d:2")
+    assert _start(home, ORDER) == second != first
+    assert is_alive(first)
+
+
+def test_a_task_waits_for_a_slot_and_says_so_once(home: ServerHome) -> None:
+    order, said = replace(ORDER, slots=1), list[str]()
+    spawn = _spawn(home)
+    first = take(home, order, spawn, stop_if_due=lambda: None, say=said.append)
+    threading.Timer(0.5, first.slot.release).start()
+    began = time.monotonic()
+    take(home, order, spawn, stop_if_due=lambda: None, say=said.append)
+    assert time.monotonic() - began > 0.3
+    assert [line for line in said if "waits for a slot: 1 jobs run" in line] == said[1:]
+
+
+def test_a_task_that_is_told_to_stop_while_it_starts_leaves_no_server(home: ServerHome) -> None:
+    asked = []
+
+    def stop_if_due() -> None:
+        asked.append(1)
+        if len(asked) > 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        take(home, ORDER, _spawn(home, "time.sleep(600)"), stop_if_due=stop_if_due, say=print)
+    (place,) = home.servers()
+    assert not is_held(place / ALIVE)
+    assert home.running() is None
+
+
+def test_a_start_that_fails_has_the_end_of_its_log(home: ServerHome) -> None:
+    with pytest.raises(WarmSparkNotStarted, match="exit code 3") as failed:
+        take(
+            home,
+            ORDER,
+            _spawn(home, "print('no memory', flush=True); sys.exit(3)"),
+            stop_if_due=lambda: None,
+            say=print,
+        )
+    assert failed.value.facts["tail"] == "no memory"
+
+
+def test_a_keeper_ends_what_a_killed_job_has_left_and_then_itself(home: ServerHome, record: ServerRecord) -> None:
+    service, order = PlayedService(), replace(ORDER, idle=timedelta(seconds=0.2))
+    slot = _slot(record)
+    slot.claim("left")
+    slot.release()
+    _keeper(service, home, replace(record, order=order)).keep()
+    assert service.ended == ["left"]
+    assert home.running() is None
+    assert last_sign(record.place) > 0
+
+
+def test_a_keeper_stays_while_a_job_runs_and_ends_after_it_if_it_was_retired(
+    home: ServerHome, record: ServerRecord
+) -> None:
+    slot = _slot(record)
+    slot.claim("runs")
+    keeper = threading.Thread(target=_keeper(PlayedService(), home, record).keep, daemon=True)
+    keeper.start()
+    home.retire(record)
+    keeper.join(1.5)
+    assert keeper.is_alive()
+    slot.clear()
+    slot.release()
+    keeper.join(10)
+    assert not keeper.is_alive()
+
+
+def test_a_keeper_retires_a_server_whose_heap_stays_full(home: ServerHome, record: ServerRecord) -> None:
+    service = PlayedService()
+    service.heap = (80, 100)
+    slot = _slot(record)
+    slot.claim("full")
+    slot.clear()
+    slot.release()
+    _keeper(service, home, record).keep()
+    assert home.running() is None
+
+
+def _keeper(service: Any, home: ServerHome, record: ServerRecord) -> Keeper:
+    return Keeper(service, home, record)
+
+
+def _start(home: ServerHome, order: ServerOrder) -> ServerRecord:
+    return start_server(home, order, _spawn(home), stop_if_due=lambda: None, say=print)
+
+
+def _spawn(home: ServerHome, instead: str | None = None) -> Any:
+    """A Python process in the place of spark-submit."""
+
+    @contextmanager
+    def spawn(directory: Path, order: ServerOrder, alive: int) -> Iterator[subprocess.Popen[bytes]]:
+        played = PLAYED_SERVER.format(path=sys.path, directory=str(directory), home=str(home.root))
+        code = played if instead is None else f"import sys, time; {instead}"
+        with (directory / LOG).open("wb") as log:
+            yield subprocess.Popen(
+                [sys.executable, "-c", code], stdout=log, stderr=log, pass_fds=(alive,), start_new_session=True
+            )
+
+    return spawn
+
+
+def _slot(record: ServerRecord) -> Slot:
+    slot = take_slot(record)
+    assert slot is not None
+    return slot
