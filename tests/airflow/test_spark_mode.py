@@ -1,0 +1,141 @@
+"""The way to Spark: what the connections name, else what fits; and the commands of the warm Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.airflow.command_line import run_airflow
+from tidemark.errors import InvalidArgument
+from tidemark.hooks.spark_job import SparkJob
+from tidemark.hooks.spark_mode import SparkMode, mode_of
+from tidemark.hooks.tidemark import TidemarkHook
+from tidemark.warm_spark.home import ALIVE, ServerHome, is_alive
+from tidemark.warm_spark.locks import lock_now
+from tidemark.warm_spark.records import ServerOrder, ServerRecord
+
+pytestmark = pytest.mark.airflow
+
+LOCAL = {"conn_type": "spark", "host": "local[2]"}
+STANDALONE = {"conn_type": "spark", "host": "spark://master", "port": 7077}
+SERVER = {"conn_type": "spark_connect", "host": "localhost", "port": 15002}
+
+
+@pytest.fixture
+def mode(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The mode for a Spark connection, with further settings of the Tidemark connection."""
+    monkeypatch.delenv("TIDEMARK_SPARK_MODE")
+
+    def found(spark: dict[str, Any] | None, **extra: Any) -> SparkMode:
+        if spark is not None:
+            monkeypatch.setenv("AIRFLOW_CONN_THE_SPARK", json.dumps(spark))
+            extra["spark_conn_id"] = "the_spark"
+        tidemark = {"conn_type": "tidemark", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps(tidemark))
+        settings = TidemarkHook().settings
+        return mode_of(settings, SparkJob(settings).drivers().connection)
+
+    return found
+
+
+def test_each_spark_has_a_mode_that_fits(mode: Any) -> None:
+    assert mode(None) is SparkMode.WARM
+    assert mode(LOCAL) is SparkMode.WARM
+    assert mode(STANDALONE) is SparkMode.SUBMIT
+    assert mode(SERVER) is SparkMode.CONNECT
+
+
+@pytest.mark.parametrize("variable", ["AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER"])
+def test_a_worker_that_ends_with_its_task_submits(mode: Any, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "True")
+    assert mode(LOCAL) is SparkMode.SUBMIT
+    assert mode(LOCAL, spark_mode="warm") is SparkMode.WARM
+
+
+def test_the_connection_wins_over_the_environment(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_SPARK_MODE", "submit")
+    assert mode(LOCAL) is SparkMode.SUBMIT
+    assert mode(LOCAL, spark_mode="Warm") is SparkMode.WARM
+    assert mode(SERVER) is SparkMode.CONNECT
+
+
+@pytest.mark.parametrize(
+    ("spark", "named", "problem"),
+    [
+        (LOCAL, "connect", "'the_spark' names no Spark Connect server"),
+        (SERVER, "warm", "'the_spark' names a Spark Connect server"),
+        (SERVER, "submit", "'the_spark' names a Spark Connect server"),
+        (LOCAL, "hot", "one of warm, submit, connect"),
+    ],
+)
+def test_a_mode_that_does_not_fit_is_refused(mode: Any, spark: dict[str, Any], named: str, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem):
+        mode(spark, spark_mode=named)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "2.5"])
+def test_a_number_of_jobs_that_is_none_is_refused(mode: Any, value: str) -> None:
+    with pytest.raises(InvalidArgument, match="spark_slots"):
+        mode(LOCAL, spark_slots=value)
+
+
+def test_equal_settings_share_a_server_and_others_do_not(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def home(**extra: Any) -> Path:
+        mode(LOCAL, **extra)
+        return SparkJob(TidemarkHook().settings).warm_spark().home.root
+
+    first = home()
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}/nowhere")
+    monkeypatch.setenv("TIDEMARK_KILL_AT", "never")
+    assert home() == first
+    others = [home(spark_conf={"spark.a": "b"}), home(spark_slots=5), home(spark_idle_minutes=1)]
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "s3cr3t")
+    others.append(home())
+    assert len({first, *others}) == 5
+    assert "s3cr3t" not in str(others)
+
+
+def test_the_users_java_options_are_last_and_a_collector_of_theirs_is_the_only_one(mode: Any) -> None:
+    def options(**conf: str) -> str:
+        mode(LOCAL, spark_conf=conf)
+        return SparkJob(TidemarkHook().settings).warm_spark().conf["spark.driver.extraJavaOptions"]
+
+    assert options().startswith("-XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError")
+    theirs = options(**{"spark.driver.extraJavaOptions": "-XX:+UseZGC -Dx=y"})
+    assert theirs.endswith("-XX:+UseZGC -Dx=y")
+    assert "SerialGC" not in theirs
+    assert "SerialGC" not in options(**{"spark.driver.memory": "32g"})
+
+
+def test_the_commands_list_and_retire_the_servers_of_this_user(
+    mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEMARK_JOBS_ROOT", str(tmp_path / "jobs"))
+    mode(LOCAL)
+    assert json.loads(run_airflow("tidemark", "spark", "status", "--output", "json").stdout) == []
+    directory = tmp_path / "jobs" / "spark" / "digest" / "one"
+    directory.mkdir(parents=True)
+    alive = lock_now(directory / ALIVE)
+    record = ServerRecord(str(directory), 15002, os.getpid(), ServerOrder(2, ()), datetime.now(UTC), "4.2.0", "s3cr3t")
+    home = ServerHome(directory.parent)
+    home.put(record)
+    for command, state in (("status", "running"), ("stop", "retiring"), ("status", "retiring"), ("stop", "retiring")):
+        said = run_airflow("tidemark", "spark", command, "--output", "json")
+        assert [(row["state"], row["jobs"]) for row in json.loads(said.stdout)] == [(state, "0 of 2")]
+        assert "s3cr3t" not in said.stdout
+    assert home.running() is None
+    assert is_alive(record)
+    assert alive is not None
+    os.close(alive)
+
+
+def test_a_server_is_not_started_for_jobs_that_run_otherwise(mode: Any) -> None:
+    mode(LOCAL, spark_mode="submit")
+    said = run_airflow("tidemark", "spark", "start")
+    assert said.returncode == 1
+    assert "spark_mode='submit': jobs of this connection do not run in the warm Spark of a host" in said.stderr
