@@ -30,7 +30,7 @@ os.environ.update(
     TIDEMARK_LAKE_ROOT=str(HOME / "lake"),
     PATH=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
     AIRFLOW_CONN_COLD_SPARK='{"conn_type": "spark", "host": "local[2]"}',
-    AIRFLOW_CONN_COLD='{"conn_type": "tidemark", "extra": {"spark_conn_id": "cold_spark"}}',
+    AIRFLOW_CONN_COLD='{"conn_type": "tidemark", "extra": {"spark_conn_id": "cold_spark", "spark_mode": "submit"}}',
     AIRFLOW_CONN_WARM='{"conn_type": "tidemark", "extra": {"spark_conn_id": "warm_spark"}}',
 )
 (HOME / "dags").mkdir()

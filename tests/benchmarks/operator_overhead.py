@@ -27,6 +27,7 @@ os.environ.update(
     AIRFLOW__CORE__DAGS_FOLDER=str(HOME / "dags"),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     TIDEMARK_SPARK_MASTER="local[2]",
+    TIDEMARK_SPARK_MODE="submit",
     TIDEMARK_LAKE_ROOT=str(HOME / "lake"),
     PATH=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
     PYSPARK_PYTHON=sys.executable,
