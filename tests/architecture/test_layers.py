@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -101,3 +102,33 @@ def _clock_calls(file: Path) -> Iterator[ast.Call]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCKS:
             yield node
+
+
+# Behind Spark Connect there is no JVM of one's own, and Delta's Python API needs a plugin in the server.
+NOT_BEHIND_CONNECT = re.compile(r"\bdelta\.tables\b|\bsparkContext\b|\._jvm\b|\._jdf\b|\.rdd\b|\.newSession\(")
+WITH_ANOTHER_WAY = {  # each asks `is_remote` first, or runs in the JVM's own process
+    "jobs/__main__.py",
+    "jobs/spark_work.py",
+    "changes/driver/signed_rows.py",
+    "replication/driver/source_rows.py",
+    "testing/spark.py",
+    "warm_spark/keeper.py",
+}
+
+
+def test_jobs_use_nothing_that_a_shared_spark_lacks() -> None:
+    users = {
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        if any(NOT_BEHIND_CONNECT.search(line.partition("#")[0]) for line in _code_of(file))
+    }
+    assert users == WITH_ANOTHER_WAY
+
+
+def _code_of(file: Path) -> list[str]:
+    """The lines of code, without docstrings."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = ""
+    return ast.unparse(tree).splitlines()

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tidemark.client import connect
 from tidemark.client.lake import Lake
 from tidemark.errors import AmbiguousTableName, NotADeltaTable, TableNotFound
+from tidemark.sql.identifiers import string_literal
 
 pytestmark = pytest.mark.spark
 
@@ -108,3 +109,8 @@ def test_the_pages_sql_runs_as_it_is_in_a_plain_session(spark: SparkSession, tmp
     finally:
         lake.close()
         spark.sql("DROP DATABASE IF EXISTS shop CASCADE")
+
+
+@pytest.mark.parametrize("text", ["", "a", "it's", 'a "b"', "back\\slash", "\\'", "new\nline", "ä %_"])
+def test_a_text_is_the_same_after_sparks_parser(spark: SparkSession, text: str) -> None:
+    assert spark.sql(f"SELECT {string_literal(text)}").collect() == [(text,)]

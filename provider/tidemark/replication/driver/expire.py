@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -15,6 +14,8 @@ from tidemark.replication.driver.event_log import require_whole, widths
 from tidemark.replication.driver.object_events import from_place
 from tidemark.replication.driver.wide_rows import fitted
 from tidemark.replication.model.jobs import ExpireEvents, ExpireReport
+from tidemark.sql.identifiers import string_literal
+from tidemark.sql.statements import path_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,8 +65,21 @@ def _expired(
     say(f"{gone} events up to batch {last} go; {sum(held.values())} are needed yet")
     stop_if_due()
     if gone:
-        until_committed()(DeltaTable.forPath(session, log.uri).delete, old & ~needed)  # somebody may compact the log
+        until_committed()(_delete, session, log.uri, last, request.needed)  # somebody may compact the log
     return ExpireReport(gone, held)
+
+
+def _delete(session: SparkSession, uri: str, last: int, needed: Mapping[str, LogPosition]) -> None:
+    """By SQL: Delta's own API needs a plugin in a server of Spark Connect."""
+    kept = "".join(f" AND NOT coalesce({_needed_text(source_id, at)}, false)" for source_id, at in needed.items())
+    session.sql(f"DELETE FROM {path_name(uri)} WHERE batch <= {last}{kept}")
+
+
+def _needed_text(source_id: str, at: LogPosition) -> str:
+    """`is_needed` for one object, as SQL."""
+    commit = string_literal(at.commit)
+    behind = f"position > {commit} OR (position = {commit} AND sequence >= {at.sequence})"
+    return f"object_id <=> {string_literal(source_id)} AND ({behind})"
 
 
 def is_needed(needed: Mapping[str, LogPosition]) -> Column:
