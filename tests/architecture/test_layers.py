@@ -111,7 +111,6 @@ WITH_ANOTHER_WAY = {  # each asks `is_remote` first, or runs in the JVM's own pr
     "jobs/spark_work.py",
     "changes/driver/signed_rows.py",
     "replication/driver/source_rows.py",
-    "testing/spark.py",
     "warm_spark/keeper.py",
 }
 
