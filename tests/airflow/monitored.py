@@ -79,6 +79,7 @@ class Monitored:
 
     def many(self, count: int) -> Monitored:
         """`count` streams more, on one table: bulk_0000 …"""
+        self._clock(hours=1)
         table = self._table("bulk")
         with_names = (f"bulk_{number:04}" for number in range(count))
         self.store.migrate()

@@ -96,9 +96,9 @@ def source(lake: Lake) -> str:
 def test_a_local_spark_is_warm_unless_somebody_says_otherwise(
     run_dag: RunDag, warm: TidemarkHook, source: str, lake: Lake, server: ConnectServer
 ) -> None:
-    _stream(warm, "cm")
+    _stream(warm, "m_cm")
     with DAG("in_the_warm_spark", schedule=None) as dag:
-        ConsumeStreamOperator(task_id="merge", stream="cm", target="m.mirror", write_as="merge", keys=["id"])
+        ConsumeStreamOperator(task_id="merge", stream="m_cm", target="m.mirror", write_as="merge", keys=["id"])
     assert run_dag(dag).state == "success"
     assert lake.rows("m.mirror") == MERGED
     assert _kept() == []
@@ -125,7 +125,7 @@ def test_nobody_without_the_token_gets_an_answer(warm: TidemarkHook, server: Ser
         said = _client(f"{server.address}/;user_id=tidemark{token}")
         assert "UNAUTHENTICATED" in said.upper() or "Invalid authentication token" in said
     for process in family:
-        assert server.token not in " ".join(process.cmdline())
+        assert server.token not in " ".join(_command(process))
     texts = [file for file in server.place.rglob("*") if file.is_file() and file.name != "server.json"]
     assert all(server.token not in file.read_text(errors="replace") for file in texts)
     assert stat.S_IMODE(homes(warm.settings).parent.stat().st_mode) == 0o700
@@ -142,11 +142,11 @@ def test_another_user_finds_no_way_to_the_server(warm: TidemarkHook, server: Ser
 def test_a_driver_that_is_killed_leaves_nothing_in_the_server(
     warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord
 ) -> None:
-    _stream(warm, "killed")
+    _stream(warm, "m_killed")
     before = lake.version("m.slow")
     job = SparkJob(warm.settings, python_path=(HERE,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, warm, "killed", _slow(), job=job)
+        running = pool.submit(_consume, warm, "m_killed", _slow(), job=job)
         _wait_for_work(job, running)
         driver: Any = job._submission
         os.kill(driver.process_id, signal.SIGKILL)
@@ -181,22 +181,22 @@ def test_the_server_ends_the_session_of_a_task_that_was_killed_with_its_driver(
 def test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_comes_once(
     warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _stream(warm, "lost")
+    _stream(warm, "m_lost")
     before = lake.version("m.appended")
     monkeypatch.setenv("MEETING", str(tmp_path))
     monkeypatch.setenv("TIDEMARK_DRIVER_ENVIRONMENT", "MEETING, COVERAGE_*")
     hook = warm
     job = SparkJob(hook.settings, python_path=(HERE,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, hook, "lost", _slow(), APPEND, job=job)
+        running = pool.submit(_consume, hook, "m_lost", _slow(), APPEND, job=job)
         _wait_for_work(job, running)
         os.killpg(server.process_id, signal.SIGKILL)
-        with pytest.raises(WarmSparkEnded, match="ended while it ran the job for test/run/lost"):
+        with pytest.raises(WarmSparkEnded, match="ended while it ran the job for test/run/m_lost"):
             running.result(timeout=60)
-    assert get_stream(hook.open_store(), "lost").offset.version == 1
+    assert get_stream(hook.open_store(), "m_lost").offset.version == 1
     assert lake.version("m.appended") == before
-    _stream(hook, "found")
-    _consume(hook, "found", APPEND)
+    _stream(hook, "m_found")
+    _consume(hook, "m_found", APPEND)
     assert lake.rows("m.appended") == [(2, "two"), (2, "zwei"), (3, "three"), (4, "four")]
     (successor,) = (record for record, _ in _living(hook))
     assert successor.directory != server.directory
@@ -206,10 +206,10 @@ def test_a_server_that_hangs_is_ended_and_the_job_fails(
     warm: TidemarkHook, source: str, server: ServerRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warm_driver, "_SECONDS_WITHOUT_PULSE", 4.0)
-    _stream(warm, "hangs")
+    _stream(warm, "m_hangs")
     job = SparkJob(warm.settings, python_path=(HERE,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, warm, "hangs", _slow(), job=job)
+        running = pool.submit(_consume, warm, "m_hangs", _slow(), job=job)
         _wait_for_work(job, running)
         os.killpg(server.process_id, signal.SIGSTOP)
         with pytest.raises(WarmSparkEnded):
@@ -218,10 +218,10 @@ def test_a_server_that_hangs_is_ended_and_the_job_fails(
 
 
 def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: str, server: ServerRecord) -> None:
-    _stream(warm, "cancelled")
+    _stream(warm, "m_cancelled")
     job = SparkJob(warm.settings, python_path=(HERE,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, warm, "cancelled", _slow(), job=job)
+        running = pool.submit(_consume, warm, "m_cancelled", _slow(), job=job)
         _wait_for_work(job, running)
         job.cancel()
         with pytest.raises(JobCancelled):
@@ -233,10 +233,10 @@ def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: s
 def test_a_function_that_needs_the_drivers_jvm_is_submitted(
     warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _stream(warm, "jvm")
+    _stream(warm, "m_jvm")
     before = lake.rows("m.slow")
     with caplog.at_level("INFO"):
-        _consume(warm, "jvm", WriteRequest((), ("m.slow",), write_as="connect_functions:count_cores"))
+        _consume(warm, "m_jvm", WriteRequest((), ("m.slow",), write_as="connect_functions:count_cores"))
     assert lake.rows("m.slow") == sorted([*before, (1,)])
     assert "The job needs the JVM of its driver, so it is submitted" in caplog.text
 
@@ -244,8 +244,8 @@ def test_a_function_that_needs_the_drivers_jvm_is_submitted(
 def test_udfs_of_the_functions_module_run_in_the_server(
     warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord
 ) -> None:
-    _stream(warm, "loud")
-    _consume(warm, "loud", WriteRequest((), ("m.loud",), write_as="connect_functions:shout_names"))
+    _stream(warm, "m_loud")
+    _consume(warm, "m_loud", WriteRequest((), ("m.loud",), write_as="connect_functions:shout_names"))
     assert lake.rows("m.loud") == [(2, "two!"), (2, "zwei!"), (3, "three!"), (4, "four!")]
 
 

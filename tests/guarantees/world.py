@@ -26,7 +26,7 @@ from .synthetic_tables import SyntheticTable
 
 __all__ = ["Clock", "World", "key_of"]
 
-START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
+START = datetime(2026, 1, 21, 6, 0, tzinfo=UTC)
 SHORT = timedelta(minutes=11)  # a lease has run out
 LONG = timedelta(hours=7)  # a deadline has passed
 

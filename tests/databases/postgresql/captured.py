@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -82,10 +83,19 @@ class SourceWorld:
             if by_protocol:
                 with connect(self.address, replication=True) as reading:
                     found = list(reader.chunks(read_by_protocol(reading, self.slot, "p", start, end)))
+                self._wait_until_idle()
             else:
                 with connect(self.address, autocommit=False) as reading:
                     found = list(reader.chunks(read_by_functions(reading, self.slot, "p", end)))
         return [row for chunk in found for row in chunk]
+
+    def _wait_until_idle(self) -> None:
+        """The server's process holds the slot for a moment after its client has left."""
+        active = f"SELECT active FROM pg_replication_slots WHERE slot_name = '{self.slot}'"
+        until = time.monotonic() + 10
+        while self.sql(active) != [(False,)]:
+            assert time.monotonic() < until, "the slot stays active"
+            time.sleep(0.02)
 
     def events(self, **more: Any) -> list[dict[str, Any]]:
         """`rows` by name, without schemas."""
