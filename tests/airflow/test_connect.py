@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 from airflow.sdk import DAG
 
 from tests.airflow.connect_server import ConnectServer, connect_server
+from tests.airflow.consuming import FUNCTIONS, consume_once
 from tests.airflow.runs import Lake, Outcome
 from tests.ports import free_port
 from tests.tiers import nightly, some
@@ -27,14 +27,11 @@ from tidemark.errors import JobCancelled, JobDied, JobMayRunOn, SparkServerUnrea
 from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
-from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode
-from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators._plans import WriteRequest
 from tidemark.operators.consume import ConsumeStreamOperator
 from tidemark.operators.streams import CreateStreamOperator
 from tidemark.operators.view_streams import CreateViewStreamOperator
-from tidemark.streams.worker.consume import consume
-from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.streams import create_stream, get_stream
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
@@ -64,7 +61,6 @@ TARGETS = {
     "w.left": "seen STRING, mine BOOLEAN",
     "w.right": "seen STRING, mine BOOLEAN",
 }
-HERE = str(Path(__file__).parent)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +97,7 @@ def test_without_a_server_the_error_says_so_and_nothing_is_lost(
     _stream(nobody, "down")
     before = lake.version("w.slow")
     with pytest.raises(SparkServerUnreachable, match="No Spark Connect server answers at sc://localhost") as down:
-        _consume(nobody, "down", _by("count_for_ever"))
+        consume_once(nobody, "down", _by("count_for_ever"))
     assert server.token not in str(down.value)
     assert get_stream(nobody.open_store(), "down").offset.version == 1
     assert lake.version("w.slow") == before
@@ -127,7 +123,7 @@ def test_every_other_way_to_write_delivers_each_change_once(
 ) -> None:
     _stream(warm, "cf")
     for _ in range(2):  # a second run of the same key delivers nothing again
-        _consume(warm, "cf", *OTHER_WAYS)
+        consume_once(warm, "cf", *OTHER_WAYS)
         assert lake.rows("w.appended") == [(2, "two"), (2, "zwei"), (3, "three"), (4, "four")]
         assert lake.rows("w.deleted") == [(2,), (3,)]
         assert lake.rows("w.names") == [(2, "zwei"), (4, "four")]
@@ -142,7 +138,7 @@ def test_spark_submit_and_connect_make_the_same_target(
 ) -> None:
     cold = _hook_on('{"conn_type": "spark", "host": "local[1]"}', monkeypatch)
     _stream(cold, "cold")
-    _consume(cold, "cold", MERGE)
+    consume_once(cold, "cold", MERGE)
     assert lake.rows("w.cold") == MERGED
 
 
@@ -158,7 +154,7 @@ def test_a_view_of_the_servers_catalog_is_followed_by_operators(
     orders, customers = (lake.sql_name(name) for name in ("v.orders", "v.customers"))
     view = f"SELECT o.id, c.city FROM {orders} o JOIN {customers} c ON o.customer = c.id"
     application = SparkApplication(warm.settings)
-    application.run_application(Path(HERE, "sql_application.py"), [f"CREATE VIEW sales AS {view}"], name="view")
+    application.run_application(Path(FUNCTIONS, "sql_application.py"), [f"CREATE VIEW sales AS {view}"], name="view")
     with DAG("view", schedule=None) as dag:
         create = CreateViewStreamOperator(task_id="create", stream="sales", on="default.sales", show_initial_rows=True)
         create >> ConsumeStreamOperator(
@@ -192,9 +188,9 @@ def test_a_job_killed_after_its_write_finds_it_on_the_retry(
     monkeypatch.setenv("TIDEMARK_KILL_ONCE", str(tmp_path / "once"))
     before = lake.version("w.appended")
     with pytest.raises(JobDied) as died:
-        _consume(warm, "killed", APPEND)
+        consume_once(warm, "killed", APPEND)
     assert died.value.exit_code == -9
-    _consume(warm, "killed", APPEND)
+    consume_once(warm, "killed", APPEND)
     assert lake.version("w.appended") == before + 1
     assert get_stream(warm.open_store(), "killed").offset.version == 4
 
@@ -206,9 +202,9 @@ def test_a_job_that_is_ended_has_ended_in_the_server_too(
     stream = f"ended_{how}"
     _stream(warm, stream)
     before = lake.version("w.slow")
-    job = SparkJob(warm.settings, python_path=(HERE,))
+    job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, warm, stream, _by("count_for_ever"), job=job)
+        running = pool.submit(consume_once, warm, stream, _by("count_for_ever"), job=job)
         _wait_until(lambda: server.running_jobs() > 0 or running.done())
         (driver,) = (child for child in psutil.Process().children() if "jobs/__main__.py" in " ".join(child.cmdline()))
         assert server.token not in " ".join(driver.cmdline())
@@ -226,9 +222,9 @@ def test_a_server_that_stops_answering_leaves_the_job_counted_as_running(
     warm: TidemarkHook, source: str, server: ConnectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _stream(warm, "unsure")
-    job = SparkJob(warm.settings, python_path=(HERE,))
+    job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, warm, "unsure", _by("count_for_ever"), job=job)
+        running = pool.submit(consume_once, warm, "unsure", _by("count_for_ever"), job=job)
         _wait_until(lambda: server.running_jobs() > 0 or running.done())
         driver: Any = job._submission
         driver._environment["SPARK_REMOTE"] = f"sc://localhost:{free_port()}"  # the way there is lost
@@ -250,7 +246,7 @@ def test_two_jobs_at_once_see_nothing_of_each_other(
     for name in ("left", "right"):
         _stream(warm, name)
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(_consume, warm, name, _by("meet_the_other", f"w.{name}")) for name in ("left", "right")]
+        both = [pool.submit(consume_once, warm, name, _by("meet_the_other", f"w.{name}")) for name in ("left", "right")]
         for one in both:
             one.result(timeout=120)
     assert lake.rows("w.left") == [("", True)]
@@ -300,19 +296,6 @@ def _stream(hook: TidemarkHook, name: str) -> None:
         mode=StreamMode.STANDARD,
         at_version=1,
         who="test",
-    )
-
-
-def _consume(hook: TidemarkHook, stream: str, *asked: WriteRequest, job: SparkJob | None = None) -> None:
-    """One transaction of the key that is named like the stream."""
-    requests = [replace(request, streams=(stream,)) for request in asked]
-    runner = job or SparkJob(hook.settings, python_path=(HERE,))
-    consume(
-        Runtime(hook.open_store(), run=runner.run, paths=hook.job_paths(), tables=hook.open_table),
-        key=TransactionKey("test", "run", stream),
-        streams=(stream,),
-        writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
-        owner="test",
     )
 
 

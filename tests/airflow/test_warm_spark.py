@@ -21,6 +21,7 @@ import pytest
 from airflow.sdk import DAG
 
 from tests.airflow.connect_server import SMALL, ConnectServer
+from tests.airflow.consuming import FUNCTIONS, consume_once
 from tests.airflow.runs import Lake, Outcome
 from tests.ports import lasting_port
 from tests.tiers import nightly
@@ -31,12 +32,9 @@ from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.hooks.warm_spark import homes
 from tidemark.model.jobs import JobResult
 from tidemark.model.probe import PROBE, ProbeRequest
-from tidemark.model.statements import TransactionKey
 from tidemark.model.streams import StreamMode
-from tidemark.operators._plans import WriteRequest, planned_writes
+from tidemark.operators._plans import WriteRequest
 from tidemark.operators.consume import ConsumeStreamOperator
-from tidemark.streams.worker.consume import consume
-from tidemark.streams.worker.runtime import Runtime
 from tidemark.streams.worker.streams import create_stream, get_stream
 from tidemark.warm_spark.home import ServerHome, end_server, is_alive, living_servers
 from tidemark.warm_spark.locks import lock_now
@@ -45,7 +43,6 @@ from tidemark.warm_spark.records import ServerRecord
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
 RunDag = Callable[..., Outcome]
 
-HERE = str(Path(__file__).parent)
 MERGED = [(1, "one"), (2, "zwei"), (4, "four")]
 TARGETS = {
     "m.mirror": "id BIGINT, name STRING",
@@ -144,9 +141,9 @@ def test_a_driver_that_is_killed_leaves_nothing_in_the_server(
 ) -> None:
     _stream(warm, "m_killed")
     before = lake.version("m.slow")
-    job = SparkJob(warm.settings, python_path=(HERE,))
+    job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, warm, "m_killed", _slow(), job=job)
+        running = pool.submit(consume_once, warm, "m_killed", _slow(), job=job)
         _wait_for_work(job, running)
         driver: Any = job._submission
         os.kill(driver.process_id, signal.SIGKILL)
@@ -186,9 +183,9 @@ def test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_com
     monkeypatch.setenv("MEETING", str(tmp_path))
     monkeypatch.setenv("TIDEMARK_DRIVER_ENVIRONMENT", "MEETING, COVERAGE_*")
     hook = warm
-    job = SparkJob(hook.settings, python_path=(HERE,))
+    job = SparkJob(hook.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, hook, "m_lost", _slow(), APPEND, job=job)
+        running = pool.submit(consume_once, hook, "m_lost", _slow(), APPEND, job=job)
         _wait_for_work(job, running)
         os.killpg(server.process_id, signal.SIGKILL)
         with pytest.raises(WarmSparkEnded, match="ended while it ran the job for test/run/m_lost"):
@@ -196,7 +193,7 @@ def test_a_job_whose_server_is_killed_is_repeated_in_another_and_each_change_com
     assert get_stream(hook.open_store(), "m_lost").offset.version == 1
     assert lake.version("m.appended") == before
     _stream(hook, "m_found")
-    _consume(hook, "m_found", APPEND)
+    consume_once(hook, "m_found", APPEND)
     assert lake.rows("m.appended") == [(2, "two"), (2, "zwei"), (3, "three"), (4, "four")]
     (successor,) = (record for record, _ in _living(hook))
     assert successor.directory != server.directory
@@ -207,9 +204,9 @@ def test_a_server_that_hangs_is_ended_and_the_job_fails(
 ) -> None:
     monkeypatch.setattr(warm_driver, "_SECONDS_WITHOUT_PULSE", 4.0)
     _stream(warm, "m_hangs")
-    job = SparkJob(warm.settings, python_path=(HERE,))
+    job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, warm, "m_hangs", _slow(), job=job)
+        running = pool.submit(consume_once, warm, "m_hangs", _slow(), job=job)
         _wait_for_work(job, running)
         os.killpg(server.process_id, signal.SIGSTOP)
         with pytest.raises(WarmSparkEnded):
@@ -219,9 +216,9 @@ def test_a_server_that_hangs_is_ended_and_the_job_fails(
 
 def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: str, server: ServerRecord) -> None:
     _stream(warm, "m_cancelled")
-    job = SparkJob(warm.settings, python_path=(HERE,))
+    job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(_consume, warm, "m_cancelled", _slow(), job=job)
+        running = pool.submit(consume_once, warm, "m_cancelled", _slow(), job=job)
         _wait_for_work(job, running)
         job.cancel()
         with pytest.raises(JobCancelled):
@@ -236,7 +233,7 @@ def test_a_function_that_needs_the_drivers_jvm_is_submitted(
     _stream(warm, "m_jvm")
     before = lake.rows("m.slow")
     with caplog.at_level("INFO"):
-        _consume(warm, "m_jvm", WriteRequest((), ("m.slow",), write_as="connect_functions:count_cores"))
+        consume_once(warm, "m_jvm", WriteRequest((), ("m.slow",), write_as="connect_functions:count_cores"))
     assert lake.rows("m.slow") == sorted([*before, (1,)])
     assert "The job needs the JVM of its driver, so it is submitted" in caplog.text
 
@@ -245,7 +242,7 @@ def test_udfs_of_the_functions_module_run_in_the_server(
     warm: TidemarkHook, source: str, lake: Lake, server: ServerRecord
 ) -> None:
     _stream(warm, "m_loud")
-    _consume(warm, "m_loud", WriteRequest((), ("m.loud",), write_as="connect_functions:shout_names"))
+    consume_once(warm, "m_loud", WriteRequest((), ("m.loud",), write_as="connect_functions:shout_names"))
     assert lake.rows("m.loud") == [(2, "two!"), (2, "zwei!"), (3, "three!"), (4, "four!")]
 
 
@@ -354,19 +351,6 @@ def _command(process: psutil.Process) -> list[str]:
 def _stream(hook: TidemarkHook, name: str) -> None:
     source = hook.table("m.orders")
     create_stream(hook.open_store(), name=name, source=source, mode=StreamMode.STANDARD, at_version=1, who="test")
-
-
-def _consume(hook: TidemarkHook, stream: str, *asked: WriteRequest, job: SparkJob | None = None) -> None:
-    """One transaction of the key that is named like the stream."""
-    requests = [replace(request, streams=(stream,)) for request in asked]
-    runner = job or SparkJob(hook.settings, python_path=(HERE,))
-    consume(
-        Runtime(hook.open_store(), run=runner.run, paths=hook.job_paths(), tables=hook.open_table),
-        key=TransactionKey("test", "run", stream),
-        streams=(stream,),
-        writes=[write for request in requests for write in planned_writes(request, hook.table_uri)],
-        owner="test",
-    )
 
 
 def _slow() -> WriteRequest:

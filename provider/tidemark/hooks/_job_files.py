@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tidemark.lake.orphans import Swept, in_turn
+from tidemark.warm_spark.locks import is_held
 
 __all__ = ["SECRETS", "alive", "sweep_archives", "sweep_hourly", "sweep_job_files"]
 
@@ -137,21 +138,7 @@ def _is_dead(files: Sequence[Path], directory: Path, older_than: datetime) -> bo
         return True
     if directory.is_symlink() or not directory.is_dir():
         return True
-    return not _is_held(directory) and max(map(_modified, directory.iterdir()), default=written[0]) < older_than
-
-
-def _is_held(directory: Path) -> bool:
-    try:
-        number = os.open(directory / _HELD, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(number)
-    return False
+    return not is_held(directory / _HELD) and max(map(_modified, directory.iterdir()), default=written[0]) < older_than
 
 
 def _forget_secrets(directory: Path, before: datetime) -> None:

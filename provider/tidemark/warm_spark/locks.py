@@ -34,7 +34,7 @@ def lock_now(file: Path) -> int | None:
 def is_held(file: Path) -> bool:
     """Whether a process holds the file. A file that does not exist is not held."""
     try:
-        number = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        number = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
