@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from tests.airflow.consuming import FUNCTIONS, consume_once
 from tests.airflow.runs import Lake, Outcome
 from tests.ports import free_port
 from tests.tiers import nightly, some
+from tests.until import wait_until
 from tidemark.errors import JobCancelled, JobDied, JobMayRunOn, SparkServerUnreachable
 from tidemark.hooks.spark_application import SparkApplication
 from tidemark.hooks.spark_job import SparkJob
@@ -205,7 +205,7 @@ def test_a_job_that_is_ended_has_ended_in_the_server_too(
     job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(consume_once, warm, stream, _by("count_for_ever"), job=job)
-        _wait_until(lambda: server.running_jobs() > 0 or running.done())
+        wait_until(lambda: server.running_jobs() > 0 or running.done())
         (driver,) = (child for child in psutil.Process().children() if "jobs/__main__.py" in " ".join(child.cmdline()))
         assert server.token not in " ".join(driver.cmdline())
         if how == "cancelled":
@@ -214,7 +214,7 @@ def test_a_job_that_is_ended_has_ended_in_the_server_too(
             os.kill(driver.pid, signal.SIGKILL)
         with pytest.raises(JobCancelled if how == "cancelled" else JobDied):
             running.result(timeout=60)
-    _wait_until(lambda: server.running_jobs() == 0, seconds=10)  # the server shows it a moment later
+    wait_until(lambda: server.running_jobs() == 0, seconds=10)  # the server shows it a moment later
     assert lake.version("w.slow") == before
 
 
@@ -225,7 +225,7 @@ def test_a_server_that_stops_answering_leaves_the_job_counted_as_running(
     job = SparkJob(warm.settings, python_path=(FUNCTIONS,))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(consume_once, warm, "unsure", _by("count_for_ever"), job=job)
-        _wait_until(lambda: server.running_jobs() > 0 or running.done())
+        wait_until(lambda: server.running_jobs() > 0 or running.done())
         driver: Any = job._submission
         driver._environment["SPARK_REMOTE"] = f"sc://localhost:{free_port()}"  # the way there is lost
         os.kill(driver.process_id, signal.SIGKILL)
@@ -234,7 +234,7 @@ def test_a_server_that_stops_answering_leaves_the_job_counted_as_running(
     assert server.running_jobs() > 0
     driver._environment["SPARK_REMOTE"] = driver.url
     assert driver.end_session()
-    _wait_until(lambda: server.running_jobs() == 0, seconds=10)
+    wait_until(lambda: server.running_jobs() == 0, seconds=10)
 
 
 @nightly("two jobs that wait for each other in one server")
@@ -301,10 +301,3 @@ def _stream(hook: TidemarkHook, name: str) -> None:
 
 def _by(function: str, target: str = "w.slow") -> WriteRequest:
     return WriteRequest(streams=(), targets=(target,), write_as=f"connect_functions:{function}")
-
-
-def _wait_until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < until, "it never happened"
-        time.sleep(0.1)

@@ -38,7 +38,7 @@ def mode(airflow_home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         tidemark = {"conn_type": "tidemark", "extra": extra}
         monkeypatch.setenv("AIRFLOW_CONN_TIDEMARK_DEFAULT", json.dumps(tidemark))
         settings = TidemarkHook().settings
-        return mode_of(settings, SparkJob(settings).drivers().connection)
+        return mode_of(settings, SparkJob(settings).drivers.connection)
 
     return found
 

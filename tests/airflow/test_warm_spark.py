@@ -25,6 +25,7 @@ from tests.airflow.consuming import FUNCTIONS, consume_once
 from tests.airflow.runs import Lake, Outcome
 from tests.ports import lasting_port
 from tests.tiers import nightly
+from tests.until import wait_until
 from tidemark.errors import JobCancelled, JobDied, WarmSparkEnded, WarmSparkNotStarted
 from tidemark.hooks import warm_driver
 from tidemark.hooks.spark_job import SparkJob
@@ -149,7 +150,7 @@ def test_a_driver_that_is_killed_leaves_nothing_in_the_server(
         os.kill(driver.process_id, signal.SIGKILL)
         with pytest.raises(JobDied):
             running.result(timeout=60)
-    _wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
     assert lake.version("m.slow") == before
     assert is_alive(server)
 
@@ -165,12 +166,12 @@ def test_the_server_ends_the_session_of_a_task_that_was_killed_with_its_driver(
     query = "spark.range(0, 10**14, 1, 2).where('id % 7 = 3').count()"
     client = subprocess.Popen([sys.executable, "-c", _SESSION.format(url=server.url(session), query=query)])
     try:
-        _wait_until(lambda: bool(_ask("jobs?status=running")))
+        wait_until(lambda: bool(_ask("jobs?status=running")))
     finally:
         client.kill()
         client.wait()
         os.close(number)
-    _wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
     assert _probe(SparkJob(warm.settings), warm).error is None
     assert f"without leaving its session {session}" in (server.place / "server.log").read_text()
 
@@ -223,7 +224,7 @@ def test_a_cancelled_job_ends_and_its_server_stays(warm: TidemarkHook, source: s
         job.cancel()
         with pytest.raises(JobCancelled):
             running.result(timeout=60)
-    _wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
+    wait_until(lambda: not _ask("jobs?status=running"), seconds=10)
     assert is_alive(server)
 
 
@@ -265,20 +266,20 @@ def test_a_server_makes_room_for_one_with_more_packages_and_ends_when_it_is_idle
     plain = SparkJob(hook.settings).warm_spark().start(say=print)
     more = SparkJob(hook.settings, packages=("org.postgresql:postgresql:42.7.14",))
     assert _probe(more, hook).error is None
-    _wait_until(lambda: not is_alive(plain), seconds=30)
+    wait_until(lambda: not is_alive(plain), seconds=30)
     wide = SparkJob(hook.settings).warm_spark().start(say=print)
     assert len(wide.order.packages) == 2
     assert more.warm_spark().start(say=print) == wide
     short = replace(SparkJob(hook.settings).warm_spark(), home=ServerHome(jobs_root / "spark" / "short"))
     idle = replace(short, order=replace(short.order, idle=timedelta(seconds=2))).start(say=print)
-    _wait_until(lambda: not is_alive(idle), seconds=30)
+    wait_until(lambda: not is_alive(idle), seconds=30)
     full = replace(short, order=replace(short.order, heap_share=0.001))
     taken = full.take(stop_if_due=lambda: None, say=print)
     assert ServerHome(jobs_root / "spark" / "short").running() == taken.server
     taken.slot.claim("x")
     taken.slot.clear()
     taken.slot.release()
-    _wait_until(lambda: not is_alive(taken.server), seconds=30)
+    wait_until(lambda: not is_alive(taken.server), seconds=30)
 
 
 @nightly("twenty tasks", "test_jobs_at_once_wait_for_slots_of_one_server")
@@ -360,14 +361,7 @@ def _slow() -> WriteRequest:
 def _wait_for_work(job: SparkJob, running: Future[None]) -> None:
     """Waits until the server runs a query of the job. If it never does, the job is ended."""
     try:
-        _wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
+        wait_until(lambda: bool(_ask("jobs?status=running")) or running.done())
     except BaseException:
         job.cancel()
         raise
-
-
-def _wait_until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < until, "it never happened"
-        time.sleep(0.1)

@@ -147,7 +147,7 @@ def changes(
 def shown_both_ways(
     spark: SparkSession, log: DeltaLog, plan: ChangePlan, workspace: Workspace
 ) -> list[tuple[int, Change]]:
-    """(commit version or 0, change). What the driver reads itself, Spark reads as well."""
+    """(commit version or 0, change) of each row. Rows of the driver are compared with those of Spark."""
     rows = shown(read_changes(spark, log, plan, workspace))
     if plan.in_driver:
         by_spark = shown(read_changes(spark, log, replace(plan, in_driver=False), workspace))

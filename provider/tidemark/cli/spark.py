@@ -79,10 +79,9 @@ def _living(conn_id: str) -> Iterator[tuple[ServerRecord, bool]]:
 
 
 def _row(record: ServerRecord, *, in_use: bool) -> dict[str, Any]:
-    from tidemark.warm_spark.home import LOG, is_alive, pulse_of
+    from tidemark.warm_spark.home import LOG, heap_in_use, is_alive
     from tidemark.warm_spark.slots import busy_slots
 
-    pulse = pulse_of(record.place)
     state = "running" if in_use else "retiring"
     return {
         "state": state if is_alive(record) else "ended",
@@ -90,6 +89,6 @@ def _row(record: ServerRecord, *, in_use: bool) -> dict[str, Any]:
         "process": record.process_id,
         "address": record.address,
         "jobs": f"{busy_slots(record.place, record.order.slots)} of {record.order.slots}",
-        "heap_mb": None if pulse is None or not pulse.heap_used else pulse.heap_used >> 20,
+        "heap_mb": heap_in_use(record.place) >> 20 or None,
         "log": str(record.place / LOG),
     }

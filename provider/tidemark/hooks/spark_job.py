@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,7 +155,7 @@ class SparkJob:
         from tidemark.hooks.java import require_java
 
         private_directory(self._settings.jobs_root)
-        drivers = self.drivers()
+        drivers = self.drivers
         mode = mode_of(self._settings, drivers.connection)
         if mode is not SparkMode.SUBMIT:
             require_connect_client()
@@ -168,8 +168,9 @@ class SparkJob:
             raise SparkNotFound(command="pip install 'airflow-provider-tidemark[spark]'")
         return mode
 
+    @cached_property
     def drivers(self) -> Drivers:
-        """The maker of drivers. Raises errors of `require_ready`."""
+        """The maker of drivers; the Spark connection is read once. Raises errors of `require_ready`."""
         from tidemark.hooks._submission import spark_connection
 
         connection = spark_connection(self._settings.spark_conn_id, self._settings.spark_master)
@@ -183,12 +184,12 @@ class SparkJob:
         if mode is not SparkMode.WARM:
             problem = "jobs of this connection do not run in the warm Spark of a host"
             raise InvalidArgument(argument="spark_mode", value=mode.value, problem=problem)
-        return self.drivers().warm_spark()
+        return self.drivers.warm_spark()
 
     @contextlib.contextmanager
     def _driver(self, mode: SparkMode, files: JobFiles, stop_if_due: Callable[[], None]) -> Iterator[Driver]:
         """A driver that has not started yet. In the warm Spark it has a slot, for which this waits."""
-        drivers = self.drivers()
+        drivers = self.drivers
         if left_out := drivers.known().left_out_text:
             log.info("Left out of the driver's environment (driver_environment names what it needs): %s", left_out)
         if mode is not SparkMode.WARM:

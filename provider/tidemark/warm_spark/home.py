@@ -13,24 +13,24 @@ from pathlib import Path
 
 from tidemark.model.codec import from_json, to_json
 from tidemark.warm_spark.locks import is_held
-from tidemark.warm_spark.records import Pulse, ServerRecord
+from tidemark.warm_spark.records import ServerRecord
 
 __all__ = [
     "ALIVE",
     "LOG",
     "ServerHome",
     "end_server",
+    "heap_in_use",
     "is_alive",
     "last_sign",
     "living_servers",
-    "pulse_of",
     "write_pulse",
 ]
 
 ALIVE = "alive"
 LOG = "server.log"
 _RECORD = "server.json"
-_PULSE = "pulse.json"
+_PULSE = "pulse"
 _FORGOTTEN_AFTER = timedelta(days=7)
 _KEPT = 3  # directories of ended servers, for their logs
 
@@ -51,6 +51,11 @@ class ServerHome:
         record = _read(self.root / _RECORD)
         return record if record is not None and is_alive(record) else None
 
+    def uses(self, directory: str) -> bool:
+        """Whether the server of that directory is the one in use."""
+        current = self.running()
+        return current is not None and current.directory == directory
+
     def put(self, record: ServerRecord) -> None:
         """Makes it the server in use; readers see the whole record or the one before."""
         _write_whole(record.place / _RECORD, to_json(record))
@@ -58,8 +63,7 @@ class ServerHome:
 
     def retire(self, record: ServerRecord) -> None:
         """The server takes no new job, and ends after those that it runs. Idempotent, and harmless to a successor."""
-        current = self.running()
-        if current is not None and current.directory == record.directory:
+        if self.uses(record.directory):
             (self.root / _RECORD).unlink(missing_ok=True)
 
     def servers(self) -> Iterator[Path]:
@@ -69,11 +73,10 @@ class ServerHome:
 
     def living(self) -> Iterator[tuple[ServerRecord, bool]]:
         """(server, whether it takes jobs) of each server that lives, the newest first."""
-        current = self.running()
         for place in self.servers():
             record = _read(place / _RECORD)
             if record is not None and is_alive(record):
-                yield record, current is not None and current.directory == record.directory
+                yield record, self.uses(record.directory)
 
     def sweep(self, now: datetime) -> None:
         """Removes the directories of ended servers but the last few, and other homes that nobody has used for a week.
@@ -111,12 +114,12 @@ def end_server(record: ServerRecord) -> None:
             os.killpg(record.process_id, signal.SIGKILL)
 
 
-def pulse_of(place: Path) -> Pulse | None:
-    """The last sign of life, or None before the first."""
+def heap_in_use(place: Path) -> int:
+    """Bytes after the last full collection at rest, as of the last sign of life; 0 before the first."""
     try:
-        return from_json(Pulse, (place / _PULSE).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
+        return int((place / _PULSE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return 0
 
 
 def last_sign(place: Path) -> int:
@@ -127,11 +130,10 @@ def last_sign(place: Path) -> int:
         return 0
 
 
-def write_pulse(place: Path, *, running: int, heap_used: int, heap_most: int) -> None:
+def write_pulse(place: Path, heap_used: int) -> None:
     """Gives a sign of life. On a full disk it has no new facts."""
-    pulse = Pulse(datetime.now(UTC), running, heap_used, heap_most)
     try:
-        _write_whole(place / _PULSE, to_json(pulse))
+        _write_whole(place / _PULSE, str(heap_used))
     except OSError:
         with suppress(FileNotFoundError):
             os.utime(place / _PULSE)

@@ -92,7 +92,7 @@ class Keeper:
             for slot in held:
                 slot.release()
             self._retire_if_due(running)
-            write_pulse(self._record.place, running=running, heap_used=self._heap[0], heap_most=self._heap[1])
+            write_pulse(self._record.place, self._heap[0])
             _rotate(self._record.place / LOG)
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
@@ -118,8 +118,7 @@ class Keeper:
             self._used, self._last_used = used, time.monotonic()
 
     def _is_over(self) -> bool:
-        current = self._home.running()
-        if current is None or current.directory != self._record.directory:
+        if not self._home.uses(self._record.directory):
             return True
         if time.monotonic() - self._last_used < self._order.idle.total_seconds():
             return False

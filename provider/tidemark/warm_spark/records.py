@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-__all__ = ["ORDER", "TOKEN", "USER", "Pulse", "ServerOrder", "ServerRecord", "digest_of"]
+__all__ = ["ORDER", "TOKEN", "USER", "ServerOrder", "ServerRecord", "digest_of"]
 
 ORDER = "order.json"
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # Spark's own name
@@ -54,16 +54,6 @@ class ServerRecord:
     def url(self, session_id: str) -> str:
         """The URL of a session, with the token; not for arguments, logs or messages."""
         return f"{self.address}/;user_id={USER};token={self.token};session_id={session_id}"
-
-
-@dataclass(frozen=True)
-class Pulse:
-    """A sign of life. `heap_used`: bytes after the last full collection at rest, 0 before the first."""
-
-    at: datetime
-    running: int
-    heap_used: int
-    heap_most: int
 
 
 def digest_of(settings: Mapping[str, object]) -> str:

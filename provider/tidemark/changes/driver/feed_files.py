@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pyarrow.parquet
 
-from tidemark.changes.driver.log_only import CHANGE_TYPE
+from tidemark.changes.driver.log_only import CHANGE_TYPE, ROW_ID_NAME
 from tidemark.changes.planning import source_schema
 from tidemark.changes.planning.sets.forms import FeedFile
 from tidemark.lake.delta_log import DeltaLog
@@ -18,7 +18,6 @@ from tidemark.model.table_log import Metadata
 
 __all__ = ["why_unusable"]
 
-_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 _THREADS = 16  # footers are in object stores, where one request takes milliseconds
 
 
@@ -47,5 +46,5 @@ def _problem(log: DeltaLog, file: FeedFile) -> str | None:
         if is_of_storage(error):
             raise
         return f"{file.path} is damaged: {error}"
-    has_row_ids = file.metadata.configuration.get(_ROW_ID_COLUMN) in names and CHANGE_TYPE in names
+    has_row_ids = file.metadata.configuration.get(ROW_ID_NAME) in names and CHANGE_TYPE in names
     return None if has_row_ids else f"{file.path} has no row ids"

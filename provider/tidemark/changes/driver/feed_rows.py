@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from tidemark.changes.driver.log_only import CHANGE_TYPE
+from tidemark.changes.driver.log_only import CHANGE_TYPE, COMMIT_NAME, OLD_IMAGES, ROW_ID_NAME
 from tidemark.changes.planning import source_schema
 from tidemark.changes.planning.sets.forms import ADDED, REMOVED
 from tidemark.changes.planning.sets.plan import ChangePlan, Origin, PlannedFile
@@ -21,8 +21,6 @@ __all__ = ["BIRTH", "are_plain", "feed_rows", "side_of_change"]
 
 BIRTH = "insert"  # the type of a change without a row id: the file that inserted the row has it
 
-_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
-_COMMIT = "delta.rowTracking.materializedRowCommitVersionColumnName"
 _MOST_FILES = 30  # Spark lists more by a job of its own; a log-only table costs no more then
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 
@@ -34,7 +32,7 @@ def are_plain(plan: ChangePlan, files: Sequence[PlannedFile]) -> bool:
         len(files) <= _MOST_FILES
         and source_schema.mapping_mode(plan.metadata) == "none"
         and '"delta.typeChanges"' not in plan.metadata.schema_json
-        and {_ROW_ID, _COMMIT} <= settings.keys()
+        and {ROW_ID_NAME, COMMIT_NAME} <= settings.keys()
         and not any(file.partition_columns or _GLOB.search(unquote(file.path)) for file in files)
     )
 
@@ -43,7 +41,7 @@ def feed_rows(spark: SparkSession, plan: ChangePlan, files: Sequence[PlannedFile
     """The rows of plain change files, as in `signed_rows`. This saves a Delta snapshot, most of the cost of a small
     window.
     """
-    row_id, commit = (plan.metadata.configuration[name] for name in (_ROW_ID, _COMMIT))
+    row_id, commit = (plan.metadata.configuration[name] for name in (ROW_ID_NAME, COMMIT_NAME))
     columns = [
         StructField(field.name, field.dataType, True, field.metadata)
         for field in struct_type(plan.metadata.schema_json).fields
@@ -62,7 +60,7 @@ def feed_rows(spark: SparkSession, plan: ChangePlan, files: Sequence[PlannedFile
 
 def side_of_change() -> Column:
     """−1 for an old image, +1 for a new one."""
-    return F.when(F.col(CHANGE_TYPE).isin("update_preimage", "delete"), F.lit(REMOVED)).otherwise(F.lit(ADDED))
+    return F.when(F.col(CHANGE_TYPE).isin(*OLD_IMAGES), F.lit(REMOVED)).otherwise(F.lit(ADDED))
 
 
 def _of_file(values: dict[str, int]) -> Column:

@@ -64,9 +64,8 @@ def _of_file(log: DeltaLog, file: PlannedFile, positions: list[int], kinds: dict
 def _picked(parquet: pyarrow.parquet.ParquetFile, positions: list[int], names: list[str]) -> pa.Table:
     """The columns of these names that the file has, in the rows at `positions`, read group by group."""
     there = set(parquet.schema_arrow.names)
-    if len(there) != len(parquet.schema_arrow.names) or {n.lower() for n in names} & {
-        n.lower() for n in there - set(names)
-    }:
+    others = {name.lower() for name in there.difference(names)}
+    if len(there) != len(parquet.schema_arrow.names) or others & {name.lower() for name in names}:
         raise UnlikeSpark  # names that differ by case alone
     columns = [name for name in names if name in there]
     picked, first, done = [], 0, 0

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from pyroaring import BitMap64
 
-from tidemark.changes.driver.log_only import CHANGE_TYPE
+from tidemark.changes.driver.feed_rows import BIRTH
+from tidemark.changes.driver.log_only import CHANGE_TYPE, COMMIT_NAME, OLD_IMAGES, ROW_ID_NAME
 from tidemark.changes.driver.planned_files import FEED_ROW_IDS_FROM
 from tidemark.changes.planning.sets.forms import ADDED, REMOVED
 from tidemark.changes.planning.sets.plan import ChangePlan, Origin, PlannedFile
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["THREADS", "State", "UnlikeSpark", "open_parquet", "states_of", "without_equal_ones"]
 
 THREADS = 8  # in object stores a request takes milliseconds
-_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
-_COMMIT = "delta.rowTracking.materializedRowCommitVersionColumnName"
-_BIRTH = "insert"
-_OLD_IMAGES = ["update_preimage", "delete"]
 _WRITER, _FIRST_WRITER = b"org.apache.spark.version", (3, 1)
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
@@ -93,9 +90,9 @@ def _of_file(log: DeltaLog, plan: ChangePlan, number: int, file: PlannedFile) ->
         physical = parquet.metadata.num_rows
         positions = _live(log, file, physical)
         base = np.arange(file.base_row_id, file.base_row_id + physical, dtype=np.int64)
-        ids = _numbers(parquet, settings.get(_ROW_ID), base)[positions]
+        ids = _numbers(parquet, settings.get(ROW_ID_NAME), base)[positions]
         default = np.full(physical, file.default_row_commit_version, dtype=np.int64)
-        commits = _numbers(parquet, settings.get(_COMMIT), default)[positions]
+        commits = _numbers(parquet, settings.get(COMMIT_NAME), default)[positions]
         counts, sides = _sides(parquet, file, ids, positions)
     kept = np.flatnonzero(counts)
     if file.origin is Origin.CHANGES and (ids[kept] >= FEED_ROW_IDS_FROM).any():
@@ -144,8 +141,8 @@ def _sides(
 
     if file.origin is Origin.CHANGES:
         types = parquet.read([CHANGE_TYPE])[CHANGE_TYPE].take(pa.array(positions))
-        is_old = pc.is_in(types, value_set=pa.array(_OLD_IMAGES, types.type)).to_numpy()
-        return pc.not_equal(types, _BIRTH).to_numpy(), np.where(is_old, REMOVED, ADDED)
+        is_old = pc.is_in(types, value_set=pa.array(OLD_IMAGES, types.type)).to_numpy()
+        return pc.not_equal(types, BIRTH).to_numpy(), np.where(is_old, REMOVED, ADDED)
     if file.origin is Origin.BORN:
         return ids >= file.base_row_id, np.full(len(ids), ADDED)
     return np.ones(len(ids), dtype=bool), np.full(len(ids), int(file.origin))

@@ -10,9 +10,12 @@ from tidemark.changes.planning import source_schema
 from tidemark.changes.planning.sets.plan import Origin, PlannedFile
 from tidemark.model.table_log import DeletionVector, Metadata
 
-__all__ = ["CHANGE_TYPE", "commit_of", "origin_column", "version_column"]
+__all__ = ["CHANGE_TYPE", "COMMIT_NAME", "OLD_IMAGES", "ROW_ID_NAME", "commit_of", "origin_column", "version_column"]
 
 CHANGE_TYPE = "_change_type"  # Delta's name in its change files
+OLD_IMAGES = ("update_preimage", "delete")  # change types
+ROW_ID_NAME = "delta.rowTracking.materializedRowIdColumnName"  # table properties that name hidden columns of files
+COMMIT_NAME = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 _COLUMN_MAPPING = "delta.columnMapping."
 _TYPE_CHANGES = '"delta.typeChanges"'  # in the metadata of a field: its types in older files
