@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 
 from tests.unit.lake.delta_directories import born, commit
 from tidemark.cli._stream_facts import NOT_ANSWERED, rows_of
-from tidemark.client import transaction
 from tidemark.client.descriptions import look_and_describe_all
 from tidemark.client.transaction import LakeTransaction
 from tidemark.control.store import ControlStore
@@ -33,6 +33,7 @@ class World:
     """Streams `a`, `bad` and `z` at version 0 of tables at version 2; `bad` is what each test makes of it."""
 
     def __init__(self, root: Path) -> None:
+        self.root = root
         self.store = ControlStore(f"sqlite:///{root}/control.db", clock=lambda: datetime.now(UTC))
         self.store.migrate()
         self.bad: Callable[[], object] = lambda: None
@@ -58,11 +59,6 @@ class World:
         if table.name == "shop.bad":
             self.bad()
         return DeltaLog.open(table.path)
-
-    def heads(self, **how: Any) -> dict[str, tuple[int, ...]]:
-        names = {stream.uid: stream.name for stream in self.streams}
-        opened = LakeTransaction(self.context, KEY, **how)
-        return {names[uid]: ends for uid, ends in opened._heads.items()}
 
 
 @pytest.fixture
@@ -127,15 +123,18 @@ def test_a_table_that_hangs_keeps_no_other_stream_from_the_list(hung: World, mon
     assert rows[1]["state"] == "unknown"
 
 
-def test_a_transaction_begins_although_a_table_hangs(hung: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "PATIENCE", SHORT)
-    assert hung.heads() == {"a": (2,), "z": (2,)}
+def test_a_transaction_asks_only_the_tables_of_the_streams_that_it_names(hung: World) -> None:
+    opened = LakeTransaction(hung.context, KEY)
+    assert hung.asked == []
+    assert opened._window("A").end == 2
+    assert set(hung.asked) == {"shop.a"}
 
 
-def test_a_transaction_begins_although_a_storage_refuses_a_table(refused: World) -> None:
-    assert refused.heads() == {"a": (2,), "bad": (0,), "z": (2,)}
-
-
-def test_a_statement_asks_only_the_tables_of_the_streams_that_it_names(hung: World) -> None:
-    assert hung.heads(reads=["A"]) == {"a": (2,)}
-    assert hung.asked == ["shop.a"]
+def test_R21_a_stream_named_late_ends_at_the_start_of_the_transaction(world: World) -> None:
+    opened = LakeTransaction(world.context, KEY)
+    commit(world.root / "a", 3, at=datetime.now(UTC) + timedelta(milliseconds=5))
+    commit(world.root / "z", 3, at=datetime.now(UTC) - timedelta(days=1))
+    time.sleep(0.01)
+    assert (opened._window("a").end, opened._window("z").end) == (2, 3)
+    commit(world.root / "z", 4)
+    assert opened._window("z").end == 3

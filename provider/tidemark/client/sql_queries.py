@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
@@ -79,7 +79,7 @@ def pass_on(lake: Lake, context: ClientContext, text: str, *, consumes: bool = T
             "CHANGES, AT | BEFORE and BACKLOG cannot stand in a write that reads a stream; write them on their own"
         )
         raise StatementRefused(problem=problem, sql=text)
-    return _consume(context, text, read)
+    return _consume(context, text)
 
 
 def _created(lake: Lake, context: ClientContext, text: str, known: Mapping[str, str]) -> DataFrame | None:
@@ -94,15 +94,15 @@ def _created(lake: Lake, context: ClientContext, text: str, known: Mapping[str, 
         text,
         table,
         read=lambda: _read(lake, context, query, streams),
-        fill=lambda insert: _consume(context, insert, streams),
+        fill=lambda insert: _consume(context, insert),
     )
     state = "already exists, statement succeeded" if done is None else "successfully created"
     return status_answer(context.spark, f"Table {table.name.text} {state}.")
 
 
-def _consume(context: ClientContext, text: str, streams: Collection[str]) -> DataFrame:
+def _consume(context: ClientContext, text: str) -> DataFrame:
     key = TransactionKey("client", context.store.new_id(), "transaction")
-    with LakeTransaction(context, key, checks=False, reads=streams) as transaction:
+    with LakeTransaction(context, key, checks=False) as transaction:
         transaction.sql(text)
         return rows_answer(context.spark, transaction.commit())
 

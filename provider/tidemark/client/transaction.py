@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -31,15 +31,13 @@ from tidemark.streams.worker.begin import begin, get_transaction
 from tidemark.streams.worker.commit import commit
 from tidemark.streams.worker.extend import extend
 from tidemark.streams.worker.following import followed
-from tidemark.streams.worker.opening import wherever
 from tidemark.streams.worker.replan import replan
 from tidemark.streams.worker.rollback import rollback
-from tidemark.streams.worker.sources import window_from
+from tidemark.streams.worker.sources import ends_at, window_from
 from tidemark.streams.worker.statistics import count_failure
 from tidemark.streams.worker.streams import get_stream, list_streams
 from tidemark.streams.worker.submit import submit
 from tidemark.streams.worker.targets import open_target
-from tidemark.streams.worker.threads import PATIENCE, for_each_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,17 +56,13 @@ class LakeTransaction:
     transaction, or none does (R22). A transaction that was submitted on such a stream and left open is finished first.
     """
 
-    def __init__(
-        self, context: ClientContext, key: TransactionKey, *, checks: bool = True, reads: Collection[str] | None = None
-    ) -> None:
-        """Without `checks` a write is refused at the commit only, for one that follows at once. `reads`: the names of
-        the only streams that it will read, if that is known; other tables are not asked then.
-        """
+    def __init__(self, context: ClientContext, key: TransactionKey, *, checks: bool = True) -> None:
+        """Without `checks` a write is refused at the commit only, for one that follows at once."""
         self._context = context
         self._key = key
         self._checks = checks
         self._started = context.store.clock()
-        self._heads = _ends_now(context, reads)
+        self._ends: dict[str, tuple[int, ...]] = {}
         self._windows: dict[str, StreamWindow] = {}
         self._frames: dict[str, PinnedStreams] = {}
         self._begun = False
@@ -195,9 +189,14 @@ class LakeTransaction:
         """The stream's window in this transaction, the same from the first read on."""
         stream = followed(self._context.store, name, self._context.tables)
         if stream.uid not in self._windows:
-            at_offset = tuple(base.version for base in stream.bases)
-            self._windows[stream.uid] = window_from(stream, self._heads.get(stream.uid, at_offset), self._started)
+            self._windows[stream.uid] = window_from(stream, self._ends_of(stream), self._started)
         return self._windows[stream.uid]
+
+    def _ends_of(self, stream: Stream) -> tuple[int, ...]:
+        """The tables' versions at the start. They are looked up when the stream is first named, and stay."""
+        if stream.uid not in self._ends:
+            self._ends[stream.uid] = ends_at(stream, self._context.tables, self._started, self._context.store.clock)
+        return self._ends[stream.uid]
 
     def _streams_in(self, parsed: ParsedStatement) -> tuple[str, ...]:
         known = {stream.name.casefold() for stream in list_streams(self._context.store)}
@@ -293,8 +292,7 @@ class LakeTransaction:
         """The log of a table, up to where the transaction began for one that the stream reads."""
         log = self._context.tables(table)
         stream = get_stream(self._context.store, name)
-        ends = self._heads.get(stream.uid, tuple(base.version for base in stream.bases))
-        pairs = zip(stream.bases, ends, strict=True)
+        pairs = zip(stream.bases, self._ends_of(stream), strict=True)
         until = [max(base.version, end) for base, end in pairs if base.table == table]
         return _LogUntil(log, until[0]) if until else log
 
@@ -325,31 +323,6 @@ class LakeTransaction:
     def _require_open(self) -> None:
         if self._ended:
             raise InvalidArgument(argument="transaction", value=str(self._key), problem="it has ended")
-
-
-def _ends_now(context: ClientContext, reads: Collection[str] | None) -> dict[str, tuple[int, ...]]:
-    """The newest version of each table, by the uid of the stream: of all streams, or of those that are read.
-
-    If a table cannot be read now, it is the offset: its readers get the error. So it is for one that does not answer in
-    time, unless its stream is sure to be read.
-    """
-
-    def ends(stream: Stream) -> tuple[int, ...]:
-        try:
-            return tuple(wherever(context.tables)(base.table).head() for base in stream.bases)
-        except (TidemarkError, OSError):
-            return tuple(base.version for base in stream.bases)
-
-    names = None if reads is None else {name.casefold() for name in reads}
-    streams = [one for one in list_streams(context.store) if names is None or one.name.casefold() in names]
-    found = for_each_stream(streams, ends, patience=PATIENCE if reads is None else None)
-    silent = [stream.name for stream, seen in zip(streams, found, strict=True) if seen is None]
-    if silent:
-        seconds = PATIENCE.total_seconds()
-        logger.warning(
-            "In this transaction %s have no changes: their lake has not answered for %.0f s", silent, seconds
-        )
-    return {stream.uid: seen for stream, seen in zip(streams, found, strict=True) if seen is not None}
 
 
 class _LogUntil(DeltaLog):

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import LogIncomplete, SourceError, SourceMoved, SourceRecreated, StreamStale, TrackingInterrupted
+from tidemark.errors import (
+    LogIncomplete,
+    SourceError,
+    SourceMoved,
+    SourceRecreated,
+    StreamStale,
+    TrackingInterrupted,
+    VersionNotFound,
+)
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.lake.external_tables import definition
 from tidemark.model.streams import BaseOffset, BaseWindow, Stream, StreamMode, StreamWindow, WindowKind
@@ -23,6 +31,7 @@ __all__ = [
     "Tables",
     "checked_head",
     "end_time",
+    "ends_at",
     "head_of",
     "in_order",
     "look_at_sources",
@@ -96,6 +105,27 @@ def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWin
         read_at=None if stream.view is None else now,
         keys=stream.keys,
     )
+
+
+def ends_at(stream: Stream, tables: Tables, moment: datetime, clock: Callable[[], datetime]) -> tuple[int, ...]:
+    """The version of each base at `moment`, which is past, by the times of the commits (R21).
+
+    The writer's clock may differ from ours. A commit that counts as later is left for the next transaction, so no
+    change is lost. A table whose newest commit is in the future ends at its head. Raises as `Tables`, LogIncomplete.
+    """
+    logs = [(base.version, wherever(tables)(base.table)) for base in stream.bases]
+    return tuple(_version_by(log, moment, clock, least=offset) for offset, log in logs)
+
+
+def _version_by(log: DeltaLog, moment: datetime, clock: Callable[[], datetime], *, least: int) -> int:
+    head = log.head()
+    committed = log.timestamp(head)
+    if committed <= moment or committed > clock():
+        return head
+    try:
+        return log.version_at(moment)
+    except VersionNotFound:
+        return least
 
 
 def end_time(window: StreamWindow, tables: Tables) -> datetime | None:
