@@ -46,7 +46,7 @@ with DAG(
     create >> replicate(
         "replicate",
         replication=REPLICATION,
-        request={"objects": "{{ params.backfill | tojson }}"},
+        prepare={"backfill": "{{ params.backfill | tojson }}"},
         backfill={"max_active_tis_per_dagrun": 2},
     )
 

@@ -16,7 +16,7 @@ from tidemark.errors import SourceUnreachable
 from tidemark.model.codec import to_plain
 from tidemark.model.jobs import JobResult
 from tidemark.model.statements import TransactionKey
-from tidemark.replication.model.jobs import ApplyReport
+from tidemark.replication.model.jobs import AppliedObject, AppliedObjects, ApplyReport
 from tidemark.replication.model.replication import Actor, BackfillProgress, ReplicationOptions, Selection
 from tidemark.replication.store import replicated_objects
 from tidemark.replication.worker import lifecycle
@@ -99,7 +99,8 @@ class MonitoredReplications:
         shop = self.shop
         shop.source.commit(f"id of {name}")
         shop.capture(by=_by("capture"))
-        stopped = ApplyReport(at(16), columns("id", "x"), 0, 0, {}, needs_backfill=REASON)
+        report = ApplyReport(at(16), columns("id", "x"), 0, 0, {}, needs_backfill=REASON)
+        stopped = AppliedObjects((AppliedObject(shop.object(name).uid, report),))
         run_apply(
             Runtime(self.store, run=lambda _: JobResult(to_plain(stopped)), paths=JobPaths("/w", "/x")),
             shop.object(name).uid,

@@ -154,8 +154,8 @@ def test_a_run_captures_and_applies_while_another_backfills_and_a_stop_reaches_t
     with backfilled_by(shop, "long", "shop.orders") as long:
         beside = run_dag(overlapping())
         assert (beside.state, beside.task("run.capture")) == ("success", "success")
-        assert labels(beside, "backfill") == {"shop.visits": "skipped"}
-        assert labels(beside, "apply") == {"shop.visits": "success"}
+        assert beside.returned("run.prepare") == []
+        assert set(beside.returned("run.apply")["objects"]) == {"shop.visits"}
         after = shop.status().replication.captured
         assert after is not None
         assert before is not None
@@ -175,7 +175,7 @@ def test_one_run_begins_no_backfill_where_all_others_are_at_some(run_dag: RunDag
     with backfilled_by(shop, "long", "shop.orders"):
         beside = run_dag(overlapping(runs=2))
     assert (beside.state, beside.task("run.capture")) == ("success", "success")
-    assert beside.returned("run.objects_to_do") == []
+    assert beside.returned("run.prepare") == []
     assert stands(shop, "shop.visits").state is ObjectState.PENDING
 
 
@@ -205,7 +205,7 @@ def test_a_run_is_green_while_another_captures_and_red_while_a_stranger_reads_th
             by=by_run("capturing"),
         )
     assert (found["beside"].state, found["beside"].task("run.capture")) == ("success", "skipped")
-    assert set(labels(found["beside"], "apply").values()) == {"success"}
+    assert found["beside"].task("run.apply") == "success"
     assert shop.status().replication.state is ReplicationState.FAILED  # the capture that stood in has failed
 
 
@@ -229,17 +229,25 @@ def reading(shop: ReplicatedShop) -> Iterator[None]:
         connection.close()
 
 
-def test_a_name_that_is_not_there_costs_the_run_nothing_but_its_colour(
+def test_a_name_that_is_not_there_stops_the_run_before_it_captures(run_dag: RunDag, shop: ReplicatedShop) -> None:
+    for name in ("shop.orders", "shop.visits"):
+        copied(shop, name)
+    before = shop.status()
+    with DAG("requests", schedule=None, max_active_runs=3) as dag:
+        create() >> replicate("run", replication=REPLICATION, prepare={"backfill": "shop.misspelt"})
+    asked = run_dag(dag)
+    assert asked.state == "failed"
+    steps = ("prepare", "capture", "apply", "finish")
+    assert [asked.task(f"run.{step}") for step in steps] == ["failed", "upstream_failed", "success", "success"]
+    after = shop.status()
+    assert after.replication.captured == before.replication.captured
+    assert [one.object.state for one in after.objects] == [one.object.state for one in before.objects]
+
+
+def test_more_objects_than_airflow_maps_over_wait_for_the_next_run(
     run_dag: RunDag, shop: ReplicatedShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")  # of two objects
-    for name in ("shop.orders", "shop.visits"):
-        copied(shop, name)
-    before = shop.status().replication.captured
-    with DAG("requests", schedule=None, max_active_runs=3) as dag:
-        create() >> replicate("run", replication=REPLICATION, request={"objects": "shop.misspelt"})
-    asked = run_dag(dag)
-    steps = ("prepare", "request", "capture", "objects_to_do", "finish")
-    assert asked.state == "failed"
-    assert [asked.task(f"run.{step}") for step in steps] == ["success", "failed", "success", "failed", "success"]
-    assert shop.status().replication.captured != before
+    with DAG("prepares", schedule=None, max_active_runs=3) as dag:
+        PrepareReplicationOperator(task_id="prepare", replication=REPLICATION)
+    assert run_dag(dag).returned("prepare") == ["shop.orders"]

@@ -112,7 +112,7 @@ def test_links_are_there_while_the_task_runs(
 
 def test_a_task_of_a_replication_has_no_window_to_lead_to() -> None:
     with DAG("d") as dag:
-        replicate("r", replication="shop", request={"objects": ""})
+        replicate("r", replication="shop")
     ours = [task for task in dag.tasks if isinstance(task, TidemarkOperator)]
-    assert len(ours) == 7
+    assert len(ours) == 6
     assert {tuple(type(link) for link in task.operator_extra_links) for task in ours} == {(SparkUiLink,)}

@@ -52,6 +52,11 @@ def states(outcome: Outcome, task_id: str) -> dict[str, str]:
     return {str(one.rendered_map_index): str(one.state) for one in found if one.task_id == f"run.objects.{task_id}"}
 
 
+def ran(outcome: Outcome) -> list[str]:
+    """The tasks that were not skipped, each as often as it ran."""
+    return sorted(one.task_id for one in outcome.run.get_task_instances() if one.state != "skipped")
+
+
 def agree(shop: ReplicatedShop, spark: SparkSession) -> dict[str, int]:
     """Rows of each target, all of which are those of the source."""
     compared = shop.compared(spark)
@@ -73,8 +78,8 @@ def test_backfill_then_changes_then_a_pause_while_the_source_is_written_to(
         agree(shop, spark)
         second = run_dag(replicating(**few))
         assert second.state == "success"
-        assert states(second, "backfill") == dict.fromkeys(EVERY, "skipped")
-        assert states(second, "apply") == dict.fromkeys(EVERY, "success")
+        assert ran(second) == ["create", "run.all_done", "run.apply", "run.capture", "run.finish", "run.prepare"]
+        assert set(second.returned("run.apply")["objects"]) == set(EVERY)
         agree(shop, spark)
         applied = {one.object.applied for one in shop.status().objects}
         assert applied == {shop.status().replication.captured}
@@ -84,7 +89,8 @@ def test_backfill_then_changes_then_a_pause_while_the_source_is_written_to(
                 **few,
             )
         )
-        assert states(asked, "backfill") == {**dict.fromkeys(EVERY, "skipped"), "shop.order_items": "success"}
+        assert states(asked, "backfill") == states(asked, "apply") == {"shop.order_items": "success"}
+        assert set(asked.returned("run.apply")["objects"]) == {"shop.visits"}
         agree(shop, spark)
         run_dag(_one(CaptureEventsOperator(task_id="capture", replication=REPLICATION)))
         draining = run_dag(_one(PauseReplicationOperator(task_id="pause", replication=REPLICATION)))
@@ -126,7 +132,7 @@ def test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended(
     others = {"shop.customers": "success", "shop.order_items": "success"}
     assert states(failed, "backfill") == {**others, "shop.orders": "failed"}
     assert states(failed, "apply") == {**others, "2": "upstream_failed"}  # it did not run, so it has no label
-    assert failed.task("run.all_done") == "upstream_failed"
+    assert (failed.task("run.finish"), failed.task("run.all_done")) == ("failed", "upstream_failed")
     kept = {one.object.name.text: one.object for one in shop.status().objects}["shop.orders"]
     assert kept.state is ObjectState.FAILED
     assert "promised_for" in str(kept.problem)
@@ -134,6 +140,27 @@ def test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended(
     mended = run_dag(replicating(exclude=["shop.visits"]))
     assert mended.state == "success"
     assert states(mended, "backfill")["shop.orders"] == "success"
+    agree(shop, spark)
+
+
+def test_an_object_whose_apply_fails_turns_the_run_red_and_is_tried_again_by_itself(
+    run_dag: RunDag, shop: ReplicatedShop, spark: SparkSession, warm_spark: Path
+) -> None:
+    few = {"include": ["shop.orders", "shop.visits"]}
+    assert run_dag(replicating(**few)).state == "success"
+    shop.change("UPDATE shop.orders SET promised_for = 'infinity' WHERE id = 7")
+    shop.change("DELETE FROM shop.visits")
+    failed = run_dag(replicating(**few))
+    assert (failed.state, failed.task("run.apply"), failed.task("run.finish")) == ("failed", "success", "failed")
+    assert "promised_for" in failed.returned("run.apply")["failed"]["shop.orders"]
+    assert set(failed.returned("run.apply")["objects"]) == {"shop.visits"}
+    again = run_dag(replicating(**few))
+    assert (again.state, states(again, "apply")) == ("failed", {"shop.orders": "failed"})
+    assert set(again.returned("run.apply")["objects"]) == {"shop.visits"}
+    shop.change("UPDATE shop.orders SET promised_for = NULL WHERE id = 7")
+    mended = run_dag(replicating(lambda: RequestBackfillOperator(
+        task_id="request", replication=REPLICATION, objects="shop.orders"), **few))  # fmt: skip
+    assert (mended.state, states(mended, "apply")) == ("success", {"shop.orders": "success"})
     agree(shop, spark)
 
 
@@ -154,7 +181,7 @@ def test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_applie
     assert (failed.state, failed.task("run.prepare"), failed.task("run.capture")) == (
         "failed", "failed", "upstream_failed",
     )  # fmt: skip
-    assert states(failed, "apply") == {"shop.orders": "success"}
+    assert failed.returned("run.apply")["objects"]["shop.orders"]["rows"]["deleted"] == 20
     assert shop.status().replication.state is ReplicationState.FAILED
     assert spark.read.format("delta").load(shop.status().objects[0].object.target.path).count() == 40
     shop.change("UPDATE shop.orders SET status = 'paid' WHERE id % 3 = 1")  # a newer batch of events

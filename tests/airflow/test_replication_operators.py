@@ -215,7 +215,7 @@ def test_bad_input_is_named_and_nothing_is_defined(
 def test_a_run_may_fail_where_a_table_waits_for_a_backfill_that_nobody_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool | str
 ) -> None:
-    from tidemark.errors import BackfillNeeded
+    from tidemark.errors import BackfillNeeded, ObjectsFailed
 
     monitored = made_in(tmp_path).fill()
     monkeypatch.setenv("TIDEMARK_CONTROL_STORE", monitored.url)
@@ -228,6 +228,9 @@ def test_a_run_may_fail_where_a_table_waits_for_a_backfill_that_nobody_asked_for
     assert REASON in str(needed.value)
     request_backfill(finish.hook.open_store(), "shop", ["shop.stock"], by=ME)
     assert finish.execute({"ti": _instance()})["state"] == "running"  # type: ignore[arg-type]
+    finish.fail_on_failed = fails
+    with pytest.raises(ObjectsFailed, match=r"shop\.payments .*went away"):
+        finish.execute({"ti": _instance()})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("days", ["a week", -1, "nan"])

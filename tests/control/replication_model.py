@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
@@ -29,7 +29,10 @@ from tidemark.replication.model.jobs import (
     BACKFILL_OBJECT,
     CAPTURE_EVENTS,
     EXPIRE_EVENTS,
+    AppliedObject,
+    AppliedObjects,
     ApplyEvents,
+    ApplyObjects,
     ApplyReport,
     BackfillObject,
     BackfillReport,
@@ -53,11 +56,11 @@ from tidemark.replication.model.replication import (
     UnifiedType,
 )
 from tidemark.replication.worker import lifecycle
-from tidemark.replication.worker.apply import ApplyOutcome, run_apply
+from tidemark.replication.worker.apply import ApplyOutcome, apply_objects, run_apply
 from tidemark.replication.worker.backfill import BackfillOutcome, run_backfill
 from tidemark.replication.worker.capture import capture
 from tidemark.replication.worker.definitions import create_replication, get_replication
-from tidemark.replication.worker.objects import Registered, get_object, objects_of, register
+from tidemark.replication.worker.objects import Registered, get_object, objects_of, register, to_apply
 from tidemark.replication.worker.retention import EventsExpired, expire_events
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
@@ -251,6 +254,12 @@ class World:
             by=by,
         )
 
+    def apply_all(self, ends: Ends = Ends.WELL, by: Actor = ME) -> Mapping[str, ApplyOutcome]:
+        """What can be applied now, in one job; by name."""
+        runtime = Runtime(self.store, run=self.runner(ends), paths=JobPaths("/w", "/x"))
+        names = {one.uid: one.name.text for one in to_apply(self.store, self.name)}
+        return {names[uid]: one for uid, one in apply_objects(runtime, list(names), by=by).items()}
+
     def expire(self, ends: Ends = Ends.WELL) -> EventsExpired:
         """Everything is old."""
         paths = JobPaths("/w", "/x")
@@ -360,7 +369,16 @@ class World:
         ref = TableRef(one.target.name, one.target.path, f"table of {one.name.text}")
         return BackfillReport(target.base, target.end, 3, one.schema, ref, found=there)
 
-    def _apply(self, ask: ApplyEvents) -> ApplyReport:
+    def _apply(self, ask: ApplyObjects) -> AppliedObjects:
+        return AppliedObjects(tuple(self._applied(one) for one in ask.objects))
+
+    def _applied(self, ask: ApplyEvents) -> AppliedObject:
+        try:
+            return AppliedObject(ask.object_uid, self._apply_one(ask))
+        except TidemarkError as error:
+            return AppliedObject(ask.object_uid, error=error.to_record())
+
+    def _apply_one(self, ask: ApplyEvents) -> ApplyReport:
         self.given.append((ask.object_uid, ask.number, "apply"))
         target = self.targets.setdefault(ask.object_uid, Target(0, ask.start, ask.start))
         if target.number > ask.number:

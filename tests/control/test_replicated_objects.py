@@ -24,7 +24,14 @@ from tidemark.errors import (
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.streams import TableRef
-from tidemark.replication.model.jobs import ApplyEvents, ApplyReport, BackfillObject, CaptureEvents, CaptureReport
+from tidemark.replication.model.jobs import (
+    ApplyEvents,
+    ApplyObjects,
+    ApplyReport,
+    BackfillObject,
+    CaptureEvents,
+    CaptureReport,
+)
 from tidemark.replication.model.replication import (
     Actor,
     BackfillProgress,
@@ -485,7 +492,7 @@ class TestApply:
         asks: list[ApplyEvents] = []
 
         def run(spec: JobSpec) -> JobResult:
-            asks.append(from_plain(ApplyEvents, spec.request))
+            asks.extend(from_plain(ApplyObjects, spec.request).objects)
             return world.work(spec)
 
         report = world.apply("s.a", run=run, by=OTHER).report
@@ -511,7 +518,7 @@ class TestApply:
         asks: list[ApplyEvents] = []
 
         def run(spec: JobSpec) -> JobResult:
-            asks.append(from_plain(ApplyEvents, spec.request))
+            asks.extend(from_plain(ApplyObjects, spec.request).objects)
             return world.work(spec)
 
         world.apply("s.a", run=run, by=OTHER)

@@ -88,6 +88,7 @@ class Replications(RuleBasedStateMachine):
         for number, name in enumerate(TABLES, 1):
             self.backfill_once(name, how[number], by)
             self.apply_once(name, how[-number], by)
+        self.apply_all_once(how[-4], by)
         self.expire_once(how[-1])
 
     @rule(names=a_few, how=several, by=runs)
@@ -122,6 +123,11 @@ class Replications(RuleBasedStateMachine):
     def apply_once(self, name: str, ends: Ends, by: Actor) -> None:
         with suppress(TidemarkError, WorkerDied):
             self.world.apply(name, ends, by)
+
+    @rule(ends=ends, by=runs)
+    def apply_all_once(self, ends: Ends, by: Actor) -> None:
+        with suppress(TidemarkError, WorkerDied):
+            self.world.apply_all(ends, by)
 
     @rule(ends=ends)
     def expire_once(self, ends: Ends) -> None:

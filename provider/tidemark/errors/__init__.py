@@ -28,7 +28,7 @@ TidemarkError
 │   ├── SlotLost · SlotForeign · SlotAhead · SlotBusy · SlotBlocked · EventLogChanged
 │   └── ObjectNotFound · ObjectNotReplicable · ObjectRecreated · ObjectFailed
 │       BackfillInterrupted (BackfillGaveWay)
-│       BackfillNeeded · ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
+│       BackfillNeeded · ObjectsFailed · ValueDoesNotFit · ToastedKey · TargetMovedOn · TargetLost
 ├── ViewError                   the view that a stream reads
 │   └── ViewRefused · ViewTextMissing · ViewNotUnderstood · ViewChanged
 ├── TargetError                 the table that a statement writes
@@ -134,6 +134,7 @@ from tidemark.errors.replication import (
     ObjectNotFound,
     ObjectNotReplicable,
     ObjectRecreated,
+    ObjectsFailed,
     ReplicationError,
     ReplicationExists,
     ReplicationInvalid,
@@ -286,6 +287,7 @@ __all__ = [
     "ObjectNotFound",
     "ObjectNotReplicable",
     "ObjectRecreated",
+    "ObjectsFailed",
     "OffsetOutOfRange",
     "OutOfRange",
     "PartitionExpired",

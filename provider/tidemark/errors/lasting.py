@@ -62,6 +62,7 @@ PERMANENT: tuple[type[errors.TidemarkError], ...] = (
     errors.SlotAhead,
     errors.SourceIsAnother,
     errors.TargetLost,
+    errors.ObjectsFailed,
     errors.SourceSetBack,
     errors.SourceDriverNotInstalled,
     errors.EventLogChanged,

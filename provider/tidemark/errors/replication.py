@@ -13,6 +13,7 @@ __all__ = [
     "ObjectNotFound",
     "ObjectNotReplicable",
     "ObjectRecreated",
+    "ObjectsFailed",
     "ReplicationError",
     "ReplicationExists",
     "ReplicationInvalid",
@@ -78,6 +79,10 @@ class ObjectRecreated(ReplicationError):
 
 class ObjectFailed(ReplicationError):
     """{object}: {problem}. Its target has all changes before {position}. {remedy}"""
+
+
+class ObjectsFailed(ReplicationError):
+    """Objects of replication {replication} failed: {objects}. The next run tries them again, in tasks of their own."""
 
 
 class SourceUnreachable(ReplicationError):

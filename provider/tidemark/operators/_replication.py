@@ -16,7 +16,7 @@ from tidemark.operators._base import TidemarkOperator, flag_of, key_of, seconds_
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperator, Context
 
     from tidemark.control.store import ControlStore
     from tidemark.hooks.tidemark import TidemarkHook
@@ -33,14 +33,16 @@ if TYPE_CHECKING:
 __all__ = [
     "ReplicationOperator",
     "Transfer",
+    "announce",
     "by_of",
     "default_outlets",
+    "lineage_of",
+    "most_mapped",
     "names_of",
     "options_of",
     "patterns_of",
     "place_text",
     "require_conn_id",
-    "require_room",
     "selection_of",
     "target_name",
     "targets_of",
@@ -101,6 +103,28 @@ class Transfer:
 
         inputs = [] if self.address is None else [source_dataset(self.address, name) for name in self.tables]
         return lineage_of_move([*inputs, *([name_of(self.read)] if self.read else [])], self.written, self.rows)
+
+
+def lineage_of(transfers: Sequence[Transfer]) -> OperatorLineage[Any, Any] | None:
+    """Of all of them together; None if there is none."""
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    each = [one.lineage() for one in transfers]
+    inputs = {(one.namespace, one.name): one for lineage in each for one in lineage.inputs}
+    outputs = {(one.namespace, one.name): one for lineage in each for one in lineage.outputs}
+    return OperatorLineage(inputs=list(inputs.values()), outputs=list(outputs.values())) if each else None
+
+
+def announce(task: BaseOperator, context: Context, replication: str, object_name: str, facts: dict[str, Any]) -> None:
+    """An event of the object's own asset, stored together with the task's success."""
+    from tidemark.assets import replicated_asset
+
+    asset = replicated_asset(replication, object_name)
+    for outlet in task.outlets:
+        if isinstance(outlet, AssetAlias):
+            context["outlet_events"][outlet].add(asset, extra=facts)
+        else:
+            context["outlet_events"][outlet].extra = facts
 
 
 def by_of(context: Context, why: str = "") -> Actor:
@@ -237,14 +261,11 @@ def require_conn_id(argument: str, value: str) -> None:
         raise InvalidArgument(argument=argument, value=value, problem="name the connection of the database")
 
 
-def require_room(replication: str, names: Sequence[str]) -> None:
-    """Airflow would refuse a list that is too long only after the task. Raises InvalidArgument."""
+def most_mapped() -> int:
+    """The length of the longest list over which Airflow maps a task."""
     from airflow.sdk.configuration import conf
 
-    most = conf.getint("core", "max_map_length", fallback=1024)
-    if len(names) > most:
-        problem = f"{len(names)} objects are more than Airflow maps over ([core] max_map_length = {most}); raise it"
-        raise InvalidArgument(argument="replication", value=replication, problem=problem)
+    return int(conf.getint("core", "max_map_length", fallback=1024))
 
 
 def place_text(position: LogPosition | None) -> str | None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark.operators._base import key_of, one_of
@@ -16,8 +15,10 @@ from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
     Transfer,
+    announce,
     by_of,
     default_outlets,
+    lineage_of,
     names_of,
     place_text,
 )
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from tidemark.replication.model.replication import ReplicatedObject
-
     Lineage = OperatorLineage[Any, Any]
 
 __all__ = ["ApplyEventsOperator", "BackfillObjectOperator", "RequestBackfillOperator"]
@@ -36,41 +35,7 @@ __all__ = ["ApplyEventsOperator", "BackfillObjectOperator", "RequestBackfillOper
 _ACTIONS = ("start", "restart", "stop")
 
 
-class _OfObject(SparkOperator, ReplicationOperator):
-    """A task for one object of a replication; the map index shows its name."""
-
-    template_fields: Sequence[str] = ("replication", "object_name", "conn_id")
-
-    def __init__(self, *, replication: str, object_name: str, **kwargs: Any) -> None:
-        kwargs.setdefault("map_index_template", "{{ task.object_name }}")
-        kwargs.setdefault("outlets", default_outlets(replication))
-        super().__init__(**kwargs)
-        self.replication = replication
-        self.object_name = object_name
-        self._transfer: Transfer | None = None
-
-    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
-        """The tables that were read and written; None if there was nothing to do."""
-        return None if self._transfer is None else self._transfer.lineage()
-
-    def _object(self) -> ReplicatedObject:
-        from tidemark.replication.worker.objects import get_object
-
-        return get_object(self.hook.open_store(), self.replication, self.object_name)
-
-    def _announce(self, context: Context, facts: dict[str, Any]) -> None:
-        """An event of the object's own asset, stored together with the task's success."""
-        from tidemark.assets import replicated_asset
-
-        asset = replicated_asset(self.replication, self.object_name)
-        for outlet in self.outlets:
-            if isinstance(outlet, AssetAlias):
-                context["outlet_events"][outlet].add(asset, extra=facts)
-            else:
-                context["outlet_events"][outlet].extra = facts
-
-
-class BackfillObjectOperator(_OfObject):
+class BackfillObjectOperator(SparkOperator, ReplicationOperator):
     """Copies one object as of one exact position of the source's log, while the source is written and captured.
 
     It runs where a backfill was requested, failed, or was begun by this run; else it ends as skipped and says why. Rows
@@ -89,9 +54,18 @@ class BackfillObjectOperator(_OfObject):
     template_fields: Sequence[str] = ("replication", "object_name", "partitions", "conn_id")
 
     def __init__(self, *, replication: str, object_name: str, partitions: int | str = 4, **kwargs: Any) -> None:
-        super().__init__(replication=replication, object_name=object_name, **kwargs)
+        kwargs.setdefault("map_index_template", "{{ task.object_name }}")
+        kwargs.setdefault("outlets", default_outlets(replication))
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.object_name = object_name
         self.partitions = partitions
+        self._transfers: list[Transfer] = []
         check_constants(self, partitions=number_of)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The tables that were read and written; None if there was nothing to do."""
+        return lineage_of(self._transfers)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The report of the copy."""
@@ -100,9 +74,11 @@ class BackfillObjectOperator(_OfObject):
         from tidemark.operators._backfill_progress import read_progress
         from tidemark.replication.worker.backfill import run_backfill
         from tidemark.replication.worker.definitions import get_replication
+        from tidemark.replication.worker.objects import get_object
 
         partitions = number_of("partitions", self.partitions)
-        store, wanted = self.hook.open_store(), self._object()
+        store = self.hook.open_store()
+        wanted = get_object(store, self.replication, self.object_name)
         address = source_address(get_replication(store, self.replication).source_conn_id)
         outcome = run_backfill(
             self.runtime(source=address, packages=(POSTGRESQL_PACKAGE,)),
@@ -124,67 +100,71 @@ class BackfillObjectOperator(_OfObject):
             "applied": place_text(report.applied),
             "found": report.found,
         }
-        self._transfer = Transfer.from_source(address, [self.object_name], report.target.path, report.rows)
+        self._transfers = [Transfer.from_source(address, [self.object_name], report.target.path, report.rows)]
         self.log.info("%s: %s rows as of %s", self.object_name, report.rows, facts["snapshot"])
-        self._announce(context, {**facts, "kind": "backfill"})
+        announce(self, context, self.replication, self.object_name, {**facts, "kind": "backfill"})
         return facts
 
 
-class ApplyEventsOperator(_OfObject):
-    """Applies what was captured of one object to its target: in the order of commits, folded by key, each event once.
+class ApplyEventsOperator(SparkOperator, ReplicationOperator):
+    """Applies what was captured to the targets in one job: in the order of commits, folded by key, each event once.
 
-    The range is written ahead; each piece of it is one commit with a mark that is read back. So a retry, a clear and a
+    Each range is written ahead; each piece of it is one commit with a mark that is read back. So a retry, a clear and a
     late double apply nothing twice. If nothing is new, no JVM starts. An object that needs a backfill first, or that
-    another run applies now, ends as skipped and says why. Returns {replication, object, from, to, events, rows,
-    segments, found, lag_seconds, needs_backfill}; `needs_backfill`: why only a backfill can continue from there. Raises
-    ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey, TargetMovedOn, TargetLost,
-    TargetNotDelta, ReplicationRefused, EventLogChanged.
+    another run applies now, is left out. An object that fails stops no other. It fails the task only if no other was
+    applied; else FinishReplicationOperator fails for it. Returns {replication, events, objects, left, failed}.
+    `objects`: {name: {from, to, events, rows, segments, found, lag_seconds, needs_backfill}}; `left`, `failed`: {name:
+    reason}. `needs_backfill`: why only a backfill can continue from there. If all objects that were named are left out,
+    the task ends as skipped. Raises ReplicationNotFound, ObjectNotFound, ObjectFailed, ValueDoesNotFit, ToastedKey,
+    TargetMovedOn, TargetLost, TargetNotDelta, ReplicationRefused, EventLogChanged, InvalidArgument.
 
     :param replication: its name. (templated)
-    :param object_name: `schema.table` in the source. (templated)
+    :param objects: `schema.table` in the source, a list of them, or as text separated by commas. None: every object
+        whose events can be applied now. (templated)
+    :param leave: objects that other tasks of the run apply, written likewise. (templated)
     """
+
+    template_fields: Sequence[str] = ("replication", "objects", "leave", "conn_id")
+
+    def __init__(self, *, replication: str, objects: Names = None, leave: Names = None, **kwargs: Any) -> None:
+        kwargs.setdefault("map_index_template", "{{ task.label }}")
+        kwargs.setdefault("outlets", default_outlets(replication))
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.objects = objects
+        self.leave = leave
+        self._transfers: list[Transfer] = []
+        check_constants(self, objects=names_of, leave=names_of)
+
+    @property
+    def label(self) -> str:
+        """The names, for the map index."""
+        return ", ".join(names_of("objects", self.objects))
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The event log and the targets; None if there was nothing to do."""
+        return lineage_of(self._transfers)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The report of the apply; if nothing is new the same with `events` 0."""
-        from tidemark.replication.worker.apply import run_apply
-        from tidemark.replication.worker.concurrent_runs import find_concurrent_runs
-        from tidemark.replication.worker.definitions import get_replication
+        from tidemark.operators._applied import apply_share
+        from tidemark.replication.worker.run_work import objects_named, objects_together
 
-        store, before = self.hook.open_store(), self._object()
-        other = find_concurrent_runs(store, self.replication, key=key_of(context)).applied.get(before.uid)
-        if other is not None:
-            raise AirflowSkipException(f"{self.object_name}: run {other} applies it now, up to what was captured.")
-        outcome = run_apply(self.runtime(), before.uid, by=by_of(context), key=key_of(context))
-        if outcome.reason is not None and outcome.report is None:
-            raise AirflowSkipException(f"{self.object_name}: {outcome.reason}")
-        after, report = self._object(), outcome.report
-        facts = {
-            "replication": self.replication,
-            "object": self.object_name,
-            "from": place_text(before.applied),
-            "to": place_text(after.applied),
-            "events": report.events if report else 0,
-            "rows": dict(report.rows) if report else {},
-            "segments": report.segments if report else 0,
-            "found": report.found if report else 0,
-            "lag_seconds": self._lag_seconds(),
-            "needs_backfill": after.needs_backfill,
-        }
-        if report is None:
-            self.log.info("%s: nothing new, %s", self.object_name, facts["to"])
-            return facts
-        event_log = get_replication(store, self.replication).event_log
-        self._transfer = Transfer.from_log(event_log, after.target.path, sum(report.rows.values()))
-        self.log.info("%s: %s events to %s, rows %s", self.object_name, facts["events"], facts["to"], facts["rows"])
-        if after.needs_backfill:
-            self.log.warning("%s needs a backfill: %s", self.object_name, after.needs_backfill)
-        self._announce(context, {**facts, "kind": "apply"})
-        return facts
-
-    def _lag_seconds(self) -> float | None:
-        from tidemark.replication.worker.status import describe_object
-
-        return describe_object(self.hook.open_store(), self.replication, self.object_name).lag_seconds
+        named, leave = names_of("objects", self.objects), names_of("leave", self.leave)
+        store, key = self.hook.open_store(), key_of(context)
+        if named:
+            share = objects_named(store, self.replication, named, key=key)
+        else:
+            share = objects_together(store, self.replication, key=key, leave=leave)
+        applied = apply_share(self.runtime(), self.replication, share, context)
+        applied.say(self.log)
+        if applied.failed and not applied.objects:
+            raise applied.first_error()
+        if named and not applied.objects:
+            raise AirflowSkipException("; ".join(f"{name}: {why}" for name, why in applied.left.items()))
+        self._transfers = list(applied.moved.values())
+        applied.announce(self, context, self.replication)
+        return applied.in_plain(self.replication)
 
 
 class RequestBackfillOperator(ReplicationOperator):

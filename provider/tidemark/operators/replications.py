@@ -9,12 +9,14 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from tidemark import metrics
 from tidemark.hooks.replication import event_log_of, event_log_path, source_of
-from tidemark.operators._base import flag_of, seconds_of
+from tidemark.operators._base import flag_of, key_of, seconds_of
 from tidemark.operators._constants import check_constants, check_options
 from tidemark.operators._replication import (
     Names,
     ReplicationOperator,
     by_of,
+    most_mapped,
+    names_of,
     options_of,
     patterns_of,
     require_conn_id,
@@ -145,34 +147,44 @@ class CreateReplicationOperator(ReplicationOperator):
 
 class PrepareReplicationOperator(ReplicationOperator):
     """Before each run: validates and starts a replication that has not started, and publishes what its selection names
-    now. Returns the objects that the run has work for: the list over which the object tasks are expanded. No Spark.
+    now. Returns the objects that need tasks of their own, over which they are expanded. No Spark.
 
-    The first run creates the publication and the slot, in that order. Each failure of the validation has the statement
-    that corrects it, and nothing is created then. A paused replication ends it as skipped. A second run finds all done.
-    Returns a list of `schema.table`. Raises ReplicationNotFound, ReplicationInvalid, ReplicationRefused,
-    ObjectNotReplicable, SlotBlocked, SlotLost, SlotForeign, SlotAhead, SourceIsAnother, SourceSetBack,
-    SourceUnreachable, SourceRefused, InvalidArgument.
+    These objects wait for a backfill, or failed when they were applied last. An object that another run backfills is
+    left to that run. If so many runs of the DAG do backfills that only one more may be active, this run begins none, so
+    that it can capture. The first run creates the publication and the slot, in that order. Each failure of the
+    validation has the statement that corrects it, and nothing is created then. A paused replication ends it as skipped.
+    A second run finds all done. Returns a list of `schema.table`. Raises ReplicationNotFound, ReplicationInvalid,
+    ReplicationRefused, ObjectNotFound, ObjectNotReplicable, SlotBlocked, SlotLost, SlotForeign, SlotAhead,
+    SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
+    :param backfill: objects whose backfill is requested, once all else is prepared: `schema.table`, a list of them, or
+        as text separated by commas. (templated)
     :param slot_patience_seconds: how long a new slot may wait for transactions that are open in the source. (templated)
     """
 
-    template_fields: Sequence[str] = ("replication", "slot_patience_seconds", "conn_id")
+    template_fields: Sequence[str] = ("replication", "backfill", "slot_patience_seconds", "conn_id")
 
-    def __init__(self, *, replication: str, slot_patience_seconds: float | str = 300.0, **kwargs: Any) -> None:
+    def __init__(
+        self, *, replication: str, backfill: Names = None, slot_patience_seconds: float | str = 300.0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.replication = replication
+        self.backfill = backfill
         self.slot_patience_seconds = slot_patience_seconds
-        check_constants(self, slot_patience_seconds=seconds_of)
+        check_constants(self, backfill=names_of, slot_patience_seconds=seconds_of)
 
     def execute(self, context: Context) -> list[str]:
-        """The objects to work at; [] where there is nothing to do for any."""
+        """The objects with tasks of their own; [] if there is none."""
         from tidemark.replication.model.replication import ReplicationState
         from tidemark.replication.worker.definitions import get_replication
+        from tidemark.replication.worker.objects import request_backfill
         from tidemark.replication.worker.preparing import prepare
+        from tidemark.replication.worker.run_work import objects_alone
 
         patience, store = seconds_of("slot_patience_seconds", self.slot_patience_seconds), self.hook.open_store()
-        replication = get_replication(store, self.replication)
+        requested = names_of("backfill", self.backfill)
+        replication, by = get_replication(store, self.replication), by_of(context)
         if replication.state is ReplicationState.PAUSED:
             raise AirflowSkipException(f"Replication {replication.name} is paused; resume it to go on.")
         prepared = prepare(
@@ -180,24 +192,33 @@ class PrepareReplicationOperator(ReplicationOperator):
             replication.name,
             source=source_of(replication),
             targets=targets_of(self.hook, store, replication.name),
-            by=by_of(context),
+            by=by,
             patience=patience,
             open_log=event_log_of(self.hook),
         )
-        self._say(prepared)
-        return [one.name.text for one in prepared.objects]
+        say_prepared(prepared, self.log)
+        if requested:
+            request_backfill(store, replication.name, requested, by=by)
+        active_runs, most = self.dag.max_active_runs, most_mapped()
+        share = objects_alone(store, replication.name, key=key_of(context), active_runs=active_runs, most=most)
+        for name, why in share.left.items():
+            self.log.info("%s: %s", name, why)
+        self.log.info("With tasks of their own: %s", ", ".join(share.names) or "none")
+        return share.names
 
-    def _say(self, prepared: Prepared) -> None:
-        for change in prepared.made:
-            self.log.info("In the source: %s", change)
-        found = prepared.registered
-        for what in ("new", "recreated", "selected_again", "gone", "deselected", "taken") if found else ():
-            for name in getattr(found, what):
-                self.log.info("%s: %s", name, what.replace("_", " "))
-        for name, now in ((found.renamed or {}) if found else {}).items():
-            self.log.info("%s: renamed to %s in the source; its target keeps its name", name, now)
-        for warning in prepared.warnings:
-            self.log.warning(warning)
+
+def say_prepared(prepared: Prepared, log: Any) -> None:
+    """The changes in the source and of its objects, one line each, and warnings."""
+    for change in prepared.made:
+        log.info("In the source: %s", change)
+    found = prepared.registered
+    for what in ("new", "recreated", "selected_again", "gone", "deselected", "taken") if found else ():
+        for name in getattr(found, what):
+            log.info("%s: %s", name, what.replace("_", " "))
+    for name, now in ((found.renamed or {}) if found else {}).items():
+        log.info("%s: renamed to %s in the source; its target keeps its name", name, now)
+    for warning in prepared.warnings:
+        log.warning(warning)
 
 
 class FinishReplicationOperator(ReplicationOperator):
@@ -211,25 +232,35 @@ class FinishReplicationOperator(ReplicationOperator):
     :param replication: its name. (templated)
     :param fail_on_needs_backfill: fail if an object waits for a backfill that nobody has requested; else it is an
         alert. (templated)
+    :param fail_on_failed: fail if the last backfill or apply of an object failed; else it is an alert. (templated)
     """
 
-    template_fields: Sequence[str] = ("replication", "fail_on_needs_backfill", "conn_id")
+    template_fields: Sequence[str] = ("replication", "fail_on_needs_backfill", "fail_on_failed", "conn_id")
 
-    def __init__(self, *, replication: str, fail_on_needs_backfill: bool | str = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        replication: str,
+        fail_on_needs_backfill: bool | str = False,
+        fail_on_failed: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.replication = replication
         self.fail_on_needs_backfill = fail_on_needs_backfill
-        check_constants(self, fail_on_needs_backfill=flag_of)
+        self.fail_on_failed = fail_on_failed
+        check_constants(self, fail_on_needs_backfill=flag_of, fail_on_failed=flag_of)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The current status."""
-        from tidemark.errors import BackfillNeeded
+        from tidemark.errors import BackfillNeeded, ObjectsFailed
         from tidemark.operators._replication_status import in_words, report_status
         from tidemark.replication.model.replication import ObjectState
         from tidemark.replication.worker.lifecycle import drained
         from tidemark.replication.worker.status import describe
 
-        fails = flag_of("fail_on_needs_backfill", self.fail_on_needs_backfill)
+        on_needs_backfill = flag_of("fail_on_needs_backfill", self.fail_on_needs_backfill)
+        on_failed = flag_of("fail_on_failed", self.fail_on_failed)
         store = self.hook.open_store()
         drained(store, self.replication, by=by_of(context))
         status = describe(store, self.replication)
@@ -244,7 +275,10 @@ class FinishReplicationOperator(ReplicationOperator):
             lag_bytes=status.lag_bytes,
             failed_objects=sum(one.object.state is ObjectState.FAILED for one in status.objects),
         )
-        if fails and status.to_backfill:
+        if on_failed and status.failed:
+            failed = "; ".join(f"{name} ({why})" for name, why in status.failed.items())
+            raise ObjectsFailed(replication=status.replication.name, objects=failed)
+        if on_needs_backfill and status.to_backfill:
             needed = "; ".join(f"{name} ({why})" for name, why in status.to_backfill.items())
             raise BackfillNeeded(replication=status.replication.name, objects=needed)
         return facts

@@ -48,7 +48,7 @@ with DAG(
     create >> replicate(
         "replicate",
         replication="shop",
-        request={"objects": "{{ params.backfill | tojson }}"},
+        prepare={"backfill": "{{ params.backfill | tojson }}"},
         backfill={"max_active_tis_per_dagrun": 2},
     )
 # [END shop_replication]
@@ -84,9 +84,7 @@ with DAG("shop_replication_in_steps", schedule=None, catchup=False, max_active_r
     # [END backfill]
 
     # [START apply]
-    apply = ApplyEventsOperator(
-        task_id="apply", replication="shop", object_name="shop.orders", trigger_rule=TriggerRule.NONE_FAILED
-    )
+    apply = ApplyEventsOperator(task_id="apply", replication="shop", trigger_rule=TriggerRule.NONE_FAILED)
     # [END apply]
 
     # [START finish]

@@ -105,7 +105,7 @@ with DAG(
     prepare = PrepareReplicationOperator(task_id="prepare", **shop)
     events = CaptureEventsOperator(task_id="events", **shop)
     copy = BackfillObjectOperator.partial(task_id="copy", **shop).expand(object_name=prepare.output)
-    apply = ApplyEventsOperator.partial(task_id="apply", **shop).expand(object_name=prepare.output)
+    apply = ApplyEventsOperator(task_id="apply", **shop)
     finished = FinishReplicationOperator(task_id="finished", **shop)
     done = BackfillDoneSensor(task_id="done", **shop)
     behind = ReplicationLagSensor(task_id="behind", **shop, lag_seconds=3600)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tidemark.model.jobs import Job
+from tidemark.model.jobs import ErrorRecord, Job
 from tidemark.model.source_address import SourceKind
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.catalog import HeldColumn, SeenTable
@@ -26,7 +26,10 @@ __all__ = [
     "BACKFILL_OBJECT",
     "CAPTURE_EVENTS",
     "EXPIRE_EVENTS",
+    "AppliedObject",
+    "AppliedObjects",
     "ApplyEvents",
+    "ApplyObjects",
     "ApplyReport",
     "BackfillObject",
     "BackfillReport",
@@ -202,6 +205,29 @@ class ApplyReport:
 
 
 @dataclass(frozen=True)
+class ApplyObjects:
+    """Apply events to several targets in one job, one after another."""
+
+    objects: tuple[ApplyEvents, ...]
+
+
+@dataclass(frozen=True)
+class AppliedObject:
+    """The result of one object: `report`, or `error` if its apply failed. `uid`: of the object."""
+
+    uid: str
+    report: ApplyReport | None = None
+    error: ErrorRecord | None = None
+
+
+@dataclass(frozen=True)
+class AppliedObjects:
+    """The result of each object that was asked for, in their order."""
+
+    objects: tuple[AppliedObject, ...]
+
+
+@dataclass(frozen=True)
 class ExpireEvents:
     """Take out of the event log what was read `before` then and nobody needs. `needed`: from which position on the
     events of an object are, by its `source_id`. `batches`: those that the store knows; the newest of them stays.
@@ -229,5 +255,5 @@ CAPTURE_EVENTS = Job(
 BACKFILL_OBJECT = Job(
     "backfill_object", BackfillObject, BackfillReport, "replication.driver.job_backfill_object:backfill_object"
 )
-APPLY_EVENTS = Job("apply_events", ApplyEvents, ApplyReport, "replication.driver.job_apply_events:apply_events")
+APPLY_EVENTS = Job("apply_events", ApplyObjects, AppliedObjects, "replication.driver.job_apply_events:apply_objects")
 EXPIRE_EVENTS = Job("expire_events", ExpireEvents, ExpireReport, "replication.driver.job_expire_events:expire_events")

@@ -1,4 +1,4 @@
-"""An apply of one object: its range is written ahead, a job applies it, and the store moves `applied`.
+"""An apply of an object: its range is written ahead, a job applies it, and the store moves `applied`.
 
 Number and range stay with the apply until it has answered, also if a retry or another run continues it. Each piece is
 one commit of the target under that number. So an attempt finds every piece that an earlier or a concurrent attempt has
@@ -10,37 +10,38 @@ is taken up again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import JobError, ObjectFailed, from_record
+from tidemark.errors import JobFailed, ObjectFailed, TidemarkError, from_record
 from tidemark.model.codec import from_json, to_json
-from tidemark.model.jobs import JobResult
 from tidemark.model.statements import TransactionKey
-from tidemark.replication.model.jobs import APPLY_EVENTS, ApplyEvents, ApplyReport
+from tidemark.replication.model.jobs import APPLY_EVENTS, AppliedObject, ApplyEvents, ApplyObjects, ApplyReport
 from tidemark.replication.model.replication import Actor, LogPosition, ReplicatedObject, Replication
 from tidemark.replication.planning.lifecycle import applies, has_all, why_not, why_not_applied
 from tidemark.replication.planning.positions import position_text
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, WriteState
 from tidemark.streams.worker.limits import Limits
-from tidemark.streams.worker.runtime import Runtime
+from tidemark.streams.worker.runtime import Runtime, report_of
 
-__all__ = ["ApplyOutcome", "run_apply"]
+__all__ = ["ApplyOutcome", "apply_objects", "run_apply"]
 
 
 @dataclass(frozen=True)
 class ApplyOutcome:
     """The events that were applied, of all jobs together; None if no job was needed. `reason`: why the object cannot
-    continue.
+    continue. `error`: why its last job failed; the object keeps it, too.
     """
 
     report: ApplyReport | None = None
     reason: str | None = None
+    error: TidemarkError | None = None
 
 
 @dataclass(frozen=True)
@@ -50,47 +51,81 @@ class _Begun:
 
 
 def run_apply(runtime: Runtime, object_uid: str, *, by: Actor, key: TransactionKey | None = None) -> ApplyOutcome:
-    """Apply the captured events that the object's target does not have yet.
+    """`apply_objects` of one object. Raises the error of its job, too."""
+    outcome = apply_objects(runtime, (object_uid,), by=by, key=key)[object_uid]
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome
+
+
+def apply_objects(
+    runtime: Runtime, object_uids: Sequence[str], *, by: Actor, key: TransactionKey | None = None
+) -> Mapping[str, ApplyOutcome]:
+    """Apply the captured events that the objects' targets do not have yet, all objects in one job.
 
     A range that an attempt before left open comes first, with its own bounds; then what was captured since. If no event
-    of the object was captured, the position moves on without a job. An object that cannot continue has a reason: its
-    backfill is under way, has not answered, or is needed. It may also be unselected or unsupported. A second run finds
-    nothing left. Raises ObjectNotFound, ReplicationNotFound, JobError, and the errors of the job, which the object
-    keeps.
+    of an object was captured, its position moves on without a job. An object that cannot continue has a reason: its
+    backfill is under way, has not answered, or is needed. It may also be unselected or unsupported. An object that
+    fails stops no other. A second run finds nothing left. Raises ObjectNotFound, ReplicationNotFound, and JobError if
+    the job as a whole failed; then each of its objects keeps the problem.
     """
-    store, reports = runtime.store, list[ApplyReport]()
-    while True:
-        deadline = runtime.deadline()
+    reports: dict[str, list[ApplyReport]] = {uid: [] for uid in object_uids}
+    ended: dict[str, ApplyOutcome] = {}
+    while left := [uid for uid in reports if uid not in ended]:
+        deadline, begun = runtime.deadline(), list[_Begun]()
+        for uid in left:
+            found = runtime.store.write(partial(_begin, runtime=runtime, object_uid=uid, by=by, deadline=deadline))
+            if isinstance(found, _Begun):
+                begun.append(found)
+            else:
+                ended[uid] = ApplyOutcome(_together(reports[uid]), found)
+        if begun:
+            ended |= _ran(runtime, begun, reports, key=key, deadline=deadline)
+    return {uid: ended[uid] for uid in reports}
 
-        def begin(connection: sa.Connection, deadline: datetime = deadline) -> _Begun | str | None:
-            return _begin(connection, store, object_uid, by, runtime.limits, deadline=deadline)
 
-        begun = store.write(begin)
-        if not isinstance(begun, _Begun):
-            return ApplyOutcome(_together(reports), begun)
-        spec = runtime.spec(APPLY_EVENTS, begun.request, key=key, deadline=deadline)
+def _ran(
+    runtime: Runtime,
+    begun: Sequence[_Begun],
+    reports: Mapping[str, list[ApplyReport]],
+    *,
+    key: TransactionKey | None,
+    deadline: datetime,
+) -> dict[str, ApplyOutcome]:
+    """One job; `reports` get what it has applied. Returns the objects that go no further."""
+    store, ended = runtime.store, dict[str, ApplyOutcome]()
+    spec = runtime.spec(APPLY_EVENTS, ApplyObjects(tuple(one.request for one in begun)), key=key, deadline=deadline)
+    try:
+        answers = {one.uid: one for one in report_of(APPLY_EVENTS, runtime.run(spec)).objects}
+    except TidemarkError as error:
+        for one in begun:
+            _failed(store, one.write, str(error), deadline=deadline)
+        raise
+    for one in begun:
+        uid = one.write.object_uid
         try:
-            answer = runtime.run(spec)
-        except JobError as error:
-            _failed(store, begun.write, str(error), deadline=deadline)
-            raise
-        report = _answered(store, begun.write, answer, deadline=deadline)
+            report = _answered(store, one.write, answers.get(uid, AppliedObject(uid)), deadline=deadline)
+        except TidemarkError as error:
+            ended[uid] = ApplyOutcome(_together(reports[uid]), error=error)
+            continue
         if report is None:
-            return ApplyOutcome(_together(reports), "a backfill of it has begun meanwhile")
-        reports.append(report)
+            ended[uid] = ApplyOutcome(_together(reports[uid]), "a backfill of it has begun meanwhile")
+        else:
+            reports[uid].append(report)
+    return ended
 
 
 def _begin(
-    connection: sa.Connection, store: ControlStore, object_uid: str, by: Actor, limits: Limits, *, deadline: datetime
+    connection: sa.Connection, *, runtime: Runtime, object_uid: str, by: Actor, deadline: datetime
 ) -> _Begun | str | None:
     """The apply to run; the reason if nothing can be applied; None if nothing is left."""
+    limits, now = runtime.limits, runtime.store.clock()
     stored = replicated_objects.by_uid(connection, object_uid)
     found, one = replications.by_uid(connection, stored.object.replication_uid), stored.object
     write = object_writes.open_one(connection, object_uid)
     refused = _why_not(found.replication, one, write, dropping=found.dropping)
     if refused is not None:
         return refused
-    now = store.clock()
     start, end = one.applied, found.replication.captured
     if write is None:
         write = _taken_up(connection, one)
@@ -166,13 +201,15 @@ def _request(replication: Replication, one: ReplicatedObject, write: ObjectWrite
     )
 
 
-def _answered(store: ControlStore, write: ObjectWrite, answer: JobResult, *, deadline: datetime) -> ApplyReport | None:
-    """The answer is stored, once; None where the write was given up. Raises the job's error."""
-    if answer.error is not None:
-        failure = from_record(answer.error)
+def _answered(
+    store: ControlStore, write: ObjectWrite, answer: AppliedObject, *, deadline: datetime
+) -> ApplyReport | None:
+    """The answer is stored, once; None where the write was given up. Raises the object's error."""
+    if answer.report is None:
+        failure = from_record(answer.error) if answer.error else JobFailed(error="none", message="it has no result")
         _failed(store, write, str(failure), deadline=deadline)
         raise failure
-    report = APPLY_EVENTS.reported(answer)
+    report = answer.report
     return store.write(lambda connection: _stored(connection, store, write, report, deadline=deadline))
 
 

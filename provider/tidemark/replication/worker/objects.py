@@ -47,6 +47,7 @@ __all__ = [
     "remembered",
     "request_backfill",
     "stop_backfill",
+    "to_apply",
     "to_work_at",
 ]
 
@@ -168,6 +169,21 @@ def to_work_at(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
         return tuple(
             one for one in objects if (begins and is_due(one)) or (goes_on and _goes_on(one, replication.captured))
         )
+
+    return store.read(look)
+
+
+def to_apply(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
+    """The objects whose captured events can be applied, by name; () where the replication is not started or paused.
+    Raises ReplicationNotFound.
+    """
+
+    def look(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
+        replication = replications.find(connection, name).replication
+        if not applies(replication.state):
+            return ()
+        objects = (one.object for one in replicated_objects.of_replication(connection, replication.uid))
+        return tuple(one for one in objects if _goes_on(one, replication.captured))
 
     return store.read(look)
 

@@ -108,6 +108,12 @@ class ReplicationStatus:
         return {one.name.text: one.needs_backfill for one in waiting if one.needs_backfill is not None}
 
     @property
+    def failed(self) -> Mapping[str, str]:
+        """What the last backfill or apply of selected objects met, until one succeeds; by name."""
+        failing = (one.object for one in self.selected if _failed(one.object))
+        return {one.name.text: one.problem or "its backfill failed" for one in failing}
+
+    @property
     def behind(self) -> int:
         """How many of the selected ones are behind."""
         return sum(one.behind for one in self.selected)
@@ -116,6 +122,11 @@ class ReplicationStatus:
     def backfills(self) -> Mapping[str, int]:
         """How many objects are in each state of a backfill that there is, by its name."""
         return dict(sorted(Counter(one.object.state.value for one in self.objects).items()))
+
+
+def _failed(one: ReplicatedObject) -> bool:
+    can_go_on = one.state is not ObjectState.STOPPED and why_not_applied(one) is None
+    return one.state is ObjectState.FAILED or (can_go_on and one.problem is not None)
 
 
 def describe(store: ControlStore, name: str) -> ReplicationStatus:

@@ -185,6 +185,10 @@ class Watch(threading.Thread):
         """Drive that session, which nobody else uses from now on, so that the server does not end it."""
         self._kept = connection
 
+    def why(self) -> str | None:
+        """`found`, also if the session that is kept has ended since the last look."""
+        return self.found or (None if self._drives() else _ENDED)
+
     def run(self) -> None:
         """Until `end`."""
         while not self._done.is_set():

@@ -184,7 +184,7 @@ def pinned_table(
             snapshot = _begun(address, connection, patience, bound)
             table = _held(connection, snapshot, oid, name, numeric_as, choose, bound)
         watch.keep(connection)
-        yield replace(table, readers=watch.readers, gave_way=lambda: watch.found)
+        yield replace(table, readers=watch.readers, gave_way=watch.why)
 
 
 @contextmanager

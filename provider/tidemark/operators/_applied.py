@@ -1,0 +1,133 @@
+"""Events applied to the objects of a replication by one task, and what it tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tidemark.operators._base import key_of
+from tidemark.operators._replication import Transfer, announce, by_of, place_text
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
+
+    from tidemark.errors import TidemarkError
+    from tidemark.replication.model.replication import ReplicatedObject
+    from tidemark.replication.worker.apply import ApplyOutcome
+    from tidemark.replication.worker.run_work import Share
+    from tidemark.streams.worker.runtime import Runtime
+
+__all__ = ["Applied", "apply_share"]
+
+
+@dataclass
+class Applied:
+    """The results of a task, by object. `objects`: the report of each that was applied, also if nothing was new.
+    `left`: why others were not; `failed`: the errors. `moved`: the data of those with new events.
+    """
+
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, TidemarkError] = field(default_factory=dict)
+    moved: dict[str, Transfer] = field(default_factory=dict)
+
+    @property
+    def events(self) -> int:
+        """Of all objects."""
+        return sum(facts["events"] for facts in self.objects.values())
+
+    def take(self, later: Applied) -> None:
+        """Add the results of a later round. An object keeps the report of its last round with events."""
+        for name, facts in later.objects.items():
+            if facts["events"] or name not in self.objects:
+                self.objects[name] = facts
+        self.left = later.left
+        self.failed |= later.failed
+        self.moved |= later.moved
+
+    def say(self, log: Any) -> None:
+        """One line an object."""
+        for name, facts in self.objects.items():
+            new = (
+                f"{facts['events']} events to {facts['to']}, rows {facts['rows']}" if facts["events"] else "nothing new"
+            )
+            log.info("%s: %s", name, new)
+            if facts["needs_backfill"]:
+                log.warning("%s needs a backfill: %s", name, facts["needs_backfill"])
+        for name, why in self.left.items():
+            log.info("%s is left out: %s", name, why)
+        for name, error in self.failed.items():
+            log.error("%s failed, the others do not wait for it: %s", name, error)
+
+    def first_error(self) -> TidemarkError:
+        """That of the first object, with a note of each other."""
+        first, *others = self.failed.items()
+        for name, error in others:
+            first[1].add_note(f"{name} failed, too: {error}")
+        return first[1]
+
+    def announce(self, task: BaseOperator, context: Context, replication: str) -> None:
+        """An asset event of each object with new events."""
+        for name, facts in self.objects.items():
+            if name in self.moved:
+                told = {"replication": replication, "object": name, **facts, "kind": "apply"}
+                announce(task, context, replication, name, told)
+
+    def in_plain(self, replication: str) -> dict[str, Any]:
+        """For XCom."""
+        failed = {name: str(error) for name, error in self.failed.items()}
+        return {
+            "replication": replication,
+            "events": self.events,
+            "objects": self.objects,
+            "left": self.left,
+            "failed": failed,
+        }
+
+
+def apply_share(runtime: Runtime, replication: str, share: Share, context: Context) -> Applied:
+    """Apply what was captured to the share's objects, in one job. Raises JobError if the job as a whole failed."""
+    from tidemark.replication.worker.apply import apply_objects
+
+    before = {one.uid: one for one in share.objects}
+    outcomes = apply_objects(runtime, list(before), by=by_of(context), key=key_of(context))
+    found = Applied(left=dict(share.left))
+    _tell(found, runtime, replication, before, outcomes)
+    return found
+
+
+def _tell(
+    found: Applied,
+    runtime: Runtime,
+    replication: str,
+    before: Mapping[str, ReplicatedObject],
+    outcomes: Mapping[str, ApplyOutcome],
+) -> None:
+    from tidemark.replication.worker.status import describe
+
+    status = describe(runtime.store, replication)
+    now = {one.object.uid: one for one in status.objects}
+    for uid, outcome in outcomes.items():
+        name = before[uid].name.text
+        if outcome.error is not None:
+            found.failed[name] = outcome.error
+        elif outcome.reason is not None and outcome.report is None:
+            found.left[name] = outcome.reason
+        if outcome.report is None and (outcome.error is not None or outcome.reason is not None):
+            continue
+        after, report = now[uid].object, outcome.report
+        rows = dict(report.rows) if report else {}
+        found.objects[name] = {
+            "from": place_text(before[uid].applied),
+            "to": place_text(after.applied),
+            "events": report.events if report else 0,
+            "rows": rows,
+            "segments": report.segments if report else 0,
+            "found": report.found if report else 0,
+            "lag_seconds": now[uid].lag_seconds,
+            "needs_backfill": after.needs_backfill,
+        }
+        if report:
+            log = status.replication.event_log
+            found.moved[name] = Transfer.from_log(log, after.target.path, sum(rows.values()))

@@ -1,0 +1,246 @@
+"""Capture and apply, round after round in one task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from tidemark import metrics
+from tidemark.hooks.replication import event_log_of
+from tidemark.operators._base import key_of, seconds_of
+from tidemark.operators._constants import check_constants
+from tidemark.operators._replication import (
+    Names,
+    ReplicationOperator,
+    Transfer,
+    by_of,
+    default_outlets,
+    lineage_of,
+    names_of,
+    targets_of,
+)
+from tidemark.operators._spark import SparkOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from airflow.sdk import Context
+
+    from tidemark.control.store import ControlStore
+    from tidemark.model.source_address import SourceAddress
+    from tidemark.operators._applied import Applied
+    from tidemark.replication.sources.open import Source
+    from tidemark.streams.worker.runtime import Runtime
+
+    Lineage = OperatorLineage[Any, Any]
+
+__all__ = ["ReplicateContinuouslyOperator"]
+
+
+class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
+    """Captures and applies in rounds until a deadline, each round right behind the last. So a change waits for the
+    round under way and its own, not for a schedule.
+
+    A round prepares the replication, captures once and applies to all objects, with the promises of those operators.
+    A quiet round starts no JVM. After the deadline it goes on while another task of the run does a backfill. It ends
+    before it if the replication is paused, or an object waits for a backfill that only the next run begins. An object
+    that fails is left out of the later rounds, and FinishReplicationOperator fails for it. Any other failure ends the
+    task, and a retry begins with the next round. Returns {replication, rounds, captured, events, objects, left,
+    failed}. `captured` and `events`: numbers of events captured and applied; the rest as ApplyEventsOperator, of each
+    object's last round with events. Raises what PrepareReplicationOperator, CaptureEventsOperator and
+    ApplyEventsOperator do.
+
+    :param replication: its name. (templated)
+    :param run_for_seconds: no round begins later than so long after the task's start. (templated)
+    :param every_seconds: the shortest time from one round's begin to that of the next. (templated)
+    :param leave: objects that wait for a backfill of this run. (templated)
+    """
+
+    template_fields: Sequence[str] = ("replication", "run_for_seconds", "every_seconds", "leave", "conn_id")
+
+    def __init__(
+        self,
+        *,
+        replication: str,
+        run_for_seconds: float | str = 3600.0,
+        every_seconds: float | str = 5.0,
+        leave: Names = None,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("outlets", default_outlets(replication))
+        super().__init__(**kwargs)
+        self.replication = replication
+        self.run_for_seconds = run_for_seconds
+        self.every_seconds = every_seconds
+        self.leave = leave
+        self._transfers: list[Transfer] = []
+        check_constants(self, run_for_seconds=seconds_of, every_seconds=seconds_of, leave=names_of)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The tables that had events, the event log and the targets; None if nothing was new."""
+        return lineage_of(self._transfers)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The sums of all rounds."""
+        run_for, every = (seconds_of(name, getattr(self, name)) for name in ("run_for_seconds", "every_seconds"))
+        leave, store = names_of("leave", self.leave), self.hook.open_store()
+        rounds = self._rounds(context, store, store.clock() + run_for, leave)
+        while rounds.may_go_on():
+            next_begins = store.clock() + every
+            rounds.run()
+            time.sleep(max(0.0, (next_begins - store.clock()).total_seconds()))
+        done = rounds.done
+        self._transfers = [*rounds.captured.values(), *done.moved.values()]
+        done.announce(self, context, self.replication)
+        counts = {"rounds": rounds.number, "captured": rounds.events}
+        return {**done.in_plain(self.replication), **counts, "events": rounds.applied}
+
+    def _rounds(self, context: Context, store: ControlStore, until: datetime, leave: Sequence[str]) -> _Rounds:
+        from tidemark.hooks.source_connection import source_address
+        from tidemark.operators._applied import Applied
+        from tidemark.replication.sources.open import open_source
+        from tidemark.replication.worker.definitions import get_replication
+
+        address = source_address(get_replication(store, self.replication).source_conn_id)
+        return _Rounds(
+            task=self,
+            context=context,
+            store=store,
+            address=address,
+            source=open_source(address),
+            capturing=self.runtime(source=address),
+            applying=self.runtime(),
+            until=until,
+            leave=tuple(leave),
+            done=Applied(),
+        )
+
+
+@dataclass
+class _Rounds:
+    """The rounds of one task. `number`: those that ended; `events`, `applied`: events captured and applied so far."""
+
+    task: ReplicateContinuouslyOperator
+    context: Context
+    store: ControlStore
+    address: SourceAddress
+    source: Source
+    capturing: Runtime
+    applying: Runtime
+    until: datetime
+    leave: tuple[str, ...]
+    done: Applied
+    captured: dict[tuple[str, ...], Transfer] = field(default_factory=dict)
+    number: int = 0
+    events: int = 0
+    applied: int = 0
+
+    def may_go_on(self) -> bool:
+        """Whether another round is to begin. Says why not."""
+        from tidemark.replication.worker.run_work import backfilled_by, waits_for_backfill
+
+        name, key, log = self.task.replication, key_of(self.context), self.task.log
+        if self._is_paused():
+            log.info("Replication %s is paused; resume it to go on.", name)
+            return False
+        waiting = [one for one in waits_for_backfill(self.store, name, key=key) if one not in self.leave]
+        if waiting and self.number:
+            log.info("The next run backfills %s.", ", ".join(waiting))
+            return False
+        if self.store.clock() < self.until:
+            return True
+        copying = backfilled_by(self.store, name, key=key)
+        if copying:
+            log.info("The time is over; it goes on while %s are backfilled.", ", ".join(copying))
+        return bool(copying)
+
+    def run(self) -> None:
+        """One round; nothing if the replication was paused meanwhile."""
+        began = self.store.clock()
+        if not self._prepare():
+            return
+        events = self._capture()
+        applied = self._apply()
+        self.number += 1
+        self.events += events
+        self.applied += applied
+        self._report(events, applied, self.store.clock() - began)
+
+    def _prepare(self) -> bool:
+        from tidemark.errors import ReplicationRefused
+        from tidemark.operators.replications import say_prepared
+        from tidemark.replication.worker.preparing import prepare
+
+        hook, name = self.task.hook, self.task.replication
+        try:
+            prepared = prepare(
+                self.store,
+                name,
+                source=self.source,
+                targets=targets_of(hook, self.store, name),
+                by=by_of(self.context),
+                open_log=event_log_of(hook),
+            )
+        except ReplicationRefused:
+            if self._is_paused():
+                return False
+            raise
+        say_prepared(prepared if self.number == 0 else replace(prepared, warnings=()), self.task.log)
+        return True
+
+    def _is_paused(self) -> bool:
+        from tidemark.replication.model.replication import ReplicationState
+        from tidemark.replication.worker.definitions import get_replication
+
+        return get_replication(self.store, self.task.replication).state is ReplicationState.PAUSED
+
+    def _capture(self) -> int:
+        """The number of events."""
+        from tidemark.operators.replication_capture import capture_now, captured_transfer
+        from tidemark.replication.worker.definitions import get_replication
+
+        name = self.task.replication
+        try:
+            report = capture_now(self.capturing, self.task.hook, name, self.source, self.context)
+        except AirflowSkipException as elsewhere:
+            self.task.log.info(str(elsewhere))
+            return 0
+        if report is None:
+            return 0
+        moved = captured_transfer(self.address, report, get_replication(self.store, name).event_log)
+        self.captured[moved.tables] = moved
+        return sum(report.events.values())
+
+    def _apply(self) -> int:
+        """The number of events. Objects that failed are left out from now on."""
+        from tidemark.operators._applied import apply_share
+        from tidemark.replication.worker.lifecycle import drained
+        from tidemark.replication.worker.run_work import objects_together
+
+        name, key = self.task.replication, key_of(self.context)
+        share = objects_together(self.store, name, key=key, leave=self.done.failed)
+        applied = apply_share(self.applying, name, share, self.context)
+        self.done.take(applied)
+        for failed, error in applied.failed.items():
+            self.task.log.error("%s failed, and is left out of the next rounds: %s", failed, error)
+        drained(self.store, name, by=by_of(self.context))
+        return applied.events
+
+    def _report(self, events: int, applied: int, took: timedelta) -> None:
+        from tidemark.replication.worker.status import describe
+
+        status = describe(self.store, self.task.replication)
+        metrics.replicated(
+            status.replication.name,
+            lag_seconds=status.lag_seconds,
+            lag_bytes=status.lag_bytes,
+            failed_objects=len(status.failed),
+        )
+        if events or applied or self.number == 1:
+            seconds = took.total_seconds()
+            said = "Round %s: %s events captured, %s applied, in %.1f s"
+            self.task.log.info(said, self.number, f"{events:,}", f"{applied:,}", seconds)

@@ -1,0 +1,109 @@
+"""The objects that a run works at: some have tasks of their own, and one job applies the events of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidemark.control.store import ControlStore
+from tidemark.model.statements import TransactionKey
+from tidemark.replication.model.replication import ObjectState, ReplicatedObject
+from tidemark.replication.planning.lifecycle import backfills
+from tidemark.replication.worker.concurrent_runs import find_concurrent_runs
+from tidemark.replication.worker.definitions import get_replication
+from tidemark.replication.worker.objects import get_object, is_due, objects_of, to_apply, to_work_at
+
+__all__ = [
+    "Share",
+    "backfilled_by",
+    "objects_alone",
+    "objects_named",
+    "objects_together",
+    "waits_for_backfill",
+]
+
+
+@dataclass(frozen=True)
+class Share:
+    """The objects of a run or a task, by name. `left`: why others are left to another run, by their names."""
+
+    objects: tuple[ReplicatedObject, ...]
+    left: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Each as `schema.table`."""
+        return [one.name.text for one in self.objects]
+
+
+def objects_alone(store: ControlStore, name: str, *, key: TransactionKey, active_runs: int, most: int) -> Share:
+    """The objects to which the run gives tasks of their own: to be backfilled, or failed when they were applied last.
+
+    An object that another run backfills is left to that run. `active_runs`: the number of runs that the DAG may have at
+    a time. If so many of them do backfills that only one more may be active, this run begins none, so that it can
+    capture. More objects than `most` wait for the next run. Raises ReplicationNotFound.
+    """
+    elsewhere = find_concurrent_runs(store, name, key=key)
+    begins = backfills(get_replication(store, name).state)
+    busy = elsewhere.runs >= max(1, active_runs - 1)
+    mine, left = list[ReplicatedObject](), dict[str, str]()
+    for one in to_work_at(store, name):
+        due = begins and is_due(one)
+        if not due and one.problem is None:
+            continue
+        if one.uid in elsewhere.backfilled:
+            left[one.name.text] = f"run {elsewhere.backfilled[one.uid]} backfills it"
+        elif due and busy:
+            left[one.name.text] = f"{elsewhere.runs} runs backfill others; a later run does it"
+        elif len(mine) >= most:
+            left[one.name.text] = f"Airflow maps over {most} objects at most; the next run does it"
+        else:
+            mine.append(one)
+    return Share(tuple(mine), left)
+
+
+def objects_together(store: ControlStore, name: str, *, key: TransactionKey, leave: Collection[str] = ()) -> Share:
+    """The objects whose events can be applied now, without those of the names `leave`. An object that another run
+    backfills or applies is left to that run. Raises ReplicationNotFound.
+    """
+    mine = tuple(one for one in to_apply(store, name) if one.name.text not in leave)
+    return _without_those_of_others(store, name, mine, key=key)
+
+
+def objects_named(store: ControlStore, name: str, names: Sequence[str], *, key: TransactionKey) -> Share:
+    """These objects, also those that cannot be applied; else as `objects_together`. Raises ReplicationNotFound,
+    ObjectNotFound.
+    """
+    mine = tuple(get_object(store, name, one) for one in names)
+    return _without_those_of_others(store, name, mine, key=key)
+
+
+def _without_those_of_others(
+    store: ControlStore, name: str, objects: Sequence[ReplicatedObject], *, key: TransactionKey
+) -> Share:
+    elsewhere = find_concurrent_runs(store, name, key=key)
+    mine, left = list[ReplicatedObject](), dict[str, str]()
+    for one in objects:
+        if one.uid in elsewhere.backfilled:
+            left[one.name.text] = f"run {elsewhere.backfilled[one.uid]} backfills it"
+        elif one.uid in elsewhere.applied:
+            left[one.name.text] = f"run {elsewhere.applied[one.uid]} applies it now, up to what was captured"
+        else:
+            mine.append(one)
+    return Share(tuple(mine), left)
+
+
+def backfilled_by(store: ControlStore, name: str, *, key: TransactionKey) -> tuple[str, ...]:
+    """Names of objects that this run backfills now. Raises ReplicationNotFound."""
+    elsewhere = find_concurrent_runs(store, name, key=key).backfilled
+    active = (one for one in objects_of(store, name) if one.state is ObjectState.ACTIVE)
+    return tuple(one.name.text for one in active if one.uid not in elsewhere)
+
+
+def waits_for_backfill(store: ControlStore, name: str, *, key: TransactionKey) -> tuple[str, ...]:
+    """Names of objects whose backfill is requested, and begun by no run. Raises ReplicationNotFound."""
+    if not backfills(get_replication(store, name).state):
+        return ()
+    begun = find_concurrent_runs(store, name, key=key).backfilled
+    pending = (one for one in to_work_at(store, name) if is_due(one) and one.state is ObjectState.PENDING)
+    return tuple(one.name.text for one in pending if one.uid not in begun)
