@@ -59,7 +59,7 @@ def test_rounds_take_what_is_committed_while_they_run_until_a_pause(
         done = run_dag(continuously(3600.0))
     assert (done.state, shop.status().replication.state) == ("success", ReplicationState.PAUSED)
     told = done.returned("run.rounds")
-    assert told["rounds"] >= 3
+    assert told["rounds"] >= 2
     assert told["events"] == told["captured"] > 0
     assert set(told["objects"]) == {"shop.orders", "shop.visits"}
     agree(shop, spark)
