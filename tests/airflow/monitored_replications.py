@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.monitored import DAG
+from tests.applies import run_apply
 from tests.control.change_stream_model import Clock
 from tests.control.replication_model import Ends, WorkerDied, World, at, columns, found
 from tidemark.control.store import ControlStore
@@ -20,7 +21,6 @@ from tidemark.replication.model.jobs import AppliedObject, AppliedObjects, Apply
 from tidemark.replication.model.replication import Actor, BackfillProgress, ReplicationOptions, Selection
 from tidemark.replication.store import replicated_objects
 from tidemark.replication.worker import lifecycle
-from tidemark.replication.worker.apply import run_apply
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
 

@@ -354,9 +354,11 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
         hold_shop_replication,
         recover_shop_replication,
         release_shop_replication,
+        shop_in_rounds,
         shop_is_replicated,
         shop_replication,
         shop_replication_in_steps,
+        shop_within_seconds,
     )
     from tests.airflow.replicated_shop import ReplicatedShop, events_of
 
@@ -374,6 +376,11 @@ def test_a_shops_database_is_replicated_held_recovered_and_let_go(
     assert run_dag(shop_is_replicated).state == "success"
     database.sql("DELETE FROM shop.orders WHERE id = 4")
     assert run_dag(shop_replication).state == "success"
+    monkeypatch.setattr(shop_within_seconds.get_task("replicate.rounds"), "run_for_seconds", 0.1)
+    monkeypatch.setattr(shop_in_rounds.get_task("rounds"), "run_for_seconds", 0.1)
+    database.sql("DELETE FROM shop.orders WHERE id = 5")
+    assert run_dag(shop_within_seconds).returned("replicate.rounds")["objects"]["shop.orders"]["events"] == 1
+    assert run_dag(shop_in_rounds).returned("rounds")["rounds"] == 1
     assert run_dag(expire_shop_events).returned("expire")["events"] == 0  # nothing is a week old
     monkeypatch.setattr(expire_shop_events.get_task("expire"), "keep_days", "0")
     expired = run_dag(expire_shop_events).returned("expire")

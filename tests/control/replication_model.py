@@ -16,6 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from tests.applies import run_apply
 from tests.control.change_stream_model import EXACT, Clock
 from tidemark.control.store import ControlStore
 from tidemark.errors import JobDied, JobFailed, SlotAhead, SlotLost, SourceUnreachable, TargetMovedOn, TidemarkError
@@ -56,7 +57,7 @@ from tidemark.replication.model.replication import (
     UnifiedType,
 )
 from tidemark.replication.worker import lifecycle
-from tidemark.replication.worker.apply import ApplyOutcome, apply_objects, run_apply
+from tidemark.replication.worker.apply import ApplyOutcome, apply_objects
 from tidemark.replication.worker.backfill import BackfillOutcome, run_backfill
 from tidemark.replication.worker.capture import capture
 from tidemark.replication.worker.definitions import create_replication, get_replication

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from tests.applies import run_apply
 from tests.guarantees.replication_comparison import differences, event_rows, history_of, source_rows, target_rows
 from tests.guarantees.replication_tables import SCHEMA, SETUP, SourceTable, source_tables
 from tests.guarantees.replication_writers import Writers, opened
@@ -35,7 +36,6 @@ from tidemark.replication.model.replication import (
     Selection,
 )
 from tidemark.replication.sources.open import open_source
-from tidemark.replication.worker.apply import run_apply
 from tidemark.replication.worker.backfill import run_backfill
 from tidemark.replication.worker.capture import capture
 from tidemark.replication.worker.definitions import create_replication, get_replication

@@ -1,4 +1,4 @@
-"""Events applied to the objects of a replication by one task, and what it tells of them."""
+"""Events applied to the objects of a replication by one task, and its report of them."""
 
 from __future__ import annotations
 

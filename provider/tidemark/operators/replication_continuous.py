@@ -46,7 +46,7 @@ class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
     round under way and its own, not for a schedule.
 
     A round prepares the replication, captures once and applies to all objects, with the promises of those operators.
-    A quiet round starts no JVM. After the deadline it goes on while another task of the run does a backfill. It ends
+    A quiet round starts no JVM. After the deadline it continues while another task of the run does a backfill. It ends
     before it if the replication is paused, or an object waits for a backfill that only the next run begins. An object
     that fails is left out of the later rounds, and FinishReplicationOperator fails for it. Any other failure ends the
     task, and a retry begins with the next round. Returns {replication, rounds, captured, events, objects, left,
@@ -159,7 +159,7 @@ class _Rounds:
         return bool(copying)
 
     def run(self) -> None:
-        """One round; nothing if the replication was paused meanwhile."""
+        """One round; nothing if the replication was paused since it was looked at."""
         began = self.store.clock()
         if not self._prepare():
             return

@@ -150,16 +150,16 @@ class PrepareReplicationOperator(ReplicationOperator):
     now. Returns the objects that need tasks of their own, over which they are expanded. No Spark.
 
     These objects wait for a backfill, or failed when they were applied last. An object that another run backfills is
-    left to that run. If so many runs of the DAG do backfills that only one more may be active, this run begins none, so
-    that it can capture. The first run creates the publication and the slot, in that order. Each failure of the
+    left to that run. If all other runs that the DAG may have do backfills, this run begins none, so that it can
+    capture. The first run creates the publication and the slot, in that order. Each failure of the
     validation has the statement that corrects it, and nothing is created then. A paused replication ends it as skipped.
     A second run finds all done. Returns a list of `schema.table`. Raises ReplicationNotFound, ReplicationInvalid,
     ReplicationRefused, ObjectNotFound, ObjectNotReplicable, SlotBlocked, SlotLost, SlotForeign, SlotAhead,
     SourceIsAnother, SourceSetBack, SourceUnreachable, SourceRefused, InvalidArgument.
 
     :param replication: its name. (templated)
-    :param backfill: objects whose backfill is requested, once all else is prepared: `schema.table`, a list of them, or
-        as text separated by commas. (templated)
+    :param backfill: objects whose backfill is requested once all else is prepared. Give `schema.table`, a list, or
+        text separated by commas. (templated)
     :param slot_patience_seconds: how long a new slot may wait for transactions that are open in the source. (templated)
     """
 

@@ -111,7 +111,7 @@ def _prepared(of_all: Mapping[str, Any], more: Mapping[str, Any] | None) -> Prep
 
 
 def _finished(steps: Sequence[Any], of_all: Mapping[str, Any], more: Mapping[str, Any] | None) -> None:
-    """The report, whatever became of the steps. What failed is then seen in the run's state."""
+    """The report, after any result of the steps. The run's state then shows failures."""
     own = {"trigger_rule": TriggerRule.ALL_DONE, "fail_on_failed": True}
     finished = FinishReplicationOperator(task_id="finish", **{**own, **of_all, **(more or {})})
     all_done = EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)

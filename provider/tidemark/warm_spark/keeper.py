@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_OF_REST = 1.0
+_MOST_FAILURES = 20  # to end a session, before the server ends itself
 _LONGEST_LOG = 64 * 1024 * 1024
 _KEPT_OF_LOG = 1024 * 1024
 _SERVICE = "org.apache.spark.sql.connect.service"
@@ -79,6 +80,7 @@ class Keeper:
         self._last_used = self._began = time.monotonic()
         self._used = self._collected = 0
         self._heap = (0, 0)
+        self._failures = 0
         self._jvm = os.getppid()
 
     def keep(self) -> None:
@@ -104,11 +106,28 @@ class Keeper:
                 continue
             slot = Slot(file, number)
             if left := slot.session_left:
-                print(f"A job has ended without leaving its session {left}; it is ended now.", flush=True)
-                self._service.end_session(left)
+                if not self._ended(left):
+                    slot.release()
+                    continue
                 slot.clear()
             held.append(slot)
         return held
+
+    def _ended(self, session_id: str) -> bool:
+        """Ends a session that its job has left; False if it must be tried again."""
+        from py4j.protocol import Py4JError
+
+        print(f"A job has ended without leaving its session {session_id}; it is ended now.", flush=True)
+        try:
+            self._service.end_session(session_id)
+        except Py4JError as error:
+            self._failures += 1
+            print(f"Session {session_id} could not be ended: {error}", flush=True)
+            if self._failures > _MOST_FAILURES:
+                raise
+            return False
+        self._failures = 0
+        return True
 
     def _note_use(self, running: int) -> None:
         """A slot's file is written when a job claims it and when it gives it back."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.operators.replication_capture import CaptureEventsOperator
+from tidemark.operators.replication_continuous import ReplicateContinuouslyOperator
 from tidemark.operators.replication_lifecycle import (
     PauseReplicationOperator,
     RecoverReplicationOperator,
@@ -21,7 +22,7 @@ from tidemark.operators.replications import (
     PrepareReplicationOperator,
 )
 from tidemark.sensors.replication import BackfillDoneSensor, ReplicationLagSensor
-from tidemark.task_groups.replicate import replicate
+from tidemark.task_groups.replicate import replicate, replicate_continuously
 
 # [START shop_replication]
 with DAG(
@@ -52,6 +53,23 @@ with DAG(
         backfill={"max_active_tis_per_dagrun": 2},
     )
 # [END shop_replication]
+
+# [START shop_within_seconds]
+with DAG(
+    "shop_within_seconds",
+    schedule="@continuous",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args={"retries": 2},
+) as shop_within_seconds:
+    replicate_continuously("replicate", replication="shop", rounds={"run_for_seconds": 3600})
+# [END shop_within_seconds]
+
+with DAG("shop_in_rounds", schedule=None, catchup=False) as shop_in_rounds:
+    # [START rounds]
+    rounds = ReplicateContinuouslyOperator(task_id="rounds", replication="shop", run_for_seconds=600, every_seconds=2)
+    # [END rounds]
 
 # [START backfills_of_shop]
 with DAG(

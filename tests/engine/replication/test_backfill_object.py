@@ -256,8 +256,8 @@ def test_a_source_that_goes_away_in_the_middle_is_named(world: ReplicatedWorld) 
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tidemark'",
             )
 
-    with pytest.raises(BackfillInterrupted, match="snapshot"):
-        world.backfill(say=stop)
+    with pytest.raises(BackfillGaveWay, match="the session that holds it was ended"):
+        world.backfill(say=stop, pauses=())
     assert world.log.head() == head
 
 

@@ -30,7 +30,7 @@ from tidemark.replication.store.object_writes import ObjectWrite, WriteKind, Wri
 from tidemark.streams.worker.limits import Limits
 from tidemark.streams.worker.runtime import Runtime, report_of
 
-__all__ = ["ApplyOutcome", "apply_objects", "run_apply"]
+__all__ = ["ApplyOutcome", "apply_objects"]
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,6 @@ class ApplyOutcome:
 class _Begun:
     write: ObjectWrite
     request: ApplyEvents
-
-
-def run_apply(runtime: Runtime, object_uid: str, *, by: Actor, key: TransactionKey | None = None) -> ApplyOutcome:
-    """`apply_objects` of one object. Raises the error of its job, too."""
-    outcome = apply_objects(runtime, (object_uid,), by=by, key=key)[object_uid]
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome
 
 
 def apply_objects(

@@ -40,8 +40,8 @@ def objects_alone(store: ControlStore, name: str, *, key: TransactionKey, active
     """The objects to which the run gives tasks of their own: to be backfilled, or failed when they were applied last.
 
     An object that another run backfills is left to that run. `active_runs`: the number of runs that the DAG may have at
-    a time. If so many of them do backfills that only one more may be active, this run begins none, so that it can
-    capture. More objects than `most` wait for the next run. Raises ReplicationNotFound.
+    a time. If all others do backfills, this run begins none, so that it can capture. More objects than `most` wait for
+    the next run. Raises ReplicationNotFound.
     """
     elsewhere = find_concurrent_runs(store, name, key=key)
     begins = backfills(get_replication(store, name).state)

@@ -109,7 +109,7 @@ class ReplicationStatus:
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """What the last backfill or apply of selected objects met, until one succeeds; by name."""
+        """The error of the last backfill or apply of selected objects, until one succeeds; by name."""
         failing = (one.object for one in self.selected if _failed(one.object))
         return {one.name.text: one.problem or "its backfill failed" for one in failing}
 
