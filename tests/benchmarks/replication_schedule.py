@@ -3,7 +3,8 @@
     python -m tests.benchmarks.replication_schedule --seconds 600 --rate 1000 --every 60
 
 A whole Airflow (API server, scheduler, DAG processor, triggerer; LocalExecutor with two tasks at once) runs `replicate`
-on a table of 100,000 rows every so many seconds; each task that has work starts a Spark of its own by spark-submit.
+on a table of 100,000 rows every so many seconds, or `replicate_continuously` with `--every 0`. Jobs run in the warm
+Spark of the host.
 Writers and lag are those of `replication_lag`. When the writers rest and all is applied, the target must be the source.
 """
 
@@ -118,12 +119,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--rate", type=int, default=1000)
-    parser.add_argument("--every", type=int, default=60, help="seconds between runs")
+    parser.add_argument("--every", type=int, default=60, help="seconds between runs; 0: rounds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         found = measured(Path(place), given.seconds, given.rate, given.every)
     took = [(_moment(run["end_date"]) - _moment(run["start_date"])).total_seconds() for run in found["runs"]]
-    print(f"{found['rate']:,.0f} changes/s, {len(took)} runs of {statistics.median(took):.1f} s (median)")
+    runs = f"{len(took)} runs of {statistics.median(took):.1f} s (median)" if took else "no run that ended"
+    print(f"{found['rate']:,.0f} changes/s, {runs}")
     print(table_of(found["lags"]))
 
 

@@ -313,10 +313,10 @@ def _watched(
     """Reports progress while rows are read."""
     ended = threading.Event()
 
-    def watch() -> None:
+    def watch(rows: Callable[[], int]) -> None:
         done = 0
         while not ended.wait(SECONDS_BETWEEN_LOOKS):
-            read = rows_read(session)
+            read = rows()
             if read > done:
                 done = read
                 progress = BackfillProgress(request.expected_rows, done, now())
@@ -325,10 +325,11 @@ def _watched(
                     f"{request.object.name.text}: {done} of about {request.expected_rows} rows, {progress.percent:.0f}%"
                 )
 
-    thread = threading.Thread(target=watch, name="tidemark-backfill", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(SECONDS_BETWEEN_LOOKS)
+    with rows_read(session, request.expected_rows) as rows:
+        thread = threading.Thread(target=watch, args=(rows,), name="tidemark-backfill", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(SECONDS_BETWEEN_LOOKS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -62,12 +64,39 @@ def _read(
     )
 
 
-def rows_read(session: SparkSession) -> int:
-    """Rows that the running queries of this Spark have read, as of its last heartbeat; 0 where nobody can say."""
+@contextmanager
+def rows_read(session: SparkSession, expected: int) -> Iterator[Callable[[], int]]:
+    """A function that says how many rows the running queries of the session's Spark have read. Spark Connect shows only
+    how many tasks are done: then it is their share of `expected`.
+    """
     if is_remote(session):
-        return 0
-    stages = session.sparkContext._jsc.sc().statusStore().activeStages()
-    return sum(stages.apply(number).inputRecords() for number in range(stages.size()))
+        with _share_of_tasks(session) as share:
+            yield lambda: int(expected * share())
+        return
+    store = session.sparkContext._jsc.sc().statusStore()
+
+    def read() -> int:
+        stages = store.activeStages()
+        return sum(stages.apply(number).inputRecords() for number in range(stages.size()))
+
+    yield read
+
+
+@contextmanager
+def _share_of_tasks(session: Any) -> Iterator[Callable[[], float]]:
+    """Of the query that runs, or ran last."""
+    share = [0.0]
+
+    def note(stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+        seen = list(stages or ())
+        if tasks := sum(stage.num_tasks for stage in seen):
+            share[0] = sum(stage.num_completed_tasks for stage in seen) / tasks
+
+    session.registerProgressHandler(note)
+    try:
+        yield lambda: share[0]
+    finally:
+        session.removeProgressHandler(note)
 
 
 def _value(request: BackfillObject, table: PinnedTable, number: int, column: SourceColumn) -> Column:
