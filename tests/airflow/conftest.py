@@ -22,8 +22,10 @@ os.environ.update(
 
 import pytest  # noqa: E402
 
+from tests.airflow.replicated_shop import ReplicatedShop  # noqa: E402
 from tests.airflow.runs import Lake, Outcome  # noqa: E402
 from tests.airflow_database import put_metadata_database  # noqa: E402
+from tests.postgresql import PostgresServer  # noqa: E402
 from tests.warm_spark import hand_over, put_in_place, serving  # noqa: E402
 
 if TYPE_CHECKING:
@@ -108,3 +110,11 @@ def app(airflow_home: Path) -> Iterator[FastAPI]:
 def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Makes a URL the control store of the default connection."""
     return lambda url: monkeypatch.setenv("TIDEMARK_CONTROL_STORE", url)
+
+
+@pytest.fixture
+def shop(
+    source_server: PostgresServer, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> ReplicatedShop:
+    """A shop's database with 60 orders, and a lake for its replication, which is not defined yet."""
+    return ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=60)

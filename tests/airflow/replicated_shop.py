@@ -104,6 +104,12 @@ class ReplicatedShop:
 
         return describe(self.hook.open_store(), name)
 
+    def require_same(self, spark: SparkSession) -> dict[str, int]:
+        """Rows of each target, all of which are those of its table."""
+        compared = self.compared(spark)
+        assert {name: one.differs for name, one in compared.items()} == dict.fromkeys(compared, 0)
+        return {name: one.target for name, one in compared.items()}
+
     def compared(self, spark: SparkSession, name: str = REPLICATION) -> dict[str, Comparison]:
         """Each target against its table as of the position up to which it was written."""
         from tidemark.replication.planning.positions import lsn_of, lsn_text

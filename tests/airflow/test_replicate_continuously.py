@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
-from tests.postgresql import PostgresServer
 from tests.until import wait_until
 from tidemark.hooks.source_connection import source_address
 from tidemark.operators.replications import CreateReplicationOperator
@@ -28,13 +27,6 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]
 
 
-@pytest.fixture
-def shop(
-    source_server: PostgresServer, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ReplicatedShop:
-    return ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=60)
-
-
 def continuously(seconds: float, every: float = 1.0, include: Any = ("shop.orders", "shop.visits")) -> DAG:
     with DAG("continuously", schedule=None) as dag:
         made = CreateReplicationOperator(
@@ -43,11 +35,6 @@ def continuously(seconds: float, every: float = 1.0, include: Any = ("shop.order
         rounds = {"run_for_seconds": seconds, "every_seconds": every}
         made >> replicate_continuously("run", replication=REPLICATION, rounds=rounds)
     return dag
-
-
-def agree(shop: ReplicatedShop, spark: SparkSession) -> None:
-    compared = shop.compared(spark)
-    assert {name: one.differs for name, one in compared.items()} == dict.fromkeys(compared, 0)
 
 
 def test_rounds_take_what_is_committed_while_they_run_until_a_pause(
@@ -62,7 +49,7 @@ def test_rounds_take_what_is_committed_while_they_run_until_a_pause(
     assert told["rounds"] >= 2
     assert told["events"] == told["captured"] > 0
     assert set(told["objects"]) == {"shop.orders", "shop.visits"}
-    agree(shop, spark)
+    shop.require_same(spark)
 
 
 def _changes_and_a_pause(shop: ReplicatedShop) -> None:

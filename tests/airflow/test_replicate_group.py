@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
-from tests.postgresql import PostgresServer
 from tidemark.operators.replication_capture import CaptureEventsOperator
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
 from tidemark.operators.replication_objects import RequestBackfillOperator
@@ -23,13 +22,6 @@ from tidemark.task_groups.replicate import replicate
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 RunDag = Callable[..., Outcome]
-
-
-@pytest.fixture
-def shop(
-    source_server: PostgresServer, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ReplicatedShop:
-    return ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=60)
 
 
 def replicating(before: Any = None, **create: Any) -> DAG:
@@ -57,13 +49,6 @@ def ran(outcome: Outcome) -> list[str]:
     return sorted(one.task_id for one in outcome.run.get_task_instances() if one.state != "skipped")
 
 
-def agree(shop: ReplicatedShop, spark: SparkSession) -> dict[str, int]:
-    """Rows of each target, all of which are those of the source."""
-    compared = shop.compared(spark)
-    assert {name: one.differs for name, one in compared.items()} == dict.fromkeys(compared, 0)
-    return {name: one.target for name, one in compared.items()}
-
-
 EVERY = ("shop.order_items", "shop.visits")
 
 
@@ -75,12 +60,12 @@ def test_backfill_then_changes_then_a_pause_while_the_source_is_written_to(
         first = run_dag(replicating(**few))
         assert first.state == "success"
         assert states(first, "backfill") == dict.fromkeys(EVERY, "success")
-        agree(shop, spark)
+        shop.require_same(spark)
         second = run_dag(replicating(**few))
         assert second.state == "success"
         assert ran(second) == ["create", "run.all_done", "run.apply", "run.capture", "run.finish", "run.prepare"]
         assert set(second.returned("run.apply")["objects"]) == set(EVERY)
-        agree(shop, spark)
+        shop.require_same(spark)
         applied = {one.object.applied for one in shop.status().objects}
         assert applied == {shop.status().replication.captured}
         asked = run_dag(
@@ -91,7 +76,7 @@ def test_backfill_then_changes_then_a_pause_while_the_source_is_written_to(
         )
         assert states(asked, "backfill") == states(asked, "apply") == {"shop.order_items": "success"}
         assert set(asked.returned("run.apply")["objects"]) == {"shop.visits"}
-        agree(shop, spark)
+        shop.require_same(spark)
         run_dag(_one(CaptureEventsOperator(task_id="capture", replication=REPLICATION)))
         draining = run_dag(_one(PauseReplicationOperator(task_id="pause", replication=REPLICATION)))
         assert draining.returned("pause")["state"] == "draining"
@@ -99,20 +84,20 @@ def test_backfill_then_changes_then_a_pause_while_the_source_is_written_to(
         drained = run_dag(replicating(**few))
         assert drained.returned("run.finish")["state"] == "paused"
         assert {one.object.applied for one in shop.status().objects} == {held}
-        agree(shop, spark)
+        shop.require_same(spark)
         idle = run_dag(replicating(**few))
         assert (idle.state, idle.task("run.prepare")) == ("success", "skipped")
         run_dag(_one(ResumeReplicationOperator(task_id="resume", replication=REPLICATION)))
         resumed = run_dag(replicating(**few))
         assert resumed.state == "success"
         assert shop.status().replication.captured > held
-        agree(shop, spark)
+        shop.require_same(spark)
     quiet = run_dag(replicating(**few))
     began = warm_spark.read_text().count("\n")
     again = run_dag(replicating(**few))
     assert (quiet.state, again.state) == ("success", "success")
     assert warm_spark.read_text().count("\n") == began  # nothing new starts no JVM
-    assert agree(shop, spark)["order_items"] == shop.sql("SELECT count(*) FROM shop.order_items")[0][0]
+    assert shop.require_same(spark)["order_items"] == shop.sql("SELECT count(*) FROM shop.order_items")[0][0]
     run_dag(_one(DropReplicationOperator(task_id="drop", replication=REPLICATION)))
     assert shop.in_source() == ([], [])
 
@@ -140,7 +125,7 @@ def test_an_object_that_fails_stops_no_other_and_is_taken_up_when_it_is_mended(
     mended = run_dag(replicating(exclude=["shop.visits"]))
     assert mended.state == "success"
     assert states(mended, "backfill")["shop.orders"] == "success"
-    agree(shop, spark)
+    shop.require_same(spark)
 
 
 def test_an_object_whose_apply_fails_turns_the_run_red_and_is_tried_again_by_itself(
@@ -161,7 +146,7 @@ def test_an_object_whose_apply_fails_turns_the_run_red_and_is_tried_again_by_its
     mended = run_dag(replicating(lambda: RequestBackfillOperator(
         task_id="request", replication=REPLICATION, objects="shop.orders"), **few))  # fmt: skip
     assert (mended.state, states(mended, "apply")) == ("success", {"shop.orders": "success"})
-    agree(shop, spark)
+    shop.require_same(spark)
 
 
 def test_a_source_that_is_away_does_not_stop_what_was_captured_from_being_applied(

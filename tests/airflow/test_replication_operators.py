@@ -14,7 +14,6 @@ from tests.airflow.monitored_replications import REASON, made_in
 from tests.airflow.replicated_shop import CONN_ID, REPLICATION, ReplicatedShop
 from tests.airflow.runs import Outcome
 from tests.control.replication_model import ME
-from tests.postgresql import PostgresServer
 from tidemark import metrics
 from tidemark.errors import InvalidArgument
 from tidemark.operators.replication_lifecycle import PauseReplicationOperator, ResumeReplicationOperator
@@ -31,13 +30,6 @@ from tidemark.replication.worker.objects import objects_of, request_backfill
 
 pytestmark = pytest.mark.airflow
 RunDag = Callable[..., Outcome]
-
-
-@pytest.fixture
-def shop(
-    source_server: PostgresServer, airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ReplicatedShop:
-    return ReplicatedShop.at(source_server, tmp_path, monkeypatch.setenv, orders=20)
 
 
 def create(**more: Any) -> CreateReplicationOperator:
