@@ -6,6 +6,8 @@ import importlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -88,6 +90,31 @@ def source(lake: Lake) -> str:
     lake.sql("UPDATE {t} SET name = 'zwei' WHERE id = 2", "w.orders")
     lake.sql("DELETE FROM {t} WHERE id = 3", "w.orders")
     return "w.orders"
+
+
+_READING = """
+import json, sys, threading, time
+from pyspark.sql import SparkSession
+from tidemark.replication.driver.source_rows import rows_read
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+slow = spark.range(0, 12, 1, 12).selectExpr("java_method('java.lang.Thread', 'sleep', 1000L)")
+with rows_read(spark, 1200) as rows:
+    reading = threading.Thread(target=slow.collect)
+    reading.start()
+    seen = [0]
+    while reading.is_alive():
+        seen.append(rows())
+        time.sleep(0.2)
+print(json.dumps(seen))
+"""
+
+
+def test_the_rows_of_a_backfill_are_told_by_the_share_of_its_tasks(server: ConnectServer) -> None:
+    url = f"sc://localhost:{server.port}/;token={server.token}"
+    done = subprocess.run([sys.executable, "-c", _READING, url], capture_output=True, text=True, check=True)
+    seen = json.loads(done.stdout)
+    assert seen == sorted(seen)
+    assert any(0 < rows < 1200 for rows in seen)
 
 
 def test_without_a_server_the_error_says_so_and_nothing_is_lost(
