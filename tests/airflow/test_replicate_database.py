@@ -42,7 +42,7 @@ def test_the_graph_shows_what_waits_for_what(dag: DAG) -> None:
     upstream = {task.task_id.removeprefix("replicate."): _names(task.upstream_task_ids) for task in dag.tasks}
     assert (upstream["capture"], upstream["objects.backfill"]) == ({"prepare"}, {"prepare"})
     assert upstream["apply"] == {"prepare", "capture"}
-    assert {"objects.backfill", "capture"} <= upstream["objects.apply"]
+    assert {"objects.backfill", "capture_ended"} <= upstream["objects.apply"]
     assert {"capture", "apply", "objects.apply"} <= upstream["finish"]
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 import pytest
 
-from tests.control.replication_model import ME, Ends, World, at
-from tidemark.errors import JobDied, TargetMovedOn
+from tests.control.replication_model import ME, Ends, WorkerDied, World, at, columns, found
+from tidemark.errors import JobDied, JobMayRunOn, ObjectFailed, SourceUnreachable, TargetMovedOn
 from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.statements import TransactionKey
-from tidemark.replication.model.jobs import AppliedObject, AppliedObjects, ApplyObjects
+from tidemark.replication.model.jobs import AppliedObject, AppliedObjects, ApplyObjects, ApplyReport
 from tidemark.replication.model.replication import Actor
-from tidemark.replication.worker import objects, run_work
+from tidemark.replication.worker import objects, run_work, status
 from tidemark.replication.worker.apply import ApplyOutcome, apply_objects
 from tidemark.streams.worker.limits import JobPaths
 from tidemark.streams.worker.runtime import Runtime
@@ -106,6 +107,50 @@ def test_objects_with_a_task_of_their_own_wait_for_a_backfill_and_are_at_most_so
 
     world.backfill("s.a", run=during)
     assert world.object("s.a").applied >= at(1)
+
+
+def test_an_error_after_which_the_job_may_still_write_ends_no_write(world: World) -> None:
+    def run(spec: JobSpec) -> JobResult:
+        raise JobMayRunOn(key="k", server="sc://a", deadline="then")
+
+    with pytest.raises(JobMayRunOn):
+        _applied(world, run)
+    assert {one.name.text: one.problem for one in world.objects()} == dict.fromkeys(("s.a", "s.b", "s.c"))
+    other = TransactionKey("dag", "run-9", "apply")
+    assert run_work.objects_together(world.store, "r", key=other).names == ["s.c"]
+
+
+def test_a_result_that_was_not_asked_for_is_the_problem_of_its_object(world: World) -> None:
+    wrong = world.object("s.a")
+
+    def run(spec: JobSpec) -> JobResult:
+        answer = from_plain(AppliedObjects, world.work(spec).report)
+        beyond = ApplyReport(at(99), columns("id", "x"), 1, 1, {})
+        objects = (AppliedObject(one.uid, beyond) if one.uid == wrong.uid else one for one in answer.objects)
+        return JobResult(to_plain(AppliedObjects(tuple(objects))))
+
+    outcomes = _applied(world, run)
+    assert isinstance(outcomes["s.a"].error, ObjectFailed)
+    assert list(status.describe(world.store, "r").failed) == ["s.a"]
+
+
+def test_a_failed_backfill_counts_as_failed_until_nobody_can_try_it_again(world: World) -> None:
+    objects.request_backfill(world.store, "r", ["s.a"], by=ME)
+    with pytest.raises(SourceUnreachable):
+        world.backfill("s.a", Ends.ERROR)
+    assert list(status.describe(world.store, "r").failed) == ["s.a"]
+    world.register(*(found(name, f"id of {name}") for name in ("s.b", "s.c")))
+    assert status.describe(world.store, "r").failed == {}
+
+
+def test_a_backfill_whose_worker_was_killed_is_nobodys_when_its_lease_is_over(world: World) -> None:
+    objects.request_backfill(world.store, "r", ["s.a"], by=ME)
+    with pytest.raises(WorkerDied):
+        world.backfill("s.a", Ends.WORKER_DIED_BEFORE)
+    mine = TransactionKey("dag", "run-1", "rounds")
+    assert run_work.backfilled_by(world.store, "r", key=mine) == ("s.a",)
+    world.clock.go(timedelta(days=1))
+    assert run_work.backfilled_by(world.store, "r", key=mine) == ()
 
 
 def _applied(world: World, run: Callable[[JobSpec], JobResult]) -> Mapping[str, ApplyOutcome]:

@@ -25,6 +25,8 @@ from tidemark.model.codec import from_plain, to_plain
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.streams import TableRef
 from tidemark.replication.model.jobs import (
+    AppliedObject,
+    AppliedObjects,
     ApplyEvents,
     ApplyObjects,
     ApplyReport,
@@ -476,6 +478,10 @@ class TestCapture:
         assert world.object("s.a").schema == columns("id", "x")  # as of what is applied
 
 
+def _answer(world: World, report: ApplyReport) -> JobResult:
+    return JobResult(to_plain(AppliedObjects((AppliedObject(world.object("s.a").uid, report),))))
+
+
 class TestApply:
     def ready(self, world: World) -> None:
         world.replicated("s.a")
@@ -545,9 +551,9 @@ class TestApply:
         def run(spec: JobSpec) -> JobResult:
             objects.request_backfill(world.store, "r", ["s.a"], by=ME)
             world.backfill("s.a", by=OTHER)
-            answer = world.work(spec)
-            assert answer.error is not None
-            return JobResult(to_plain(ApplyReport(at(17), columns("id"), 1, 1, {})))
+            (refused,) = from_plain(AppliedObjects, world.work(spec).report).objects
+            assert refused.error is not None
+            return _answer(world, ApplyReport(at(17), columns("id"), 1, 1, {}))
 
         outcome = world.apply("s.a", run=run)
         assert outcome.reason == "a backfill of it has begun meanwhile"
@@ -556,7 +562,7 @@ class TestApply:
     def test_one_that_needs_a_backfill_needs_a_backfill_where_it_stopped(self, world: World) -> None:
         self.ready(world)
         stopped = ApplyReport(at(16), columns("id", "x"), 0, 0, {}, needs_backfill="column y may have any value")
-        outcome = world.apply("s.a", run=lambda spec: JobResult(to_plain(stopped)))
+        outcome = world.apply("s.a", run=lambda spec: _answer(world, stopped))
         assert (outcome.report, outcome.reason) == (stopped, "column y may have any value")
         assert world.object("s.a").applied == at(16)
         assert "column y may have any value" in status.describe(world.store, "r").alerts[0]

@@ -51,13 +51,13 @@ def test_the_version_at_a_moment_is_told_by_the_times_of_commits(
 ) -> None:
     for version, after in enumerate(committed, start=2):
         commit(tmp_path / "t", version, at=START + after)
-    assert ends_at(stream, open_table, START, lambda: NOW) == (expected,)
+    assert ends_at(stream, open_table, START, lambda: NOW, {}) == (expected,)
 
 
 def test_a_table_whose_log_begins_after_the_moment_ends_at_the_streams_offset(stream: Stream, tmp_path: Path) -> None:
     for file in (tmp_path / "t" / "_delta_log").iterdir():
         os.utime(file, (NOW.timestamp(), NOW.timestamp()))
-    assert ends_at(stream, open_table, START, lambda: NOW + SECOND) == (0,)
+    assert ends_at(stream, open_table, START, lambda: NOW + SECOND, {}) == (0,)
 
 
 def test_a_commit_that_comes_while_the_log_is_read_is_not_in_the_future(stream: Stream, tmp_path: Path) -> None:
@@ -65,4 +65,4 @@ def test_a_commit_that_comes_while_the_log_is_read_is_not_in_the_future(stream: 
         commit(tmp_path / "t", 2, at=NOW + SECOND)
         return open_table(table)
 
-    assert ends_at(stream, opened, START, lambda: NOW + 2 * SECOND) == (1,)
+    assert ends_at(stream, opened, START, lambda: NOW + 2 * SECOND, {}) == (1,)

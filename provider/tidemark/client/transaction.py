@@ -62,7 +62,7 @@ class LakeTransaction:
         self._key = key
         self._checks = checks
         self._started = context.store.clock()
-        self._ends: dict[str, tuple[int, ...]] = {}
+        self._ends: dict[str, int] = {}
         self._windows: dict[str, StreamWindow] = {}
         self._frames: dict[str, PinnedStreams] = {}
         self._begun = False
@@ -193,10 +193,9 @@ class LakeTransaction:
         return self._windows[stream.uid]
 
     def _ends_of(self, stream: Stream) -> tuple[int, ...]:
-        """The tables' versions at the start. They are looked up when the stream is first named, and stay."""
-        if stream.uid not in self._ends:
-            self._ends[stream.uid] = ends_at(stream, self._context.tables, self._started, self._context.store.clock)
-        return self._ends[stream.uid]
+        """The tables' versions at the start. They are looked up when a stream on them is first named, and stay."""
+        context = self._context
+        return ends_at(stream, context.tables, self._started, context.store.clock, self._ends)
 
     def _streams_in(self, parsed: ParsedStatement) -> tuple[str, ...]:
         known = {stream.name.casefold() for stream in list_streams(self._context.store)}

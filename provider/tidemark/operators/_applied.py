@@ -43,6 +43,8 @@ class Applied:
             if facts["events"] or name not in self.objects:
                 self.objects[name] = facts
         self.left = later.left
+        for name in later.objects:
+            self.failed.pop(name, None)
         self.failed |= later.failed
         self.moved |= later.moved
 
@@ -87,11 +89,20 @@ class Applied:
 
 
 def apply_share(runtime: Runtime, replication: str, share: Share, context: Context) -> Applied:
-    """Apply what was captured to the share's objects, in one job. Raises JobError if the job as a whole failed."""
-    from tidemark.replication.worker.apply import apply_objects
+    """Apply what was captured to the share's objects, in one job. An object that failed before has a job of its own, so
+    that it stops no other. Raises JobError if the job of the others failed as a whole.
+    """
+    from tidemark.errors import JobError
+    from tidemark.replication.worker.apply import ApplyOutcome, apply_objects
 
-    before = {one.uid: one for one in share.objects}
-    outcomes = apply_objects(runtime, list(before), by=by_of(context), key=key_of(context))
+    before, by, key = {one.uid: one for one in share.objects}, by_of(context), key_of(context)
+    well = [one.uid for one in share.objects if one.problem is None]
+    outcomes = dict(apply_objects(runtime, well, by=by, key=key))
+    for uid in before.keys() - outcomes.keys():
+        try:
+            outcomes |= apply_objects(runtime, (uid,), by=by, key=key)
+        except JobError as error:
+            outcomes[uid] = ApplyOutcome(error=error)
     found = Applied(left=dict(share.left))
     _tell(found, runtime, replication, before, outcomes)
     return found

@@ -24,6 +24,7 @@ from tidemark.operators._replication import (
     names_of,
     targets_of,
 )
+from tidemark.operators._retries import PERMANENT
 from tidemark.operators._spark import SparkOperator
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplicateContinuouslyOperator"]
 
+BETWEEN_BACKFILLS = timedelta(minutes=1)
+"""The longest time from one backfill of a run to its next."""
+
 
 class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
     """Captures and applies in rounds until a deadline, each round right behind the last. So a change waits for the
@@ -48,8 +52,9 @@ class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
     A round prepares the replication, captures once and applies to all objects, with the promises of those operators.
     A quiet round starts no JVM. After the deadline it continues while another task of the run does a backfill. It ends
     before it if the replication is paused, or an object waits for a backfill that only the next run begins. An object
-    that fails is left out of the later rounds, and FinishReplicationOperator fails for it. Any other failure ends the
-    task, and a retry begins with the next round. Returns {replication, rounds, captured, events, objects, left,
+    that fails for good is left out of the later rounds, and FinishReplicationOperator fails for it. Any other failure
+    ends the task. If something was applied before, it ends well, so that asset events are stored; the next run meets a
+    lasting failure again. Returns {replication, rounds, captured, events, objects, left,
     failed}. `captured` and `events`: numbers of events captured and applied; the rest as ApplyEventsOperator, of each
     object's last round with events. Raises what PrepareReplicationOperator, CaptureEventsOperator and
     ApplyEventsOperator do.
@@ -91,13 +96,29 @@ class ReplicateContinuouslyOperator(SparkOperator, ReplicationOperator):
         rounds = self._rounds(context, store, store.clock() + run_for, leave)
         while rounds.may_go_on():
             next_begins = store.clock() + every
-            rounds.run()
+            if not self._ran(rounds):
+                break
             time.sleep(max(0.0, (next_begins - store.clock()).total_seconds()))
         done = rounds.done
         self._transfers = [*rounds.captured.values(), *done.moved.values()]
         done.announce(self, context, self.replication)
         counts = {"rounds": rounds.number, "captured": rounds.events}
         return {**done.in_plain(self.replication), **counts, "events": rounds.applied}
+
+    def _ran(self, rounds: _Rounds) -> bool:
+        """Whether the round ended well. Raises its error if no round has applied anything: else the asset events of
+        what was applied would be lost.
+        """
+        from tidemark.errors import TidemarkError
+
+        try:
+            rounds.run()
+        except TidemarkError as error:
+            if not rounds.done.moved:
+                raise
+            self.log.error("The rounds end early, and the next run meets this again if it lasts: %s", error)
+            return False
+        return True
 
     def _rounds(self, context: Context, store: ControlStore, until: datetime, leave: Sequence[str]) -> _Rounds:
         from tidemark.hooks.source_connection import source_address
@@ -135,35 +156,42 @@ class _Rounds:
     leave: tuple[str, ...]
     done: Applied
     captured: dict[tuple[str, ...], Transfer] = field(default_factory=dict)
+    copied_at: datetime | None = None
     number: int = 0
     events: int = 0
     applied: int = 0
 
     def may_go_on(self) -> bool:
-        """Whether another round is to begin. Says why not."""
+        """Whether another round is to begin: until the deadline, and while the run backfills. Says why not."""
         from tidemark.replication.worker.run_work import backfilled_by, waits_for_backfill
 
         name, key, log = self.task.replication, key_of(self.context), self.task.log
         if self._is_paused():
             log.info("Replication %s is paused; resume it to go on.", name)
             return False
+        if backfilled_by(self.store, name, key=key):
+            self.copied_at = self.store.clock()
+            return True
+        if self.copied_at is not None and self.store.clock() - self.copied_at < BETWEEN_BACKFILLS:
+            return True
         waiting = [one for one in waits_for_backfill(self.store, name, key=key) if one not in self.leave]
         if waiting and self.number:
             log.info("The next run backfills %s.", ", ".join(waiting))
             return False
-        if self.store.clock() < self.until:
-            return True
-        copying = backfilled_by(self.store, name, key=key)
-        if copying:
-            log.info("The time is over; it goes on while %s are backfilled.", ", ".join(copying))
-        return bool(copying)
+        return self.store.clock() < self.until
 
     def run(self) -> None:
         """One round; nothing if the replication was paused since it was looked at."""
+        from tidemark.errors import TidemarkError
+
         began = self.store.clock()
-        if not self._prepare():
-            return
-        events = self._capture()
+        try:
+            if not self._prepare():
+                return
+            events = self._capture()
+        except TidemarkError:
+            self._apply()  # captured before
+            raise
         applied = self._apply()
         self.number += 1
         self.events += events
@@ -216,17 +244,20 @@ class _Rounds:
         return sum(report.events.values())
 
     def _apply(self) -> int:
-        """The number of events. Objects that failed are left out from now on."""
+        """The number of events. An object that failed for good is left out from now on."""
         from tidemark.operators._applied import apply_share
         from tidemark.replication.worker.lifecycle import drained
         from tidemark.replication.worker.run_work import objects_together
 
         name, key = self.task.replication, key_of(self.context)
-        share = objects_together(self.store, name, key=key, leave=self.done.failed)
+        lasting = [failed for failed, error in self.done.failed.items() if isinstance(error, PERMANENT)]
+        share = objects_together(self.store, name, key=key, leave=lasting)
         applied = apply_share(self.applying, name, share, self.context)
         self.done.take(applied)
         for failed, error in applied.failed.items():
-            self.task.log.error("%s failed, and is left out of the next rounds: %s", failed, error)
+            self.task.log.error("%s failed: %s", failed, error)
+        if applied.failed and not applied.objects:
+            raise applied.first_error()
         drained(self.store, name, by=by_of(self.context))
         return applied.events
 

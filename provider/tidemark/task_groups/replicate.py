@@ -56,12 +56,15 @@ def replicate(
             task_id="capture", **{"max_active_tis_per_dag": 1, **of_all, **(capture or {})}
         )
         # Whatever became of the capture: what the event log has can be applied.
+        capture_ended = EmptyOperator(task_id="capture_ended", trigger_rule=TriggerRule.ALL_DONE)
         applied = ApplyEventsOperator(
             task_id="apply",
             **{"trigger_rule": TriggerRule.ALL_DONE, **of_all, "leave": prepared.output, **(apply or {})},
         )
-        objects = _of_each_object(of_all, captured, backfill or {}, apply or {}).expand(object_name=prepared.output)
-        prepared >> captured >> applied
+        objects = _of_each_object(of_all, capture_ended, backfill or {}, apply or {}).expand(
+            object_name=prepared.output
+        )
+        prepared >> captured >> [applied, capture_ended]
         _finished([prepared, captured, applied, objects], of_all, finish)
     return replicating
 
@@ -95,7 +98,8 @@ def replicate_continuously(
     with TaskGroup(group_id, **group) as replicating:
         prepared = _prepared(of_all, prepare)
         in_rounds = ReplicateContinuouslyOperator(
-            task_id="rounds", **{**of_all, "leave": prepared.output, **(rounds or {})}
+            task_id="rounds",
+            **{"trigger_rule": TriggerRule.ALL_DONE, **of_all, "leave": prepared.output, **(rounds or {})},
         )
         copied = BackfillObjectOperator.partial(task_id="backfill", **of_all, **(backfill or {})).expand(
             object_name=prepared.output
@@ -122,7 +126,7 @@ def _finished(steps: Sequence[Any], of_all: Mapping[str, Any], more: Mapping[str
 
 
 def _of_each_object(
-    of_all: Mapping[str, Any], captured: CaptureEventsOperator, backfill: Mapping[str, Any], apply: Mapping[str, Any]
+    of_all: Mapping[str, Any], capture_ended: EmptyOperator, backfill: Mapping[str, Any], apply: Mapping[str, Any]
 ) -> Any:
     """The group that is expanded over the objects: a backfill, and the apply behind it, if the backfill did not fail.
     The apply waits for the capture, with any result.
@@ -134,6 +138,6 @@ def _of_each_object(
         applied = ApplyEventsOperator(
             task_id="apply", **{"trigger_rule": TriggerRule.NONE_FAILED, **of_all, "objects": [object_name], **apply}
         )
-        [copied, captured] >> applied
+        [copied, capture_ended] >> applied
 
     return objects

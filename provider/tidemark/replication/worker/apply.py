@@ -18,8 +18,9 @@ from functools import partial
 import sqlalchemy as sa
 
 from tidemark.control.store import ControlStore
-from tidemark.errors import JobFailed, ObjectFailed, TidemarkError, from_record
+from tidemark.errors import JobError, JobFailed, ObjectFailed, StoreError, TidemarkError, from_record
 from tidemark.model.codec import from_json, to_json
+from tidemark.model.jobs import JobSpec
 from tidemark.model.statements import TransactionKey
 from tidemark.replication.model.jobs import APPLY_EVENTS, AppliedObject, ApplyEvents, ApplyObjects, ApplyReport
 from tidemark.replication.model.replication import Actor, LogPosition, ReplicatedObject, Replication
@@ -87,24 +88,46 @@ def _ran(
     """One job; `reports` get what it has applied. Returns the objects that go no further."""
     store, ended = runtime.store, dict[str, ApplyOutcome]()
     spec = runtime.spec(APPLY_EVENTS, ApplyObjects(tuple(one.request for one in begun)), key=key, deadline=deadline)
-    try:
-        answers = {one.uid: one for one in report_of(APPLY_EVENTS, runtime.run(spec)).objects}
-    except TidemarkError as error:
+    answers, failure = _answers(runtime, spec)
+    if failure is not None:
         for one in begun:
-            _failed(store, one.write, str(error), deadline=deadline)
-        raise
+            _failed(store, one.write, str(failure), deadline=deadline)
+        if not any(reports.values()):
+            raise failure
+        return {one.write.object_uid: _ended(reports, one, failure) for one in begun}
     for one in begun:
         uid = one.write.object_uid
         try:
             report = _answered(store, one.write, answers.get(uid, AppliedObject(uid)), deadline=deadline)
+        except StoreError:
+            raise
         except TidemarkError as error:
-            ended[uid] = ApplyOutcome(_together(reports[uid]), error=error)
+            _failed(store, one.write, str(error), deadline=deadline)
+            ended[uid] = _ended(reports, one, error)
             continue
         if report is None:
             ended[uid] = ApplyOutcome(_together(reports[uid]), "a backfill of it has begun meanwhile")
         else:
             reports[uid].append(report)
     return ended
+
+
+def _answers(runtime: Runtime, spec: JobSpec) -> tuple[Mapping[str, AppliedObject], TidemarkError | None]:
+    """The result of each object, or the error of the job, which has surely ended. Raises errors after which the job may
+    still write.
+    """
+    try:
+        answer = runtime.run(spec)
+    except JobError as error:
+        return {}, error
+    try:
+        return {one.uid: one for one in report_of(APPLY_EVENTS, answer).objects}, None
+    except TidemarkError as error:
+        return {}, error
+
+
+def _ended(reports: Mapping[str, list[ApplyReport]], begun: _Begun, error: TidemarkError) -> ApplyOutcome:
+    return ApplyOutcome(_together(reports[begun.write.object_uid]), error=error)
 
 
 def _begin(
@@ -198,9 +221,7 @@ def _answered(
 ) -> ApplyReport | None:
     """The answer is stored, once; None where the write was given up. Raises the object's error."""
     if answer.report is None:
-        failure = from_record(answer.error) if answer.error else JobFailed(error="none", message="it has no result")
-        _failed(store, write, str(failure), deadline=deadline)
-        raise failure
+        raise from_record(answer.error) if answer.error else JobFailed(error="none", message="it has no result")
     report = answer.report
     return store.write(lambda connection: _stored(connection, store, write, report, deadline=deadline))
 

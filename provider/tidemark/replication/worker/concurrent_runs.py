@@ -18,12 +18,14 @@ __all__ = ["ConcurrentRuns", "find_concurrent_runs", "is_captured_now"]
 @dataclass(frozen=True)
 class ConcurrentRuns:
     """The work of other runs. `backfilled`, `applied`: object uid → run. `runs`: of the same DAG that do backfills, or
-    did until a lease ago. So a run that is between two backfills counts, too.
+    did until a lease ago. So a run that is between two backfills counts, too. `mine`: uids of the objects that the run
+    that asks backfills now.
     """
 
     backfilled: Mapping[str, str]
     applied: Mapping[str, str]
     runs: int
+    mine: frozenset[str] = frozenset()
 
 
 def find_concurrent_runs(store: ControlStore, name: str, *, key: TransactionKey) -> ConcurrentRuns:
@@ -32,12 +34,14 @@ def find_concurrent_runs(store: ControlStore, name: str, *, key: TransactionKey)
     def read(connection: sa.Connection) -> ConcurrentRuns:
         uid = replications.find(connection, name).replication.uid
         heard = object_writes.heard_of(connection, uid, now=store.clock())
-        others = [(one, *_dag_and_run(one)) for one in heard]
-        others = [one for one in others if one[1:] != (key.dag_id, key.run_id)]
+        writes = [(one, *_dag_and_run(one)) for one in heard]
+        others = [one for one in writes if one[1:] != (key.dag_id, key.run_id)]
+        own = [one for one, *run in writes if run == [key.dag_id, key.run_id] and _is_held(one)]
         held = [(write, f"{dag}/{run}") for write, dag, run in others if _is_held(write)]
         return ConcurrentRuns(
             backfilled={one.object_uid: run for one, run in held if one.kind is WriteKind.BACKFILL},
             applied={one.object_uid: run for one, run in held if one.kind is WriteKind.APPLY},
+            mine=frozenset(one.object_uid for one in own if one.kind is WriteKind.BACKFILL),
             runs=len({run for one, dag, run in others if dag == key.dag_id and one.kind is WriteKind.BACKFILL}),
         )
 

@@ -45,7 +45,7 @@ def objects_alone(store: ControlStore, name: str, *, key: TransactionKey, active
     """
     elsewhere = find_concurrent_runs(store, name, key=key)
     begins = backfills(get_replication(store, name).state)
-    busy = elsewhere.runs >= max(1, active_runs - 1)
+    busy = active_runs > 1 and elsewhere.runs >= active_runs - 1
     mine, left = list[ReplicatedObject](), dict[str, str]()
     for one in to_work_at(store, name):
         due = begins and is_due(one)
@@ -94,10 +94,9 @@ def _without_those_of_others(
 
 
 def backfilled_by(store: ControlStore, name: str, *, key: TransactionKey) -> tuple[str, ...]:
-    """Names of objects that this run backfills now. Raises ReplicationNotFound."""
-    elsewhere = find_concurrent_runs(store, name, key=key).backfilled
-    active = (one for one in objects_of(store, name) if one.state is ObjectState.ACTIVE)
-    return tuple(one.name.text for one in active if one.uid not in elsewhere)
+    """Names of objects that this run backfills now: a task of it was heard of. Raises ReplicationNotFound."""
+    mine = find_concurrent_runs(store, name, key=key).mine
+    return tuple(one.name.text for one in objects_of(store, name) if one.uid in mine)
 
 
 def waits_for_backfill(store: ControlStore, name: str, *, key: TransactionKey) -> tuple[str, ...]:

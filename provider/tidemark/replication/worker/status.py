@@ -20,7 +20,7 @@ from tidemark.replication.model.replication import (
     ReplicationTransition,
 )
 from tidemark.replication.planning.kept_out import kept_out_notices
-from tidemark.replication.planning.lifecycle import has_all, why_no_backfill, why_not_applied
+from tidemark.replication.planning.lifecycle import applies, has_all, why_no_backfill, why_not_applied
 from tidemark.replication.store import object_writes, replicated_objects, replications
 from tidemark.replication.store.replicated_objects import StoredObject
 from tidemark.replication.store.replications import StoredReplication
@@ -110,6 +110,8 @@ class ReplicationStatus:
     @property
     def failed(self) -> Mapping[str, str]:
         """The error of the last backfill or apply of selected objects, until one succeeds; by name."""
+        if not applies(self.replication.state):
+            return {}
         failing = (one.object for one in self.selected if _failed(one.object))
         return {one.name.text: one.problem or "its backfill failed" for one in failing}
 
@@ -126,7 +128,8 @@ class ReplicationStatus:
 
 def _failed(one: ReplicatedObject) -> bool:
     can_go_on = one.state is not ObjectState.STOPPED and why_not_applied(one) is None
-    return one.state is ObjectState.FAILED or (can_go_on and one.problem is not None)
+    is_tried_again = one.state is ObjectState.FAILED and why_no_backfill(one) is None
+    return is_tried_again or (can_go_on and one.problem is not None)
 
 
 def describe(store: ControlStore, name: str) -> ReplicationStatus:

@@ -107,14 +107,20 @@ def window_from(stream: Stream, ends: Sequence[int], now: datetime) -> StreamWin
     )
 
 
-def ends_at(stream: Stream, tables: Tables, moment: datetime, clock: Callable[[], datetime]) -> tuple[int, ...]:
-    """The version of each base at `moment`, which is past, by the times of the commits (R21).
+def ends_at(
+    stream: Stream, tables: Tables, moment: datetime, clock: Callable[[], datetime], known: dict[str, int]
+) -> tuple[int, ...]:
+    """The version of each base at `moment`, which is past, by the times of the commits (R21). `known`: versions of
+    tables, by their paths, that were found before; what is found is added, so that a table has one.
 
     The writer's clock may differ from ours. A commit that counts as later is left for the next transaction, so no
     change is lost. A table whose newest commit is in the future ends at its head. Raises as `Tables`, LogIncomplete.
     """
-    logs = [(base.version, wherever(tables)(base.table)) for base in stream.bases]
-    return tuple(_version_by(log, moment, clock, least=offset) for offset, log in logs)
+    for base in stream.bases:
+        if base.table.path not in known:
+            log = wherever(tables)(base.table)
+            known[base.table.path] = _version_by(log, moment, clock, least=base.version)
+    return tuple(known[base.table.path] for base in stream.bases)
 
 
 def _version_by(log: DeltaLog, moment: datetime, clock: Callable[[], datetime], *, least: int) -> int:
