@@ -29,6 +29,7 @@ from tidemark.operators.partitions import (
 from tidemark.operators.rebase import RebaseStreamOperator
 from tidemark.operators.replay import ReplayWindowOperator
 from tidemark.operators.replication_capture import CaptureEventsOperator
+from tidemark.operators.replication_continuous import ReplicateContinuouslyOperator
 from tidemark.operators.replication_lifecycle import (
     PauseReplicationOperator,
     RecoverReplicationOperator,
@@ -106,6 +107,7 @@ with DAG(
     events = CaptureEventsOperator(task_id="events", **shop)
     copy = BackfillObjectOperator.partial(task_id="copy", **shop).expand(object_name=prepare.output)
     apply = ApplyEventsOperator(task_id="apply", **shop)
+    rounds = ReplicateContinuouslyOperator(task_id="rounds", **shop)
     finished = FinishReplicationOperator(task_id="finished", **shop)
     done = BackfillDoneSensor(task_id="done", **shop)
     behind = ReplicationLagSensor(task_id="behind", **shop, lag_seconds=3600)
@@ -122,6 +124,7 @@ with DAG(
         >> events
         >> copy
         >> apply
+        >> rounds
         >> finished
         >> [done, behind]
         >> hold
