@@ -256,7 +256,7 @@ class World:
         )
 
     def apply_all(self, ends: Ends = Ends.WELL, by: Actor = ME) -> Mapping[str, ApplyOutcome]:
-        """What can be applied now, in one job; by name."""
+        """Everything that can be applied now, in one job; by name."""
         runtime = Runtime(self.store, run=self.runner(ends), paths=JobPaths("/w", "/x"))
         names = {one.uid: one.name.text for one in to_apply(self.store, self.name)}
         return {names[uid]: one for uid, one in apply_objects(runtime, list(names), by=by).items()}

@@ -1,4 +1,4 @@
-"""Where a stream's tables stood at a moment that is just past (R21), whatever clock their writers have."""
+"""The versions of a stream's tables at a moment that is just past (R21), with any clock of their writers."""
 
 from __future__ import annotations
 

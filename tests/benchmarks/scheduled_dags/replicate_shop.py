@@ -1,4 +1,4 @@
-"""What the benchmark of a scheduled replication runs, every REPLICATE_EVERY seconds, or in rounds where that is 0."""
+"""The DAG of the benchmark of a scheduled replication: every REPLICATE_EVERY seconds, or in rounds if that is 0."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from tidemark.replication.model.replication import (
     Actor,
     FoundObject,
     HeldTable,
-    LogPosition,
     ObjectName,
     ObjectState,
     ReplicatedObject,
+    Replication,
 )
 from tidemark.replication.planning.another_cluster import LastSeen
 from tidemark.replication.planning.lifecycle import (
@@ -162,28 +162,26 @@ def to_work_at(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
     replication is not started or paused. An object that failed for good is still applied. Raises ReplicationNotFound.
     """
 
-    def look(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
-        replication = replications.find(connection, name).replication
-        objects = [one.object for one in replicated_objects.of_replication(connection, replication.uid)]
-        begins, goes_on = backfills(replication.state), applies(replication.state)
-        return tuple(
-            one for one in objects if (begins and is_due(one)) or (goes_on and _goes_on(one, replication.captured))
-        )
+    def has_work(replication: Replication, one: ReplicatedObject) -> bool:
+        return (backfills(replication.state) and is_due(one)) or _can_be_applied(replication, one)
 
-    return store.read(look)
+    return _chosen(store, name, has_work)
 
 
 def to_apply(store: ControlStore, name: str) -> tuple[ReplicatedObject, ...]:
     """The objects whose captured events can be applied, by name; () where the replication is not started or paused.
     Raises ReplicationNotFound.
     """
+    return _chosen(store, name, _can_be_applied)
 
+
+def _chosen(
+    store: ControlStore, name: str, choose: Callable[[Replication, ReplicatedObject], bool]
+) -> tuple[ReplicatedObject, ...]:
     def look(connection: sa.Connection) -> tuple[ReplicatedObject, ...]:
         replication = replications.find(connection, name).replication
-        if not applies(replication.state):
-            return ()
         objects = (one.object for one in replicated_objects.of_replication(connection, replication.uid))
-        return tuple(one for one in objects if _goes_on(one, replication.captured))
+        return tuple(one for one in objects if choose(replication, one))
 
     return store.read(look)
 
@@ -272,6 +270,7 @@ def is_due(one: ReplicatedObject) -> bool:
     return begun and why_no_backfill(one) is None
 
 
-def _goes_on(one: ReplicatedObject, captured: LogPosition | None) -> bool:
+def _can_be_applied(replication: Replication, one: ReplicatedObject) -> bool:
     """An object that the source no longer has is done when it has the last of its events."""
-    return why_not_applied(one) is None and not (one.gone and has_all(one, captured))
+    is_done = one.gone and has_all(one, replication.captured)
+    return applies(replication.state) and why_not_applied(one) is None and not is_done

@@ -12,14 +12,14 @@ from tidemark.errors import ReplicationInvalid, SlotBusy, SourceLocked, StoreErr
 from tidemark.failpoints import failpoint
 from tidemark.lake.delta_log import DeltaLog
 from tidemark.model.streams import TableRef
-from tidemark.replication.model.replication import Actor, ObjectName, ReplicatedObject, Replication, ReplicationState
+from tidemark.replication.model.replication import Actor, ObjectName, Replication, ReplicationState
 from tidemark.replication.sources.open import Source
 from tidemark.replication.worker import lifecycle
 from tidemark.replication.worker.capture import OpenLog, require_slot
 from tidemark.replication.worker.definitions import get_replication
 from tidemark.replication.worker.discovery import Discovery, discover, postpone, rediscover
 from tidemark.replication.worker.gaps import mark_unpublished
-from tidemark.replication.worker.objects import Registered, register, to_work_at
+from tidemark.replication.worker.objects import Registered, register
 
 __all__ = ["Prepared", "prepare"]
 
@@ -30,13 +30,12 @@ LOCKED = "it could not be published, as others have it locked (look at pg_locks)
 
 @dataclass(frozen=True)
 class Prepared:
-    """The work that a run has before it. `objects`: those that it has something to do for. `made`: everything that was
-    made or altered in the source. `warnings`, in words: what was asked for and is not replicated, or needs a look.
-    `registered`: the result of the look at its catalog, None if nobody looked.
+    """The result of a look at the source. `made`: everything that was made or altered there. `warnings`, in words: what
+    was asked for and is not replicated, or needs a look. `registered`: the result of the look at its catalog, None if
+    nobody looked.
     """
 
     replication: Replication
-    objects: tuple[ReplicatedObject, ...]
     made: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     registered: Registered | None = None
@@ -65,7 +64,7 @@ def prepare(
     """
     replication = lifecycle.start(store, name, by=by)
     if replication.state is ReplicationState.DRAINING:
-        return Prepared(replication, to_work_at(store, name))
+        return Prepared(replication)
     try:
         if replication.state is not ReplicationState.STARTING:
             with suppress(SlotBusy):  # another run captures, so the slot is there; nothing here needs it idle
@@ -86,7 +85,7 @@ def prepare(
     registered = register(store, name, discovery.everything, targets=targets, by=by, tables=tables)
     replication = get_replication(store, name)
     warnings = (*discovery.warnings, *source.alerts(replication))
-    return Prepared(replication, to_work_at(store, name), made, warnings, registered)
+    return Prepared(replication, made, warnings, registered)
 
 
 def _discovered(store: ControlStore, source: Source, replication: Replication, by: Actor) -> Discovery:
