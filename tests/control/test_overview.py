@@ -149,16 +149,14 @@ def test_a_stream_that_never_was_is_not_found(store: ControlStore) -> None:
         store.read(lambda connection: overview.find_row(connection, "nobody"))
 
 
-def test_a_page_of_10000_streams_is_one_query_and_quick(store: ControlStore) -> None:
+def test_a_page_of_10000_streams_is_one_query(store: ControlStore) -> None:
     rows = [stream(n, f"stream_{n:05}") for n in range(MANY)]
     store.write(lambda connection: streams.insert(connection, rows[0], who="test"))
     like = store.read(lambda c: dict(c.execute(sa.select(schema.streams)).mappings().one()))
     more = [{**like, "uid": s.uid, "name": s.name, "folded_name": s.name, "anchor": s.anchor} for s in rows[1:]]
     store.write(lambda connection: connection.execute(schema.streams.insert(), more))
     for wish in ({}, {"offset": 9_950}, {"search": "9"}, {"sort": SortBy.ADVANCED}, {"sort": SortBy.HELD}):
-        started = datetime.now(UTC)
         with counted() as queries:
             found = store.read(lambda connection, w=wish: overview.page(connection, **w))
         assert len(found.rows) == 50
         assert len(queries) == 1
-        assert datetime.now(UTC) - started < timedelta(seconds=2)
