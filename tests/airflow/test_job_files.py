@@ -20,6 +20,7 @@ from tidemark.hooks._job_files import alive, sweep_hourly, sweep_job_files
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.tidemark import TidemarkHook
 from tidemark.streams.model.transaction_jobs import WRITE, StatementsRequest
+from tidemark.warm_spark.scratch import make_scratch, remove_scratch
 
 pytestmark = pytest.mark.airflow
 StandIn = Callable[[str], Path]
@@ -64,6 +65,23 @@ def test_what_a_dead_job_left_goes_by_its_age_and_a_second_run_finds_nothing(
     assert sweep_job_files(tmp_path, NOW, NOW - WEEK) == swept
     assert sweep_job_files(tmp_path, NOW, NOW - WEEK).removed == ()
     assert left_in(tmp_path) == sorted(f"{young}{part}" for part in parts)
+
+
+def test_the_temporary_files_of_a_killed_driver_go_after_a_day_and_with_its_other_files(tmp_path: Path) -> None:
+    ages = {"young": 0.9, "dead": 1.1, "old": 8, "alive": 80}
+    jobs = {name: a_job(tmp_path, written=NOW) for name in ages}
+    scratch = {name: make_scratch(tmp_path / job) for name, job in jobs.items()}
+    for name, days in ages.items():
+        (scratch[name] / "jar").touch()
+        for file in (*tmp_path.glob(f"{jobs[name]}/*"), *tmp_path.glob(f"{jobs[name]}*")):
+            set_time(file, NOW - timedelta(days=days))
+    with alive(tmp_path / jobs["alive"]):
+        age(tmp_path / jobs["alive"])
+        sweep_job_files(tmp_path, NOW, NOW - WEEK)
+    assert {name for name in ages if scratch[name].exists()} == {"young", "alive"}
+    remove_scratch(tmp_path / jobs["young"])
+    remove_scratch(tmp_path / jobs["alive"])
+    assert not any(one.exists() for one in scratch.values())
 
 
 @pytest.mark.parametrize("part", ["spark.log", ".result.json.progress", ".cancel"])

@@ -90,11 +90,27 @@ def test_a_driver_that_dies_is_job_died_with_its_exit_code_and_last_lines(
     assert sorted(os.listdir(tmp_path / "jobs" / "one")) == ["alive", "spark.log", "spec.json"]
 
 
-def test_a_driver_that_is_killed_is_job_died(job: SparkJob, spark_submit: StandIn, tmp_path: Path) -> None:
-    spark_submit("kill -9 $$")
+def test_a_job_whose_log_cannot_be_written_goes_on_and_says_so_once(
+    job: SparkJob, spark_submit: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark_submit(f"mkdir {tmp_path}/jobs/one/spark.log; {NOISE}; {NOISE}; {RESULT}")
+    assert job.run(spec_in(tmp_path)).report == {"seen": "the store"}
+    assert capsys.readouterr().out.count("lines of Spark's own log are lost") == 1
+
+
+def test_a_driver_that_is_killed_is_job_died_and_leaves_no_temporary_files(
+    job: SparkJob, spark_submit: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary files"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    told = tmp_path / "told"
+    spark_submit(f"echo $SPARK_SUBMIT_OPTS > {told}; touch '{temporary}'/tidemark-spark-*/jar; kill -9 $$")
     with pytest.raises(JobDied) as died:
         job.run(spec_in(tmp_path))
     assert died.value.exit_code == -9
+    assert f'"-Djava.io.tmpdir={temporary}/tidemark-spark-' in told.read_text()
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_driver_that_ends_well_without_a_result_is_job_left_no_result(

@@ -16,15 +16,20 @@ TAIL_LINES = 25
 
 def follow(lines: Iterable[str], spark_log: Path, tail: deque[str], say: Callable[[str], object]) -> None:
     """Reads `lines` to their end, with secrets masked. Lines that begin with `tidemark: ` are logged at once, without
-    it.
+    it. A log that cannot be written, as on a full disk, is said once and fails no job.
     """
-    with spark_log.open("a", encoding="utf-8", errors="replace") as kept:
-        for line in map(_masked, lines):
-            kept.write(line)
-            tail.append(line.rstrip())
-            if line.startswith(PROGRESS):
-                kept.flush()
-                say(line.removeprefix(PROGRESS).rstrip())
+    told = False
+    for line in map(_masked, lines):
+        tail.append(line.rstrip())
+        if line.startswith(PROGRESS):
+            say(line.removeprefix(PROGRESS).rstrip())
+        try:
+            with spark_log.open("a", encoding="utf-8", errors="replace") as kept:
+                kept.write(line)
+        except OSError as error:
+            if not told:
+                say(f"lines of Spark's own log are lost, {spark_log} cannot be written: {error}")
+            told = True
 
 
 def _masked(line: str) -> str:

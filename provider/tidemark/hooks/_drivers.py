@@ -18,6 +18,7 @@ from tidemark.hooks._driver_environment import DriverEnvironment, driver_environ
 from tidemark.model.codec import to_json
 from tidemark.model.source_address import SourceAddress
 from tidemark.model.spark import DELTA_SETTINGS
+from tidemark.warm_spark.scratch import make_scratch, with_scratch
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -82,7 +83,7 @@ class Drivers:
             packages=",".join(self._all_packages()) or None,
             py_files=str(spark_side_archive(files.directory)),
             application_args=list(files.arguments),
-            environment=self.environment(),
+            environment=with_scratch(self.environment(), make_scratch(files.directory)),
             inherited=files.inherited,
             name="tidemark",
         )

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tidemark.lake.orphans import Swept, in_turn
 from tidemark.warm_spark.locks import is_held
+from tidemark.warm_spark.scratch import remove_scratch
 
 __all__ = ["SECRETS", "alive", "sweep_archives", "sweep_hourly", "sweep_job_files"]
 
@@ -25,6 +26,7 @@ SECRETS = "secret.properties"
 KEPT_FOR = timedelta(days=7)
 _HELD = "alive"
 _SWEPT = ".swept"
+_SCRATCH_KEPT_FOR = timedelta(days=1)
 _EVERY = timedelta(hours=1)
 _READ_WITHIN = timedelta(hours=1)  # spark-submit reads its properties at its start
 _LOOKED_AT = 10_000
@@ -75,7 +77,8 @@ def sweep_job_files(
     directory: Path, now: datetime, older_than: datetime, *, at_most: int | None = None, dry_run: bool = False
 ) -> Swept:
     """Removes the files of jobs that no process holds and that were not written since `older_than`. A file of secrets
-    is removed as soon as it must have been read. It checks about `at_most` jobs.
+    is removed as soon as it must have been read. A dead driver's temporary files are removed after a day. It checks about
+    `at_most` jobs.
 
     Other names are ignored, and links are not followed. Idempotent: a second run finds nothing to do.
     """
@@ -84,13 +87,14 @@ def sweep_job_files(
     left: dict[str, str] = {}
     for job in in_turn(jobs, at_most, now):
         try:
-            if not dry_run:
+            if _is_dead(jobs[job], directory / job, older_than):
+                for file in () if dry_run else jobs[job]:
+                    _remove(file)
+                removed.append(str(directory / job))
+            elif not dry_run:
                 _forget_secrets(directory / job, now - _READ_WITHIN)
-            if not _is_dead(jobs[job], directory / job, older_than):
-                continue
-            for file in () if dry_run else jobs[job]:
-                _remove(file)
-            removed.append(str(directory / job))
+                if _is_dead(jobs[job], directory / job, now - _SCRATCH_KEPT_FOR):
+                    remove_scratch(directory / job)
         except FileNotFoundError:  # its owner or another sweep has removed it
             continue
         except OSError as error:
@@ -150,6 +154,7 @@ def _forget_secrets(directory: Path, before: datetime) -> None:
 
 def _remove(file: Path) -> None:
     if file.is_dir() and not file.is_symlink():
+        remove_scratch(file)
         shutil.rmtree(file)
     else:
         file.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from tidemark.hooks._files import private_directory
 from tidemark.hooks._job_files import alive
 from tidemark.hooks.spark_job import SparkJob
 from tidemark.hooks.spark_mode import SparkMode
+from tidemark.warm_spark.scratch import remove_scratch
 
 __all__ = ["SparkApplication"]
 
@@ -46,6 +47,7 @@ class SparkApplication(SparkJob):
                     with self._ending_the_session(driver), self._ending_the_group(driver):
                         driver.submit(str(application), cwd=str(directory))
         finally:
+            remove_scratch(directory)
             shutil.rmtree(directory, ignore_errors=True)
         if driver.exit_code != 0:
             raise JobDied(key=name, exit_code=driver.exit_code, tail="\n".join(driver.tail))

@@ -37,6 +37,7 @@ from tidemark.metrics import job_ended
 from tidemark.model.codec import from_json, to_json
 from tidemark.model.jobs import JobResult, JobSpec
 from tidemark.model.source_address import SourceAddress
+from tidemark.warm_spark.scratch import remove_scratch
 
 if TYPE_CHECKING:
     from tidemark.hooks.settings import TidemarkSettings
@@ -133,6 +134,7 @@ class SparkJob:
             failed = answer.error is not None
             return answer
         finally:
+            remove_scratch(directory)
             if failed:
                 log.error("Spark's own log is kept in %s", driver.spark_log)
             else:

@@ -19,6 +19,7 @@ from tidemark.errors import WarmSparkNotStarted
 from tidemark.hooks._files import private_directory
 from tidemark.warm_spark.home import LOG, ServerHome
 from tidemark.warm_spark.records import TOKEN, ServerOrder, ServerRecord, digest_of
+from tidemark.warm_spark.scratch import make_scratch, with_scratch
 from tidemark.warm_spark.start import Taken, start_server, take
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class WarmSpark:
             conf=self.conf,
             packages=",".join(order.packages) or None,
             application_args=[str(self.home.root), str(directory)],
-            environment={**self.environment, TOKEN: secrets.token_urlsafe(32)},
+            environment=with_scratch({**self.environment, TOKEN: secrets.token_urlsafe(32)}, make_scratch(directory)),
             inherited=(alive,),
             name="tidemark-warm",
         )

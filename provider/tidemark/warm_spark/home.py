@@ -14,6 +14,7 @@ from pathlib import Path
 from tidemark.model.codec import from_json, to_json
 from tidemark.warm_spark.locks import is_held
 from tidemark.warm_spark.records import ServerRecord
+from tidemark.warm_spark.scratch import remove_scratch
 
 __all__ = [
     "ALIVE",
@@ -79,14 +80,19 @@ class ServerHome:
                 yield record, self.uses(record.directory)
 
     def sweep(self, now: datetime) -> None:
-        """Removes the directories of ended servers but the last few, and other homes that nobody has used for a week.
+        """Removes the temporary files of ended servers, and their directories but the last few. Homes that nobody has
+        used for a week go, too.
         A second run finds nothing to do.
         """
         ended = [place for place in self.servers() if not is_held(place / ALIVE)]
+        for place in reversed(ended):  # which changes their times, and keeps their order
+            remove_scratch(place)
         for place in ended[_KEPT:]:
             shutil.rmtree(place, ignore_errors=True)
         for other in map(ServerHome, self.root.parent.iterdir()):
             if other.root != self.root and other.root.is_dir() and other.is_forgotten(now - _FORGOTTEN_AFTER):
+                for place in other.servers():
+                    remove_scratch(place)
                 shutil.rmtree(other.root, ignore_errors=True)
 
     def is_forgotten(self, before: datetime) -> bool:
@@ -112,6 +118,7 @@ def end_server(record: ServerRecord) -> None:
     if is_alive(record):
         with suppress(ProcessLookupError):
             os.killpg(record.process_id, signal.SIGKILL)
+        remove_scratch(record.place)
 
 
 def heap_in_use(place: Path) -> int:

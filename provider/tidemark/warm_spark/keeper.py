@@ -23,6 +23,7 @@ from tidemark.model.codec import from_json
 from tidemark.warm_spark.home import LOG, ServerHome, write_pulse
 from tidemark.warm_spark.locks import lock_now
 from tidemark.warm_spark.records import ORDER, TOKEN, USER, ServerOrder, ServerRecord
+from tidemark.warm_spark.scratch import remove_scratch
 from tidemark.warm_spark.slots import Slot, slot_files
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ def main(arguments: list[str]) -> None:
     finally:
         with suppress(Exception):
             spark.stop()
+        remove_scratch(directory)
         os.killpg(record.process_id, signal.SIGKILL)
 
 

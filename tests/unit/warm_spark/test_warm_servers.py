@@ -22,6 +22,7 @@ from tidemark.warm_spark.home import ALIVE, LOG, ServerHome, end_server, is_aliv
 from tidemark.warm_spark.keeper import Keeper
 from tidemark.warm_spark.locks import is_held, lock_now
 from tidemark.warm_spark.records import ServerOrder, ServerRecord
+from tidemark.warm_spark.scratch import make_scratch, remove_scratch
 from tidemark.warm_spark.slots import Slot, busy_slots, take_slot
 from tidemark.warm_spark.start import start_server, take
 
@@ -115,9 +116,11 @@ def test_a_server_is_retired_once_and_never_its_successor(home: ServerHome, reco
 
 
 def test_nothing_of_the_dead_stays_but_the_last_logs(home: ServerHome, record: ServerRecord) -> None:
+    scratch = [make_scratch(record.place)]
     for number in range(6):
         (home.root / f"dead-{number}").mkdir()
         (home.root / f"dead-{number}" / ALIVE).touch()
+        scratch.append(make_scratch(home.root / f"dead-{number}"))
         os.utime(home.root / f"dead-{number}", (number, number))
     old, young = (home.root.parent / name for name in ("old", "young"))
     for other in (old, young):
@@ -131,6 +134,8 @@ def test_nothing_of_the_dead_stays_but_the_last_logs(home: ServerHome, record: S
         "one",
     ]
     assert (old.exists(), young.exists()) == (False, True)
+    assert [one.exists() for one in scratch] == [True] + 6 * [False]
+    remove_scratch(record.place)
 
 
 def test_ten_tasks_at_once_start_one_server(home: ServerHome) -> None:
