@@ -77,8 +77,8 @@ def sweep_job_files(
     directory: Path, now: datetime, older_than: datetime, *, at_most: int | None = None, dry_run: bool = False
 ) -> Swept:
     """Removes the files of jobs that no process holds and that were not written since `older_than`. A file of secrets
-    is removed as soon as it must have been read. A dead driver's temporary files are removed after a day. It checks about
-    `at_most` jobs.
+    is removed as soon as it must have been read. A dead driver's temporary files are removed after a day.
+    It checks about `at_most` jobs.
 
     Other names are ignored, and links are not followed. Idempotent: a second run finds nothing to do.
     """
