@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-__all__ = ["entry_of", "reason_of"]
+from tidemark.hooks import _driver_log
+
+__all__ = ["DRIVER_LOG", "entry_of", "reason_of"]
+
+DRIVER_LOG = Path(_driver_log.__file__).name
+"""The `filename` of entries that tell the progress of Spark jobs."""
 
 
 def entry_of(line: str) -> Mapping[str, Any]:

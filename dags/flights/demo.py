@@ -18,12 +18,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from flights.airflow_log import entry_of, reason_of
+from flights.airflow_log import DRIVER_LOG, entry_of, reason_of
 
 DAG = "flights_stream"
 STARTING, ENDING = "[DAG TEST] starting task_id=", "[DAG TEST] end task task_id="
 TOLD_BY_TASKS = "flights"  # the logger of the DAG's own tasks
-PROGRESS_FILE = "_submission.py"  # progress of Spark jobs
 
 
 @dataclass
@@ -41,7 +40,7 @@ class Telling:
             yield f"\n[{time.monotonic() - self.started:4.0f} s] {self.task}"
         elif event.startswith(ENDING):
             yield f"         done in {time.monotonic() - self.task_started:.0f} s"
-        elif entry.get("logger") == TOLD_BY_TASKS or entry.get("filename") == PROGRESS_FILE:
+        elif entry.get("logger") == TOLD_BY_TASKS or entry.get("filename") == DRIVER_LOG:
             yield f"         {event}"
         elif entry.get("level") in ("error", "critical"):
             yield f"         {event}. {reason_of(entry)}"
@@ -55,6 +54,7 @@ def main() -> int:
     home.mkdir(parents=True, exist_ok=True)
     print(f"Airflow's home is {home}: no connection, the lake in {home / 'lake'}, Spark on this machine")
     _migrate(home)
+    _start_spark()
     code = _run(days, home)
     if code != 0:
         print(f"\nThe run failed. All of its log: {home / 'demo.log'}")
@@ -67,6 +67,13 @@ def _migrate(home: Path) -> None:
     if not (home / "airflow.db").exists():
         print("Making Airflow's own database (once)", flush=True)
     subprocess.run(["airflow", "db", "migrate"], check=True, capture_output=True)
+
+
+def _start_spark() -> None:
+    """Starts the warm Spark of this host meanwhile. Without it the first task would start it, and fail with a reason."""
+    print("Starting Spark, which ends after ten minutes without a job", flush=True)
+    command = ["airflow", "tidemark", "spark", "start"]
+    subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def _run(days: float, home: Path) -> int:

@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from flights.airflow_log import entry_of, reason_of
+from flights.airflow_log import DRIVER_LOG, entry_of, reason_of
 from replication.compare import Comparison, compare, rows_of_target
 from replication.install import require_postgresql
 from replication.shop import COLUMNS, TABLES, fill, make_shop
@@ -33,8 +33,7 @@ from tidemark.testing import PostgresNotInstalled, ThrowAwayPostgres, throw_away
 DAG, REPLICATION = "replicate_database", "shop"
 DATABASE = "shop"
 STARTING, ENDING = "[DAG TEST] starting task_id=", "[DAG TEST] end task task_id="
-PROGRESS_FILE = "_submission.py"  # progress of Spark jobs
-TOLD = ("_replication.py", "replications.py", "replication_objects.py", "replication_capture.py")
+TOLD_BY = "tidemark.operators."  # part of the loggers of operators
 
 
 @dataclass
@@ -51,10 +50,10 @@ class Telling:
             yield f"[{time.monotonic() - self.started:4.0f} s] {task.removeprefix('replicate.')}" + (
                 f" {mapped}" if mapped not in ("", "-1") else ""
             )
-        elif entry.get("filename") in TOLD or entry.get("filename") == PROGRESS_FILE:
-            yield f"         {event}"
         elif entry.get("level") in ("error", "critical"):
             yield f"         {event}. {reason_of(entry)}"
+        elif TOLD_BY in str(entry.get("logger")) or entry.get("filename") == DRIVER_LOG:
+            yield f"         {event}"
 
 
 def main() -> int:

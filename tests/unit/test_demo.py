@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[2] / "dags"))
 
+from flights.airflow_log import DRIVER_LOG
 from flights.demo import Telling
 from flights.summary import replay_line, summary_lines
 
@@ -32,7 +33,7 @@ def test_a_task_is_named_when_it_starts_and_timed_when_it_ends() -> None:
 
 
 def test_progress_and_what_the_tasks_say_are_shown_and_the_rest_is_not() -> None:
-    assert told(event="hour 1 of 24", filename="_submission.py") == ["hour 1 of 24"]
+    assert told(event="hour 1 of 24", filename=DRIVER_LOG) == ["hour 1 of 24"]
     assert told(event="1,067 flights", logger="flights") == ["1,067 flights"]
     assert told(event="Task started", logger="airflow.api", level="info") == []
 

@@ -75,7 +75,8 @@ def test_tasks_progress_and_errors_are_shown_and_the_rest_is_not() -> None:
 
     begins = told(event="[DAG TEST] starting task_id=replicate.objects.backfill map_index=2")[0]
     assert begins.endswith("s] objects.backfill 2")
-    assert told(event="shop.orders: 3 rows", filename="replication_objects.py") == ["shop.orders: 3 rows"]
+    operator = "tidemark.operators.replication_objects.BackfillObjectOperator"
+    assert told(event="shop.orders: 3 rows", logger=operator) == ["shop.orders: 3 rows"]
     assert told(event="Task started", level="info", filename="dag.py") == []
     raised = [{"exc_type": "SlotLost", "exc_value": "it is gone"}]
     assert told(event="Task failed", level="error", exception=raised) == ["Task failed. SlotLost: it is gone"]
