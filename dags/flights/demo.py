@@ -70,7 +70,7 @@ def _migrate(home: Path) -> None:
 
 
 def _start_spark() -> None:
-    """Starts the warm Spark of this host meanwhile. Without it the first task would start it, and fail with a reason."""
+    """Starts the warm Spark of this host meanwhile. If that fails, the first task tries it again, and says why."""
     print("Starting Spark, which ends after ten minutes without a job", flush=True)
     command = ["airflow", "tidemark", "spark", "start"]
     subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
